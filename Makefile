@@ -1,0 +1,52 @@
+# Everything a developer runs; continuous integration calls the same targets.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+export PYTHONDONTWRITEBYTECODE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test fast check bench figures golden clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv with the pinned tools and the package, editable
+
+$(STAMP): pyproject.toml requirements-dev.lock scripts/setup.sh
+	@scripts/setup.sh $(VENV)
+	@touch $@
+
+java: ## check for Java 17 or newer, and install it where that is allowed
+	@scripts/java.sh
+
+demo: setup java ## run the demonstration
+	$(BIN)/millrace demo
+
+test: setup java ## run every test, as continuous integration does
+	$(BIN)/python -m pytest
+
+fast: setup ## run the tests that need neither Spark nor patience (under 20 s)
+	$(BIN)/python -m pytest -q -m "not slow and not spark"
+
+check: setup ## format, lint, types, imports, fast tests; then the longest files and functions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/unit/test_imports.py
+	$(BIN)/python -m pytest -q -m "not slow and not spark"
+	$(BIN)/python scripts/longest.py src
+
+bench: setup java ## measure ourselves and our peers
+	$(BIN)/python -m bench
+
+figures: setup ## redraw the papers' experiments
+	$(BIN)/millrace figures
+
+golden: setup java ## rewrite the golden files; read the diff like code
+	$(BIN)/python -m pytest tests/golden --rewrite
+
+clean: ## remove what can be made again
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

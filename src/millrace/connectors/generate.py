@@ -1,0 +1,110 @@
+"""Generated streams: Poisson or evenly spaced arrivals, with lag, disorder and a silence, the same for a seed.
+
+A stream is made in slices of about `SLICE_ROWS` rows, each from its own seed, so that a run can go on at any slice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.errors import RequestError
+from millrace.kernel.elements import ARRIVED, Times
+from millrace.kernel.functions import cast
+from millrace.plan.nodes import TIMESTAMP, Stream
+
+SLICE_ROWS = 65_536
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The options of `FROM generate`; lengths of time are seconds.
+
+    `lag` is how long after its own time a row arrives, `disorder` how far times are shaken back, and nothing is sent
+    between `silent_from` and `silent_to`.
+    """
+
+    rate: float = 100.0
+    seconds: float = 60.0
+    start: str = "2024-01-01 00:00:00"
+    seed: int = 1
+    arrivals: str = "poisson"
+    keys: int = 100
+    lag: float = 0.0
+    disorder: float = 0.0
+    silent_from: float = 0.0
+    silent_to: float = 0.0
+
+    @property
+    def slices(self) -> int:
+        """How many slices the stream has."""
+        return max(1, int(np.ceil(self.rate * self.seconds / SLICE_ROWS)))
+
+
+def recipe(stream: Stream) -> Recipe:
+    """The checked options of a generated stream."""
+    defaults = Recipe()
+    given: dict[str, object] = {}
+    for key, text in stream.connector.options.items():
+        if not hasattr(defaults, key) or key == "slices":
+            known = ", ".join(Recipe.__dataclass_fields__)
+            raise RequestError(
+                f'stream "{stream.name}" has no generate option "{key}"', hint=f"The options are {known}."
+            )
+        given[key] = _as(type(getattr(defaults, key)), key, text)
+    return Recipe(**given)  # type: ignore[arg-type]
+
+
+def _as(kind: type, key: str, text: str) -> object:
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise RequestError(
+            f'option "{key}" is "{text}", which is no number', hint=f"Write for example OPTIONS ({key} '10')."
+        ) from error
+
+
+def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
+    """The rows of slice `number`, in order of arrival, with their arrival in `__arrived`."""
+    plan = recipe(stream)
+    random = np.random.default_rng([plan.seed, number])
+    times = _times(plan, number, random)
+    shaken = times - random.integers(0, int(plan.disorder * _SECOND) + 1, len(times))
+    columns = [_column(field, shaken, stream.time.column, plan.keys, random) for field in schema]
+    arrived = pa.array(times + int(plan.lag * _SECOND))
+    return pa.RecordBatch.from_arrays([*columns, arrived], names=[*schema.names, ARRIVED])
+
+
+def _times(plan: Recipe, number: int, random: np.random.Generator) -> Times:
+    begin = number * SLICE_ROWS / plan.rate
+    end = min(plan.seconds, (number + 1) * SLICE_ROWS / plan.rate)
+    expected = plan.rate * max(0.0, end - begin)
+    if plan.arrivals == "even":
+        offsets = begin + np.arange(round(expected)) / plan.rate
+    else:
+        offsets = np.sort(random.uniform(begin, end, random.poisson(expected)))
+    offsets = offsets[(offsets < plan.silent_from) | (offsets >= plan.silent_to)]
+    start = cast(pa.scalar(plan.start), TIMESTAMP)
+    if not start.is_valid:
+        raise RequestError(
+            f'option "start" is "{plan.start}", which is no time', hint="Write it as 2024-01-01 00:00:00."
+        )
+    micros: Times = start.cast(pa.int64()).as_py() + np.round(offsets * _SECOND).astype(np.int64)
+    return micros
+
+
+def _column(field: pa.Field, times: Times, time: str | None, keys: int, random: np.random.Generator) -> pa.Array:
+    if field.name == time or pa.types.is_timestamp(field.type):
+        return pa.array(times).cast(field.type)
+    if pa.types.is_floating(field.type):
+        return pa.array(random.random(len(times))).cast(field.type)
+    numbers = random.integers(0, keys, len(times))
+    if pa.types.is_string(field.type):
+        names = pa.array([f"{field.name}-{number}" for number in range(keys)])
+        return names.take(pa.array(numbers))
+    if pa.types.is_boolean(field.type):
+        return pa.array(numbers % 2 == 0)
+    return pa.array(numbers).cast(field.type, safe=False)

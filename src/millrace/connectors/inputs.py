@@ -1,0 +1,200 @@
+"""A stream's rows, a chunk at a time, from a position that can be kept and returned to.
+
+Rules:
+- A chunk is raw rows in arrival order; `None` says that there is nothing now.
+- A position is plain data. An input opened at a position gives the rows after it, each once.
+- Folders are read in name order. A file that sorts before one already read was missed: that is an error, not silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from millrace.connectors.files import FORMATS, list_files, read_file
+from millrace.connectors.generate import generate, recipe
+from millrace.errors import RequestError, RunError
+from millrace.plan.nodes import Stream
+
+Position = Mapping[str, Any]
+CHUNK_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Raw rows, and how many rows before them could not be read."""
+
+    rows: pa.RecordBatch
+    malformed: int = 0
+
+
+class Input(Protocol):
+    """Where a host reads a stream."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing will ever follow."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether rows are held back for a later moment."""
+
+    def read(self) -> Chunk | None:
+        """The next rows, or None when there are none now."""
+
+    def position(self) -> dict[str, Any]:
+        """Where the next chunk begins."""
+
+
+def open_input(stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Position | None) -> Input:
+    """A stream's input at a position (None: the beginning)."""
+    schema = read_schema(stream, columns)
+    if feed is not None:
+        return FeedInput(stream, schema, feed, position)
+    if stream.connector.format == "generate":
+        return GeneratedInput(stream, schema, position)
+    if stream.connector.format not in FORMATS:
+        known = ", ".join([*FORMATS, "generate"])
+        raise RequestError(
+            f'stream "{stream.name}" comes from "{stream.connector.format}", which is no connector of this host',
+            hint=f"The connectors are {known}.",
+        )
+    return FileInput(stream, schema, position)
+
+
+def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
+    """The columns to be read from outside: an internal timestamp is written by the edge, not read."""
+    inside = {stream.time.column} if stream.time.kind == "internal" else set()
+    return pa.schema([stream.schema.field(name) for name in columns if name not in inside])
+
+
+class FileInput:
+    """Files of a folder in name order, followed as new ones come."""
+
+    pending = False
+
+    def __init__(self, stream: Stream, schema: pa.Schema, position: Position | None) -> None:
+        self.stream = stream
+        self.schema = schema
+        self.finished = False
+        self._position = dict(position or {"files": 0, "last": "", "rows": 0})
+        self._paths: list[Path] = list_files(stream.connector, stream.name)
+        self._batches: Iterator[Any] = iter(())
+        self._open()
+
+    def read(self) -> Chunk | None:
+        """The next block of the file at hand, or of the one after it."""
+        while True:
+            batch = next(self._batches, None)
+            if batch is not None:
+                self._position["rows"] += batch.rows.num_rows + batch.malformed
+                return Chunk(batch.rows, batch.malformed)
+            if not self._advance():
+                return None
+
+    def position(self) -> dict[str, Any]:
+        """Files read whole, the last one's name, and rows read of the next."""
+        return dict(self._position)
+
+    def _open(self) -> None:
+        """Open the file after those read whole, if it is there."""
+        read = self._position["files"]
+        known = [path for path in self._paths if self._position["last"] and str(path) <= self._position["last"]]
+        if len(known) != read:
+            raise RunError(
+                f'stream "{self.stream.name}" has {len(known)} files up to "{self._position["last"]}", but {read} were read',
+                hint="Give new files names that sort after the old ones, and leave the old ones in place.",
+            )
+        self._batches = iter(())
+        if read < len(self._paths):
+            rows = self._position["rows"]
+            self._batches = read_file(
+                self._paths[read], self.stream.connector, self.schema, batch_rows=CHUNK_ROWS, skip_rows=rows
+            )
+
+    def _advance(self) -> bool:
+        """Go on to the next file; False when there is none."""
+        read = self._position["files"]
+        if read < len(self._paths):
+            self._position = {"files": read + 1, "last": str(self._paths[read]), "rows": 0}
+        if read + 1 >= len(self._paths):
+            self._paths = list_files(self.stream.connector, self.stream.name)
+        self._open()
+        return self._position["files"] < len(self._paths)
+
+
+class GeneratedInput:
+    """The slices of a generated stream."""
+
+    pending = False
+
+    def __init__(self, stream: Stream, schema: pa.Schema, position: Position | None) -> None:
+        self.stream = stream
+        self.schema = schema
+        self._slices = recipe(stream).slices
+        self._next = int(position["slice"]) if position else 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether all slices have been read."""
+        return self._next >= self._slices
+
+    def read(self) -> Chunk | None:
+        """The next slice."""
+        if self.finished:
+            return None
+        self._next += 1
+        return Chunk(generate(self.stream, self.schema, self._next - 1))
+
+    def position(self) -> dict[str, Any]:
+        """The number of the next slice."""
+        return {"slice": self._next}
+
+
+class FeedInput:
+    """Rows from a Python iterable: record batches, tables, or lists of dictionaries."""
+
+    pending = False
+
+    def __init__(self, stream: Stream, schema: pa.Schema, feed: Iterable[Any], position: Position | None) -> None:
+        self.stream = stream
+        self.schema = schema
+        self.finished = False
+        self._items = iter(feed)
+        self._taken = 0
+        for _ in range(int(position["items"]) if position else 0):
+            next(self._items, None)
+            self._taken += 1
+
+    def read(self) -> Chunk | None:
+        """The next item that holds rows."""
+        item = next(self._items, None)
+        if item is None:
+            self.finished = True
+            return None
+        self._taken += 1
+        return Chunk(as_rows(item, self.schema, self.stream.name))
+
+    def position(self) -> dict[str, Any]:
+        """How many items have been taken."""
+        return {"items": self._taken}
+
+
+def as_rows(item: Any, schema: pa.Schema, stream: str) -> pa.RecordBatch:
+    """An item of a feed as rows of a schema."""
+    try:
+        if isinstance(item, dict):
+            item = [item]
+        table = pa.Table.from_pylist(item, schema=schema) if isinstance(item, list) else pa.table(item)
+        return table.select(schema.names).cast(schema).combine_chunks().to_batches(max_chunksize=None)[0]
+    except IndexError:
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        raise RunError(
+            f'stream "{stream}" was fed rows that do not fit its columns: {str(error).splitlines()[0]}',
+            hint=f"Feed record batches, tables or lists of dictionaries with the columns {', '.join(schema.names)}.",
+        ) from error

@@ -1,0 +1,137 @@
+"""What a person sees of a run: a progress line, results, and a summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millrace.hosts.report import Report
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND
+
+_EVERY = 5.0
+"""Seconds between progress lines where they cannot be rewritten in place."""
+
+
+class Console:
+    """Shows one run on a terminal, or to a program that reads JSON."""
+
+    def __init__(self, *, as_json: bool = False, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.as_json = as_json
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
+        self._live = self.err.isatty()
+        self._headed = ""
+        self._shown = 0.0
+        self._last: tuple[float, int] | None = None
+        self._line = ""
+
+    def progress(self, report: Report) -> None:
+        """Rows, rate, how far each source has come, and results so far."""
+        rate = self._rate(report)
+        now = time.monotonic()
+        if not self._live and now - self._shown < _EVERY:
+            return
+        self._shown = now
+        times = "  ".join(f"{name} {clock_text(source.greatest)}" for name, source in report.sources.items())
+        results = sum(report.results.values())
+        text = f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results"
+        self._show(text)
+
+    def _rate(self, report: Report) -> float:
+        before = self._last or (0.0, 0)
+        self._last = (report.elapsed, report.received)
+        return max(0, report.received - before[1]) / max(report.elapsed - before[0], 1e-6)
+
+    def _show(self, text: str) -> None:
+        if self._live:
+            self.err.write(f"\r{text[:200]:<{len(self._line)}}")
+            self._line = text[:200]
+        else:
+            self.err.write(f"{text}\n")
+        self.err.flush()
+
+    def _clear(self) -> None:
+        if self._line:
+            self.err.write(f"\r{'':<{len(self._line)}}\r")
+            self._line = ""
+
+    def results(self, query: str, rows: pa.Table) -> None:
+        """Result rows of a query: tab-separated under a head, or an object a line."""
+        self._clear()
+        texts = [column_text(column) for column in rows.columns]
+        if self.as_json:
+            for row in zip(*(_plain(column) for column in rows.columns), strict=True):
+                self.out.write(json.dumps({"query": query, **dict(zip(rows.column_names, row, strict=True))}) + "\n")
+        else:
+            if self._headed != query:
+                self._headed = query
+                self.out.write(f"# {query}\n" + "\t".join(rows.column_names) + "\n")
+            self.out.writelines("\t".join(row) + "\n" for row in zip(*texts, strict=True))
+        self.out.flush()
+
+    def summary(self, report: Report) -> None:
+        """What became of every row, and what came out."""
+        self._clear()
+        if self.as_json:
+            self.out.write(json.dumps({"summary": summary_data(report)}) + "\n")
+            self.out.flush()
+            return
+        self.err.write("\n".join(summary_lines(report)) + "\n")
+        self.err.flush()
+
+
+def summary_lines(report: Report) -> list[str]:
+    """The summary as text."""
+    seconds = max(report.elapsed, 1e-9)
+    lines = [f"{report.received:,} rows in {seconds:.1f} s ({report.received / seconds:,.0f}/s)"]
+    for name, source in report.sources.items():
+        wrong = [
+            f"{count:,} {word}" for count, word in ((source.late, "late"), (source.quarantined, "quarantined")) if count
+        ]
+        spoken = [f"{source.enabled} ETS"] if source.enabled else []
+        notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {clock_text(source.greatest)}"])
+        lines.append(f"  {name}: {notes}")
+    lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
+    if report.held:
+        lines.append(f"  {report.held:,} rows held in open windows ({report.state_bytes / 1024:,.0f} KiB)")
+    return lines
+
+
+def summary_data(report: Report) -> dict[str, Any]:
+    """The summary as plain data."""
+    data = asdict(report)
+    for source in data["sources"].values():
+        source["bound"], source["greatest"] = clock_text(source["bound"]), clock_text(source["greatest"])
+    return data
+
+
+def clock_text(micros: int) -> str:
+    """A time in microseconds as text; a dash before the first."""
+    if micros == NO_BOUND:
+        return "-"
+    if micros == END_OF_TIME:
+        return "end"
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    except OverflowError:
+        return f"{micros} us"
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def column_text(column: pa.ChunkedArray) -> list[str]:
+    """A column's values as text."""
+    if pa.types.is_timestamp(column.type):
+        texts = pc.cast(pc.cast(column, pa.timestamp("us")), pa.string()).to_pylist()
+        return ["" if text is None else text.removesuffix(".000000") for text in texts]
+    return ["" if value is None else str(value) for value in column.to_pylist()]
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    return column_text(column) if pa.types.is_temporal(column.type) else column.to_pylist()

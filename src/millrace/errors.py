@@ -1,0 +1,80 @@
+"""Every error raised on purpose.
+
+An error is a lower-case fact with names in double quotes, and a `hint` that says what to do.
+`exit_code` follows the command line: 2 when the request was wrong, 1 when a run failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a text something stands: 1-based line and column, and the offending text."""
+
+    line: int
+    column: int
+    text: str = ""
+    source_line: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+    def excerpt(self) -> str:
+        """The line of the text with a caret under the place."""
+        return f"  {self.source_line}\n  {' ' * (self.column - 1)}{'^' * max(1, len(self.text))}"
+
+
+class MillraceError(Exception):
+    """What went wrong, what to do about it, and where."""
+
+    exit_code = 1
+
+    def __init__(self, fact: str, *, hint: str = "", place: Place | None = None) -> None:
+        super().__init__(fact)
+        self.fact = fact
+        self.hint = hint
+        self.place = place
+
+    def __str__(self) -> str:
+        lines = [self.fact if self.place is None else f"{self.place}: {self.fact}"]
+        if self.place is not None and self.place.source_line:
+            lines.append(self.place.excerpt())
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # An error raised in a worker process travels to the driver whole.
+        return (_rebuild, (type(self), self.fact, self.hint, self.place))
+
+
+def _rebuild(kind: type[MillraceError], fact: str, hint: str, place: Place | None) -> MillraceError:
+    return kind(fact, hint=hint, place=place)
+
+
+class RequestError(MillraceError):
+    """The request cannot be carried out as written; nothing has run."""
+
+    exit_code = 2
+
+
+class QueryError(RequestError):
+    """The query text is wrong at a place."""
+
+
+class NotYet(RequestError):
+    """The request is understood, but the engine has no part for it yet."""
+
+
+class RunError(MillraceError):
+    """A run failed; what had been committed before stays."""
+
+
+class MalformedRow(RunError):
+    """An input row cannot be read as its stream's columns."""
+
+
+class CheckpointError(RunError):
+    """A checkpoint does not fit the network that wants to go on from it."""

@@ -1,0 +1,1 @@
+"""Who owns the loop and the clock."""

@@ -1,0 +1,108 @@
+"""What each micro-batch brought, as one small file a batch: the sink writes it, the sources read it.
+
+Rules:
+- A record is written last, after all files of its batch are in place, and replaced whole when the batch is replayed.
+- A record is complete: what it says of a source holds until a later record says more.
+- The folder also holds the end marker, by which a run tells its control source that no stream goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+Record = dict[str, Any]
+
+_END = "end"
+_DIGITS = 8
+
+
+class CommitLog:
+    """The records of a network's batches, in a folder.
+
+    >>> import tempfile
+    >>> log = CommitLog(tempfile.mkdtemp())
+    >>> log.write(0, {"batch": 0, "sources": {"bids": {"files": 2, "greatest": 70}}})
+    >>> log.source("bids", 2)
+    {'files': 2, 'greatest': 70}
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    def write(self, batch: int, record: Record) -> None:
+        """Put the batch's record in place, at once and for good."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _replace(self._path(batch), json.dumps(record))
+
+    def newest(self) -> Record | None:
+        """The last batch's record."""
+        batches = self._batches()
+        return self._read(batches[-1]) if batches else None
+
+    def before(self, batch: int) -> Record | None:
+        """The record that the batch goes on from, also when the batch is replayed."""
+        earlier = [number for number in self._batches() if number < batch]
+        return self._read(earlier[-1]) if earlier else None
+
+    def records(self, after: int = -1) -> Iterator[tuple[int, Record]]:
+        """Each later batch's number and its record, in order; one that is pruned meanwhile is left out."""
+        for batch in self._batches():
+            if batch > after:
+                with suppress(FileNotFoundError):
+                    yield batch, self._read(batch)
+
+    def source(self, stream: str, files: int) -> Record:
+        """What was known of the stream when exactly so many of its files had been read; empty if nothing."""
+        for batch in reversed(self._batches()):
+            known: Record = self._read(batch).get("sources", {}).get(stream, {})
+            if known.get("files") == files:
+                return known
+        return {}
+
+    def mark_end(self) -> None:
+        """Say that no stream goes on."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _replace(self.folder / _END, "")
+
+    def ended(self) -> bool:
+        """Whether the end has been marked."""
+        return (self.folder / _END).exists()
+
+    def prune(self, keep: int = 100) -> None:
+        """Drop all but the newest records. Spark replays one batch at most, so two would do."""
+        for batch in self._batches()[: -max(keep, 2)]:
+            self._path(batch).unlink(missing_ok=True)
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"{batch:0{_DIGITS}d}.json"
+
+    def _read(self, batch: int) -> Record:
+        record: Record = json.loads(self._path(batch).read_text())
+        return record
+
+    def _batches(self) -> list[int]:
+        if not self.folder.is_dir():
+            return []
+        stems = (name[:-5] for name in os.listdir(self.folder) if name.endswith(".json"))
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write the file so that a reader, or a power cut, sees the old text or the new one."""
+    draft = path.with_name(f".{path.name}.{uuid4().hex}")
+    with draft.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,84 @@
+"""Our errors, carried through Spark's: raised in a worker process, found again in the driver.
+
+Rules:
+- Spark passes a worker's exception on as text. `carrying` adds a marker with the whole error in it.
+- `unwrap` reads the marker; without one it keeps the last line of the worker's traceback.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from millrace.errors import MillraceError, Place, RunError
+
+_MARKER = re.compile(r"millrace-error:([A-Za-z0-9+/=]+);")
+_TRACEBACK = "Traceback (most recent call last):"
+
+
+class CarriedError(Exception):
+    """An error of ours on its way from a worker process to the driver, as text."""
+
+    def __init__(self, error: MillraceError) -> None:
+        super().__init__(f"{error}\nmillrace-error:{_encode(error)};")
+
+
+@contextmanager
+def carrying() -> Iterator[None]:
+    """A block of worker code whose errors of ours reach the driver whole."""
+    try:
+        yield
+    except MillraceError as error:
+        raise CarriedError(error) from error
+
+
+def unwrap(error: BaseException, log_file: Path | None = None) -> MillraceError:
+    """The error of ours behind what Spark raised, or a `RunError` with the worker's last words."""
+    if isinstance(error, MillraceError):
+        return error
+    text = _text(error)
+    if found := _MARKER.search(text):
+        return _decode(found.group(1))
+    where = f'in "{log_file}"' if log_file else "in Spark's log"
+    return RunError(f"the run failed: {_last_words(text)}", hint=f"The whole traceback is {where}.")
+
+
+def _encode(error: MillraceError) -> str:
+    place = asdict(error.place) if error.place else None
+    record = {"type": type(error).__name__, "fact": error.fact, "hint": error.hint, "place": place}
+    return base64.b64encode(json.dumps(record).encode()).decode()
+
+
+def _decode(marker: str) -> MillraceError:
+    record: dict[str, Any] = json.loads(base64.b64decode(marker))
+    kinds = {kind.__name__: kind for kind in _kinds(MillraceError)}
+    place = Place(**record["place"]) if record["place"] else None
+    return kinds.get(record["type"], RunError)(record["fact"], hint=record["hint"], place=place)
+
+
+def _kinds(kind: type[MillraceError]) -> Iterator[type[MillraceError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
+
+
+def _text(error: BaseException) -> str:
+    """All that is known of the error: its message, then the Java side's stack."""
+    parts = [str(error), str(getattr(error, "_stackTrace", "") or "")]
+    if error.__cause__ is not None:
+        parts.append(_text(error.__cause__))
+    return "\n".join(parts)
+
+
+def _last_words(text: str) -> str:
+    """The line that names the exception of the last traceback, or the first line of all."""
+    tail = text.rpartition(_TRACEBACK)[2]
+    lines = [line for line in tail.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
+    first = lines[0].strip() if lines else "no reason was given"
+    return first.rpartition("terminated with exception: ")[2][:500]

@@ -1,0 +1,127 @@
+"""The low level of a stream: a file in, exchange rows out, all of it in one task.
+
+Rules:
+- Rows are stamped, checked, filtered and projected by the kernel, then packed: one Arrow blob a bucket and port.
+- What the stream has come to rides to every bucket on a row of its own, so that bounds need no second pass.
+- A task knows the stream as it was when its micro-batch began; files of one micro-batch are read side by side.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.connectors import list_files, read_file
+from millrace.connectors.generate import generate, recipe
+from millrace.connectors.inputs import Chunk, read_schema
+from millrace.hosts.spark.buckets import assign
+from millrace.hosts.spark.rows import EXCHANGE_SCHEMA, STREAM_PORT, pack
+from millrace.kernel.clock import StandingClock
+from millrace.kernel.elements import ARRIVED, Batch, concat
+from millrace.kernel.executor import Executor
+from millrace.kernel.progress import Ingress
+from millrace.plan.nodes import Network, Stream
+from millrace.plan.stages import Exchange, Physical, physical
+
+_PACK_ROWS = 1_000_000
+_KNOWN = ("greatest", "seen_at", "bound")
+
+
+@dataclass(frozen=True)
+class StreamLowLevel:
+    """What one stream of a network does before the shuffle (see `files.LowLevel`)."""
+
+    network: Network
+    stream_name: str
+    buckets: tuple[int, ...]
+
+    @cached_property
+    def _plan(self) -> Physical:
+        return physical(self.network)
+
+    @cached_property
+    def _stream(self) -> Stream:
+        return next(each for each in self.network.streams() if each.name == self.stream_name)
+
+    @cached_property
+    def _exchanges(self) -> dict[str, Exchange]:
+        return {each.port: each for each in self._plan.exchanges() if each.stream.name == self.stream_name}
+
+    def files(self) -> list[str]:
+        """What there is to read, in order: files, or the slices of a generated stream."""
+        if self._stream.connector.format == "generate":
+            return [f"{number:08d}" for number in range(recipe(self._stream).slices)]
+        return [str(path) for path in list_files(self._stream.connector, self.stream_name)]
+
+    def read(self, path: str, index: int, now: int, before: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """The exchange rows of one file."""
+        pa.set_cpu_count(1)
+        executor = Executor(self._plan.low(self.stream_name))
+        ingress = executor.ingress[self.stream_name]
+        for name in _KNOWN:
+            setattr(ingress, name, before.get(name, getattr(ingress, name)))
+        gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
+        rows = 0
+        for chunk in self._chunks(path):
+            executor.reject(self.stream_name, chunk.malformed)
+            executor.push(self.stream_name, chunk.rows, now)
+            executor.run(StandingClock(now))
+            for port, batches in executor.take(now).items():
+                gathered[port] += batches
+                rows += sum(map(len, batches))
+            if rows >= _PACK_ROWS:
+                yield self._packed(gathered, index)
+                gathered, rows = {port: [] for port in self._exchanges}, 0
+        yield self._packed(gathered, index)
+        yield self._summary(ingress, index, now)
+
+    def _chunks(self, path: str) -> Iterator[Chunk]:
+        schema = read_schema(self._stream, self._plan.columns_read(self.stream_name))
+        if self._stream.connector.format == "generate":
+            yield Chunk(generate(self._stream, schema, int(path)).drop_columns([ARRIVED]))
+            return
+        for batch in read_file(Path(path), self._stream.connector, schema, batch_rows=262_144):
+            yield Chunk(batch.rows, batch.malformed)
+
+    def _packed(self, gathered: dict[str, list[Batch]], index: int) -> pa.RecordBatch:
+        """One row a port and bucket, with all its tuples."""
+        found = [
+            (bucket, port, index, pack(rows), "")
+            for port, batches in gathered.items()
+            if batches
+            for bucket, rows in self._split(concat(batches).rows, self._exchanges[port].keys, index)
+        ]
+        return _exchange_rows(found)
+
+    def _split(
+        self, rows: pa.RecordBatch, keys: tuple[str, ...] | None, index: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        if keys is None:
+            yield self.buckets[index % len(self.buckets)], rows
+            return
+        buckets = assign([rows.column(name) for name in keys], self.buckets, rows.num_rows)
+        if not keys or len(self.buckets) == 1:
+            yield int(buckets[0]), rows
+            return
+        for bucket in self.buckets:
+            mine = np.flatnonzero(buckets == bucket)
+            if len(mine):
+                yield bucket, rows.take(pa.array(mine))
+
+    def _summary(self, ingress: Ingress, index: int, now: int) -> pa.RecordBatch:
+        """What the stream has come to, for every bucket."""
+        note = json.dumps({"stream": self.stream_name, "files": index + 1, "now": now, **ingress.save()})
+        return _exchange_rows([(bucket, STREAM_PORT, index, b"", note) for bucket in self.buckets])
+
+
+def _exchange_rows(rows: list[tuple[int, str, int, bytes, str]]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(EXCHANGE_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, EXCHANGE_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE_SCHEMA)

@@ -1,0 +1,145 @@
+"""The one sink of a network: results to the outputs' folders, reports to the commit log.
+
+Rules:
+- A task writes hidden files under names of its own. Only `commit`, in the driver, gives them names that readers see.
+- Those names are fixed by batch and partition, so a replayed batch replaces its files instead of adding to them.
+- The commit record is written last: when it is there, so are all files of its batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from millrace.hosts.spark.commits import CommitLog, Record
+from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.reports import merge
+from millrace.hosts.spark.rows import REPORT_OUTPUT, unpack
+
+_HIDDEN = ".millrace-"
+_PRUNE_EVERY = 50
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task wrote: per output a hidden file and its number of rows, and the buckets' reports."""
+
+    partition: int
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    reports: list[Record] = field(default_factory=list)
+
+
+class NetworkSink(DataSource):
+    """Output rows into files and commit records.
+
+    Options: `commits` (a folder), `sinks` (JSON: output -> {"format", "path", "options"}).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "millrace_sink"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NetworkWriter:
+        return NetworkWriter(self.options)
+
+
+class NetworkWriter(DataSourceStreamArrowWriter):
+    """Writes in the tasks, commits in the driver."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.commits = options["commits"]
+        self.sinks: dict[str, dict[str, Any]] = json.loads(options["sinks"])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        with carrying():
+            reports: list[Record] = []
+            tables: dict[str, list[pa.Table]] = defaultdict(list)
+            for output, blob, note in _rows(iterator):
+                if output == REPORT_OUTPUT:
+                    reports.append(json.loads(note))
+                else:
+                    tables[output].append(unpack(blob))
+            files = {output: self._write_output(output, parts) for output, parts in tables.items()}
+            context = TaskContext.get()
+            return Written(context.partitionId() if context else 0, _not_empty(files), reports)
+
+    def _write_output(self, output: str, parts: Sequence[pa.Table]) -> tuple[str, int]:
+        """The hidden file with all of the task's rows for the output, and their number."""
+        rows = pa.concat_tables(parts)
+        if not rows.num_rows:
+            return "", 0
+        sink = self.sinks[output]
+        path = Path(sink["path"]) / f"{_HIDDEN}{uuid4().hex}.{sink['format']}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.write_file(path, sink["format"], rows, sink.get("options", {}))
+        return path.name, rows.num_rows
+
+    def write_file(self, path: Path, format: str, rows: pa.Table, options: Mapping[str, str]) -> None:
+        """One file of results, by the connector of its format."""
+        # Imported in the task: planning a query need not load every file format.
+        from millrace.connectors import write_file
+
+        write_file(path, format, rows, options)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        with carrying():
+            tasks = sorted(_written(messages), key=lambda task: task.partition)
+            outputs = {output: self._publish(output, tasks, batchId) for output in self.sinks}
+            log = CommitLog(self.commits)
+            report = merge(log.before(batchId), [report for task in tasks for report in task.reports])
+            log.write(batchId, {"batch": batchId, "outputs": outputs, **report})
+            if batchId % _PRUNE_EVERY == 0:
+                log.prune()
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        for task in _written(messages):
+            for output, (name, _) in task.files.items():
+                (Path(self.sinks[output]["path"]) / name).unlink(missing_ok=True)
+
+    def _publish(self, output: str, tasks: Sequence[Written], batch: int) -> dict[str, Any]:
+        """Give the batch's files of one output their lasting names, and drop what an earlier attempt left."""
+        sink = self.sinks[output]
+        folder, names, rows = Path(sink["path"]), [], 0
+        for task in tasks:
+            if output in task.files:
+                hidden, count = task.files[output]
+                names.append(f"part-{batch:08d}-{task.partition:04d}.{sink['format']}")
+                (folder / hidden).replace(folder / names[-1])
+                rows += count
+        for leftover in folder.glob(f"part-{batch:08d}-*"):
+            if leftover.name not in names:
+                leftover.unlink()
+        return {"rows": rows, "files": names}
+
+
+def clean(path: Path | str) -> None:
+    """Remove what tasks that died have left in an output's folder; only while no run writes to it."""
+    for hidden in Path(path).glob(f"{_HIDDEN}*"):
+        hidden.unlink(missing_ok=True)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Any, str]]:
+    """Each output row; few and large, for the tuples are in the blobs."""
+    for batch in batches:
+        outputs, notes = batch.column("output").to_pylist(), batch.column("note").to_pylist()
+        for index, (output, note) in enumerate(zip(outputs, notes, strict=True)):
+            yield output, batch.column("blob")[index].as_buffer(), note
+
+
+def _not_empty(files: Mapping[str, tuple[str, int]]) -> dict[str, tuple[str, int]]:
+    return {output: written for output, written in files.items() if written[1]}
+
+
+def _written(messages: Iterable[WriterCommitMessage | None]) -> list[Written]:
+    """The messages of tasks that wrote; a failed task has none."""
+    return [message for message in messages if isinstance(message, Written)]

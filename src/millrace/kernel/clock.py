@@ -1,0 +1,32 @@
+"""The clock a host lends the kernel: what time it is, and what work costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from millrace.kernel.elements import Microseconds
+
+
+class Clock(Protocol):
+    """Time as an argument."""
+
+    def now(self) -> Microseconds:
+        """Microseconds since the epoch."""
+
+    def spend(self, node: str, rows: int) -> None:
+        """Called after an operator has taken `rows` rows (0: a punctuation)."""
+
+
+@dataclass(slots=True)
+class StandingClock:
+    """A clock that stands where it was put; work costs nothing."""
+
+    time: Microseconds
+
+    def now(self) -> Microseconds:
+        """Where it stands."""
+        return self.time
+
+    def spend(self, node: str, rows: int) -> None:
+        """Nothing."""

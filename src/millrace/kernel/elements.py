@@ -1,0 +1,94 @@
+"""What travels along an arc: batches of rows, and punctuation.
+
+Rules:
+- A batch is a block of Arrow columns. Rows are immutable and shared, never copied per branch.
+- The reserved column `__time` holds a row's own timestamp: int64 microseconds since the epoch, UTC.
+  It stays with the row when the query drops the column it came from.
+- The reserved column `__arrived` is there when a host measures latency: the clock at entry.
+- A bound b says that every later row of the arc has time >= b. Bounds never go back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Microseconds = int
+Times = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+TIME = "__time"
+ARRIVED = "__arrived"
+RESERVED = (TIME, ARRIVED)
+
+NO_BOUND: Microseconds = -(2**63)
+"""Nothing has been promised yet."""
+END_OF_TIME: Microseconds = 2**63 - 1
+"""No row will ever follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one arc, in columns."""
+
+    rows: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def times(self) -> Times:
+        """Each row's timestamp in microseconds."""
+        return column_times(self.rows, TIME)
+
+    def where(self, mask: Mask) -> Batch:
+        """The rows where `mask` holds; the batch itself when it holds everywhere."""
+        return self if mask.all() else Batch(self.rows.filter(pa.array(mask)))
+
+    def slice(self, start: int, length: int) -> Batch:
+        """`length` rows from `start` on, without a copy."""
+        return Batch(self.rows.slice(start, length))
+
+    def sorted_by_time(self) -> Batch:
+        """The rows in time order; rows of equal time keep their order."""
+        times = self.times
+        if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
+            return self
+        return Batch(self.rows.take(pa.array(np.argsort(times, kind="stable"))))
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """A promise: no later row on this arc has a timestamp below `until`."""
+
+    until: Microseconds
+
+
+Element = Batch | Punctuation
+
+
+def column_times(rows: pa.RecordBatch, name: str) -> Times:
+    """An int64 column as a numpy array that shares its memory."""
+    times: Times = rows.column(name).to_numpy(zero_copy_only=True)
+    return times
+
+
+def concat(batches: Sequence[Batch]) -> Batch:
+    """The rows of several batches of one schema, in order."""
+    if len(batches) == 1:
+        return batches[0]
+    return Batch(pa.concat_batches([batch.rows for batch in batches]))
+
+
+def without_reserved(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The user's columns alone."""
+    return rows.select([name for name in rows.schema.names if name not in RESERVED])
+
+
+def user_schema(fields: Iterable[pa.Field]) -> pa.Schema:
+    """The schema of the user's columns alone."""
+    return pa.schema([field for field in fields if field.name not in RESERVED])

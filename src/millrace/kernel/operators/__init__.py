@@ -1,0 +1,10 @@
+"""One operator a file; each is written once and runs on every host."""
+
+from millrace.kernel.operators.filter import Filter
+from millrace.kernel.operators.merge import Merge
+from millrace.kernel.operators.operator import Operator
+from millrace.kernel.operators.project import Project
+from millrace.kernel.operators.union import Union
+from millrace.kernel.operators.window_aggregate import Aggregation, WindowAggregate
+
+__all__ = ["Aggregation", "Filter", "Merge", "Operator", "Project", "Union", "WindowAggregate"]

@@ -1,0 +1,57 @@
+"""The contract of an operator.
+
+Rules:
+- The executor calls `on_batch` for rows of an input, and `on_punctuation` when the least bound of all inputs has
+  advanced; an operator never sees a bound that did not.
+- An operator yields batches and punctuation; a punctuation it yields holds for all it yields later.
+- It does not alter what it is given, and keeps what it must remember in segments.
+- It reads no clock and does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millrace.kernel.elements import Batch, Element, Microseconds, Punctuation
+from millrace.kernel.state import Changes
+
+
+class Operator:
+    """Rows in, rows out; by default without state, and passing every bound on."""
+
+    label = "operator"
+    bound_sensitive = False
+    """Whether a bound can make it do something other than pass it on (it gets ETS arcs, 001 section 4)."""
+
+    def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        """Called with rows of input `port`, never empty."""
+        raise AssertionError("an operator says what it does with rows")
+
+    def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
+        """Called when the least bound of all inputs has advanced to `punctuation.until`."""
+        yield punctuation
+
+    def wanted(self) -> Microseconds | None:
+        """The least bound that would release something; None when nothing waits."""
+        return None
+
+    def required(self, until: Microseconds) -> Microseconds:
+        """The input bound it needs to promise `until` on its output."""
+        return until
+
+    @property
+    def held(self) -> int:
+        """How many rows it holds."""
+        return 0
+
+    @property
+    def state_bytes(self) -> int:
+        """How much memory its state takes."""
+        return 0
+
+    def changes(self) -> Changes:
+        """Called after the graph has come to rest: what changed since the last save."""
+        return Changes()
+
+    def restore(self, changes: Changes) -> None:
+        """Called before the first row: all saved segments as `added`, and the last note."""

@@ -1,0 +1,118 @@
+"""Function calls: a name and its arguments into a function of the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import NotYet, Place, QueryError
+from millrace.kernel.expressions import SQL_TYPES, Literal
+from millrace.language import typed
+from millrace.language.functions import (
+    AGGREGATE_NAMES,
+    ANY_NUMBER,
+    CAST_FUNCTIONS,
+    LATER_AGGREGATES,
+    SCALARS,
+    TRUNCATIONS,
+    Scalar,
+)
+from millrace.language.places import listed, near
+from millrace.language.typed import Typed
+
+if TYPE_CHECKING:
+    from millrace.language.expressions import ExpressionBinder
+
+_OF_ONE_TYPE = {"coalesce", "least", "greatest", "nullif"}
+_SPECIAL = ("if", "iff", "nvl2", "date_part", "datepart")
+
+
+def called_name(node: exp.Expr) -> str:
+    """The name of a function call in lower case; nothing for any other node."""
+    return node.name.lower() if isinstance(node, exp.Anonymous) else ""
+
+
+def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
+    """A call of a scalar function; refuses aggregates and unknown names."""
+    name, place = called_name(node), binder.place(node)
+    if name in AGGREGATE_NAMES or name in LATER_AGGREGATES:
+        raise QueryError(
+            f'the aggregate "{name}" cannot stand here',
+            hint="Aggregates stand in the select list and in HAVING, not inside one another.",
+            place=place,
+        )
+    if name in ("if", "iff", "nvl2"):
+        return _conditional(binder, name, node, place)
+    if name in ("date_part", "datepart"):
+        _check_count(name, Scalar(name, 2, 2), len(node.expressions), place)
+        return binder.extracted(node.expressions[0].name, binder.bind(node.expressions[1]), place)
+    if name in CAST_FUNCTIONS:
+        _check_count(name, Scalar(name, 1, 1), len(node.expressions), place)
+        return typed.cast(binder.bind(node.expressions[0]), SQL_TYPES[CAST_FUNCTIONS[name]])
+    if name not in SCALARS:
+        raise _unknown(name, place)
+    _check_count(name, SCALARS[name], len(node.expressions), place)
+    return _scalar(SCALARS[name].function, [binder.bind(each) for each in node.expressions], place)
+
+
+def _scalar(function: str, arguments: list[Typed], place: Place) -> Typed:
+    if function == "date_trunc":
+        arguments = [_unit(arguments[0]), arguments[1]]
+    if function == "concat" and len(arguments) == 1:
+        return typed.cast(arguments[0], pa.string())
+    if function in _OF_ONE_TYPE:
+        arguments = typed.unify(arguments, place)
+    return typed.call(function, arguments, place)
+
+
+def _unit(given: Typed) -> Typed:
+    value = given.expression.value if isinstance(given.expression, Literal) else None
+    if not isinstance(value, str) or value.lower() not in TRUNCATIONS:
+        raise QueryError(
+            f"{given.expression} is no unit of date_trunc",
+            hint=f"The units are {listed(dict.fromkeys(TRUNCATIONS.values()))}, in quotes.",
+            place=given.place,
+        )
+    return typed.literal(TRUNCATIONS[value.lower()], pa.string(), given.place)
+
+
+def _conditional(binder: ExpressionBinder, name: str, node: exp.Anonymous, place: Place) -> Typed:
+    _check_count(name, Scalar(name, 2 if name == "if" else 3, 3), len(node.expressions), place)
+    if name == "nvl2":
+        condition = typed.call("is_not_null", [binder.bind(node.expressions[0])], place)
+    else:
+        condition = binder.condition(node.expressions[0], "the condition of IF")
+    values = [binder.bind(each) for each in node.expressions[1:]]
+    if len(values) == 1:
+        values.append(typed.literal(None, pa.null(), place))
+    return binder.chosen([condition], values, place)
+
+
+def _check_count(name: str, scalar: Scalar, count: int, place: Place) -> None:
+    if scalar.least <= count <= scalar.most:
+        return
+    if scalar.most == ANY_NUMBER:
+        wanted = f"at least {scalar.least}"
+    else:
+        wanted = str(scalar.least) if scalar.least == scalar.most else f"{scalar.least} to {scalar.most}"
+    raise QueryError(
+        f'"{name}" takes {wanted} argument{"" if wanted == "1" else "s"}, not {count}',
+        hint="Check the commas and parentheses of the call.",
+        place=place,
+    )
+
+
+def _unknown(name: str, place: Place) -> QueryError:
+    known = [*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, *_SPECIAL]
+    return QueryError(
+        f'function "{name}" is unknown',
+        hint=f"{near(name, known)}The functions are {listed(known)}.",
+        place=place,
+    )
+
+
+def not_yet_aggregate(name: str, place: Place) -> NotYet:
+    """The refusal of an aggregate that has no engine part."""
+    return NotYet(f'the aggregate "{name}" has no engine part yet', hint=LATER_AGGREGATES[name], place=place)

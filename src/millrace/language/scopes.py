@@ -1,0 +1,77 @@
+"""What a query reads from: its columns, its name, and which of its columns are the rows' own time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import Place, QueryError
+from millrace.language import typed
+from millrace.language.places import listed, near
+from millrace.language.typed import Typed
+from millrace.plan.nodes import Node
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns that expressions may name, and the name that may stand before them."""
+
+    schema: pa.Schema
+    qualifier: str | None = None
+
+    def find(self, name: str) -> str | None:
+        """The declared spelling of a column, whatever its case; None when there is none."""
+        if name in self.schema.names:
+            return name
+        return next((each for each in self.schema.names if each.lower() == name.lower()), None)
+
+    def column(self, node: exp.Column, place: Place) -> Typed:
+        """The column that a node names."""
+        self.check_qualifier(node, place)
+        found = self.find(node.name)
+        if found is None or isinstance(node.this, exp.Star):
+            raise self.unknown(node.name, place)
+        return typed.column(found, self.schema.field(found).type, place)
+
+    def check_qualifier(self, node: exp.Column, place: Place) -> None:
+        """Refuse a name before the column that is not that of the input."""
+        parts = [part.name for part in node.parts[:-1]]
+        if parts and (len(parts) > 1 or self.qualifier is None or parts[0].lower() != self.qualifier.lower()):
+            what = ".".join(parts)
+            hint = (
+                f'Write "{self.qualifier}", or no name at all.' if self.qualifier else "Give the input a name with AS."
+            )
+            raise QueryError(f'"{what}" is not what this query reads from', hint=hint, place=place)
+
+    def unknown(self, name: str, place: Place) -> QueryError:
+        """The error for a column that does not exist."""
+        return QueryError(
+            f'column "{name}" does not exist',
+            hint=f"{near(name, self.schema.names)}The columns are {listed(self.schema.names)}.",
+            place=place,
+        )
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows that a query reads or gives.
+
+    `times` are the columns that hold the rows' own time; `hidden_times` were so before the query dropped them.
+    `untimed` says for a column of a union which input does not hold its time there.
+    """
+
+    node: Node
+    schema: pa.Schema
+    label: str
+    times: frozenset[str] = frozenset()
+    hidden_times: frozenset[str] = frozenset()
+    untimed: Mapping[str, str] = field(default_factory=dict)
+    aggregated: bool = False
+    qualifier: str | None = None
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.schema, self.qualifier)

@@ -1,0 +1,143 @@
+"""Whole statements: CREATE STREAM, CREATE SINK, CREATE QUERY, DROP QUERY and bare selects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from millrace.errors import NotYet, Place, QueryError
+from millrace.language.dialect import tokens_of
+from millrace.language.places import Source
+from millrace.language.statements import DropStatement, Options, QueryStatement, Script, SinkStatement, Statement
+from millrace.language.stream_parser import StreamParser
+
+_STATEMENTS = "The statements are CREATE STREAM, CREATE SINK, CREATE QUERY, DROP QUERY and SELECT."
+_OPTIONS_HINT = "Options read WITH (key = 'value', ...)."
+
+
+def parse_script(text: str) -> Script:
+    """The statements of a text, with the place of every name in it."""
+    source = Source(text)
+    statements = [_parse(source, tokens, ScriptParser.statement) for tokens in tokens_of(source)]
+    return Script(text, tuple(statements))
+
+
+def parse_expression_text(text: str) -> exp.Expr:
+    """One expression, and nothing after it."""
+    return _parse_one(text, lambda parser: parser.expression_here("an expression", "Write one expression."))
+
+
+def parse_item_text(text: str) -> Any:
+    """One item of a select list, and nothing after it."""
+    return _parse_one(text, lambda parser: parser._item())
+
+
+def _parse_one(text: str, read: Callable[[ScriptParser], Any]) -> Any:
+    source = Source(text)
+    statements = tokens_of(source)
+    if len(statements) != 1:
+        raise QueryError(
+            "expected one expression", hint="Write one expression, without a semicolon.", place=source.place(0, 0)
+        )
+    return _parse(source, statements[0], read)
+
+
+def _parse(source: Source, tokens: list[Token], read: Callable[[ScriptParser], Any]) -> Any:
+    """What `read` finds in the tokens, all of which it must use up."""
+    parser = ScriptParser(source)
+    parser.load(tokens)
+    try:
+        found = read(parser)
+        parser.expect_end()
+    except ParseError as error:
+        raise _complaint(error, parser) from None
+    except RecursionError:
+        raise QueryError(
+            "the statement is nested too deeply", hint="Split it.", place=source.of_token(tokens[0])
+        ) from None
+    except (AttributeError, TypeError, ValueError, IndexError, KeyError, AssertionError):
+        # Sqlglot's parser is written for valid text; on some invalid text it fails inside.
+        raise parser.wrong("something else", _STATEMENTS) from None
+    return found
+
+
+def _complaint(error: ParseError, parser: ScriptParser) -> QueryError:
+    """Sqlglot's complaint in our words; its own name its classes."""
+    place: Place = getattr(error, "place", parser.place())
+    found = f'"{place.text}"' if place.text else "the end"
+    expected = re.match(r"(?:Expected|Expecting) (\S+)", str(error))
+    if expected:
+        fact = f'expected "{expected[1]}" before {found}'
+    elif "Required keyword" in str(error):
+        fact = f"something is missing before {found}"
+    else:
+        fact = f"{found} does not fit here"
+    return QueryError(fact, hint="Check the text at and before this place.", place=place)
+
+
+class ScriptParser(StreamParser):
+    """Reads one statement."""
+
+    def statement(self) -> Statement:
+        """The statement that comes next."""
+        if self.take("CREATE"):
+            return self._create()
+        if self.take("DROP"):
+            self.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
+            return DropStatement(self.name("the name of a query", "Write DROP QUERY name."))
+        if self._curr.token_type in (TokenType.SELECT, TokenType.L_PAREN):
+            body = self.body()
+            return QueryStatement(None, None, body, self._with_options())
+        raise self.wrong("a statement", _STATEMENTS)
+
+    def _create(self) -> Statement:
+        if self.take("STREAM"):
+            return self.stream_statement()
+        if self.take("SINK"):
+            return self._sink_statement()
+        if self.take("QUERY"):
+            return self._query_statement()
+        if self.at("AGGREGATE"):
+            raise NotYet(
+                "CREATE AGGREGATE has no engine part yet",
+                hint="The aggregates are count, sum, min, max and avg.",
+                place=self.place(),
+            )
+        raise self.wrong("STREAM, SINK or QUERY", _STATEMENTS)
+
+    def _sink_statement(self) -> SinkStatement:
+        hint = "Write CREATE SINK name TO parquet OPTIONS (path 'folder')."
+        name = self.name("the name of the sink", hint)
+        self.expect("TO", hint=hint)
+        return SinkStatement(name, self.connector(hint))
+
+    def _query_statement(self) -> QueryStatement:
+        hint = "Write CREATE QUERY name [WITH (...)] [INTO sink] AS SELECT ..."
+        name = self.name("the name of the query", hint)
+        early = self._with_options()
+        into = self.name("a sink", hint) if self.take("INTO") else None
+        early = {**early, **self._with_options(early)}
+        if not self._match(TokenType.ALIAS):
+            raise self.wrong("AS and a SELECT", hint)
+        body = self.body()
+        return QueryStatement(name, into, body, {**early, **self._with_options(early)})
+
+    def _with_options(self, before: Options | None = None) -> Options:
+        """Read `WITH (key = value, ...)` if it comes next."""
+        if not self._match(TokenType.WITH):
+            return {}
+        return self.options(_OPTIONS_HINT, before)
+
+    def expect_end(self) -> None:
+        """Refuse what is left over."""
+        if self._curr:
+            raise QueryError(
+                f'"{self._curr.text}" does not fit here',
+                hint="Something before it is missing or misspelt, or a semicolon is missing.",
+                place=self.place(),
+            )

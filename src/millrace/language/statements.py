@@ -1,0 +1,217 @@
+"""What a script says, statement by statement, before any name in it is looked up.
+
+Expressions stay sqlglot's trees here; the binder turns them into the kernel's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp
+
+from millrace.errors import Place
+
+
+@dataclass(frozen=True)
+class Name:
+    """A word of the text, and where it stands."""
+
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Length:
+    """An interval in microseconds, and where it stands."""
+
+    micros: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`key value` of OPTIONS or WITH: the key in lower case, the value as text."""
+
+    key: Name
+    value: Name
+
+
+Options = Mapping[str, Setting]
+"""Settings by key."""
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    """`name TYPE` of a column list."""
+
+    name: Name
+    type: Name
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """`WATERMARK FOR column AS expression` of a column list."""
+
+    column: Name
+    expression: exp.Expr
+    place: Place
+
+
+@dataclass(frozen=True)
+class TimeClause:
+    """`TIMESTAMP BY ...`, `INTERNAL TIMESTAMP AS ...` or `LATENT TIMESTAMP`."""
+
+    kind: Literal["external", "internal", "latent"]
+    place: Place
+    column: Name | None = None
+    disorder: Length | None = None
+    rows: Name | None = None
+    punctuated_by: exp.Expr | None = None
+    per: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True)
+class EtsClause:
+    """`ETS ON DEMAND [SKEW i]`, `ETS EVERY i` or `ETS NONE`."""
+
+    kind: Literal["on_demand", "every", "none"]
+    place: Place
+    length: Length | None = None
+
+
+@dataclass(frozen=True)
+class ColumnsClause:
+    """A clause that lists columns: `PARTITIONED BY (...)`, `UPDATE KEY (...)`."""
+
+    columns: tuple[Name, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class ConnectorClause:
+    """`FROM format OPTIONS (...)` or `TO format OPTIONS (...)`."""
+
+    format: Name
+    options: Options
+
+
+@dataclass(frozen=True)
+class ReplayClause:
+    """`REPLAY BY column [SPEED x]`."""
+
+    column: Name
+    speed: Name | None
+    place: Place
+
+
+@dataclass(frozen=True)
+class StreamStatement:
+    """`CREATE STREAM`."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    watermarks: tuple[Watermark, ...] = ()
+    time: TimeClause | None = None
+    partitioned: ColumnsClause | None = None
+    ets: EtsClause | None = None
+    update_key: ColumnsClause | None = None
+    late_into: Name | None = None
+    connector: ConnectorClause | None = None
+    replay: ReplayClause | None = None
+
+
+@dataclass(frozen=True)
+class SinkStatement:
+    """`CREATE SINK`."""
+
+    name: Name
+    connector: ConnectorClause
+
+
+@dataclass(frozen=True)
+class WindowClause:
+    """`[RANGE i SLIDE j WA col]`, or a window written in another system's way."""
+
+    place: Place
+    range: Length
+    slide: Length | None = None
+    attribute: Name | None = None
+
+
+@dataclass(frozen=True)
+class FromItem:
+    """One stream or subquery, or a union of them, with the window and the name that hold for the whole."""
+
+    sources: tuple[Name | Body, ...]
+    place: Place
+    window: WindowClause | None = None
+    alias: Name | None = None
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """An expression of a select list with its name, if one is written."""
+
+    expression: exp.Expr
+    alias: Name | None
+    place: Place
+
+
+@dataclass(frozen=True)
+class Select:
+    """`SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ...`."""
+
+    place: Place
+    items: tuple[SelectItem, ...]
+    source: FromItem
+    where: exp.Expr | None = None
+    groups: tuple[exp.Expr, ...] = ()
+    having: exp.Expr | None = None
+    windows: tuple[WindowClause, ...] = ()
+
+
+@dataclass(frozen=True)
+class OrderItem:
+    """One expression of `ORDER BY`."""
+
+    expression: exp.Expr
+    descending: bool
+
+
+@dataclass(frozen=True)
+class Body:
+    """Selects under UNION, and the order of the whole."""
+
+    selects: tuple[Select | Body, ...]
+    place: Place
+    order: tuple[OrderItem, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueryStatement:
+    """`CREATE QUERY`, or a bare select when it has no name."""
+
+    name: Name | None
+    into: Name | None
+    body: Body
+    options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DropStatement:
+    """`DROP QUERY`."""
+
+    name: Name
+
+
+Statement = StreamStatement | SinkStatement | QueryStatement | DropStatement
+
+
+@dataclass(frozen=True)
+class Script:
+    """The statements of a text in order."""
+
+    text: str
+    statements: tuple[Statement, ...]

@@ -1,0 +1,89 @@
+"""Bag unions: columns by position, names of the first input, numbers brought to the wider type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.expressions import Cast, Column, Expression, sql_name
+from millrace.language.scopes import Relation
+from millrace.language.typed import common_type, is_number
+from millrace.plan.nodes import Node, Project, Union
+
+
+def union(inputs: list[Relation], place: Place) -> Relation:
+    """All rows of all inputs; the one input itself when there is no other."""
+    if len(inputs) == 1:
+        return inputs[0]
+    first = inputs[0]
+    for other in inputs[1:]:
+        _check_count(first, other, place)
+    kinds = [_kind_at(position, inputs, place) for position in range(len(first.schema))]
+    schema = pa.schema(list(zip(first.schema.names, kinds, strict=True)))
+    node = Union(tuple(_brought_to(each, schema) for each in inputs))
+    times, untimed = _times(inputs)
+    return Relation(
+        node,
+        schema,
+        " UNION ".join(each.label for each in inputs),
+        times,
+        frozenset.intersection(*(each.hidden_times for each in inputs)),
+        untimed,
+        any(each.aggregated for each in inputs),
+    )
+
+
+def _check_count(first: Relation, other: Relation, place: Place) -> None:
+    if len(first.schema) != len(other.schema):
+        raise QueryError(
+            f'"{first.label}" has {len(first.schema)} columns and "{other.label}" has {len(other.schema)}',
+            hint="A union needs the same columns in the same order: select them in a subquery.",
+            place=place,
+        )
+
+
+def _kind_at(position: int, inputs: list[Relation], place: Place) -> pa.DataType:
+    fields = [each.schema.field(position) for each in inputs]
+    for other, relation in zip(fields[1:], inputs[1:], strict=True):
+        if other.type != fields[0].type and not (is_number(other.type) and is_number(fields[0].type)):
+            raise QueryError(
+                f'column "{fields[0].name}" of "{inputs[0].label}" is {sql_name(fields[0].type)}, '
+                f'but column "{other.name}" of "{relation.label}" is {sql_name(other.type)}',
+                hint="A union pairs columns by position: bring them to one order and type in a subquery.",
+                place=place,
+            )
+    kind = common_type([each.type for each in fields])
+    assert kind is not None
+    return kind
+
+
+def _brought_to(relation: Relation, schema: pa.Schema) -> Node:
+    """The input's node, with a projection when its names or types differ."""
+    if relation.schema.equals(schema):
+        return relation.node
+    columns: list[tuple[str, Expression]] = []
+    for wanted, given in zip(schema, relation.schema, strict=True):
+        column = Column(given.name)
+        columns.append((wanted.name, column if given.type == wanted.type else Cast(column, wanted.type)))
+    return Project(relation.node, tuple(columns))
+
+
+def _times(inputs: list[Relation]) -> tuple[frozenset[str], dict[str, str]]:
+    """The columns that are time in every input, and for the others an input where they are not."""
+    times, untimed = set(), {}
+    for position, name in enumerate(inputs[0].schema.names):
+        without = [each for each in inputs if each.schema.names[position] not in each.times]
+        if without:
+            untimed[name] = without[0].label
+        else:
+            times.add(name)
+    return frozenset(times), untimed
+
+
+def renamed(relation: Relation, alias: str | None) -> Relation:
+    """The relation under the name that the query gives it."""
+    if alias is None:
+        return relation
+    return replace(relation, qualifier=alias)

@@ -1,0 +1,1 @@
+"""Bound statements as data, and the way from them to stages of query graphs."""

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from millrace.kernel.elements import TIME, Batch, Punctuation
+from millrace.kernel.expressions import Call, Column, Literal
+from millrace.kernel.operators import Aggregation, Filter, Merge, Operator, Project, Union, WindowAggregate
+from tests.unit.kernel.check_operator import check_operator, outputs, random_script
+
+AGGREGATIONS = [
+    Aggregation("rows", "count", None),
+    Aggregation("some", "count", "n"),
+    Aggregation("total", "sum", "n"),
+    Aggregation("least", "min", "n"),
+    Aggregation("greatest", "max", "k"),
+    Aggregation("mean", "avg", "n"),
+]
+
+
+def positive() -> Filter:
+    return Filter(Call(">", (Column("n"), Literal(3, pa.int64()))))
+
+
+def doubled() -> Project:
+    return Project((("k", Column("k")), ("twice", Call("*", (Column("n"), Literal(2, pa.int64()))))))
+
+
+def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
+    return WindowAggregate(length, slide, keys, AGGREGATIONS)
+
+
+@pytest.mark.parametrize(
+    ("make", "ports"),
+    [
+        (positive, 1),
+        (doubled, 1),
+        (Union, 3),
+        (Merge, 1),
+        (Merge, 3),
+        (lambda: windows(10, 10, ["k"]), 1),
+        (lambda: windows(10, 10, []), 1),
+        (lambda: windows(30, 10, ["k"]), 1),
+        (lambda: windows(10, 3, ["k"]), 1),
+        (lambda: windows(10, 25, ["k"]), 1),
+        (lambda: windows(1, 1, ["k"]), 1),
+        (lambda: windows(10, 7, []), 1),
+    ],
+    ids=[
+        "filter",
+        "project",
+        "union",
+        "sort",
+        "merge",
+        "tumbling",
+        "global",
+        "sliding",
+        "ragged",
+        "gaps",
+        "ticks",
+        "ragged global",
+    ],
+)
+def test_every_operator_keeps_the_contract(make: type[Operator], ports: int) -> None:
+    check_operator(make, ports=ports)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_merge_lets_rows_out_in_time_order(seed: int) -> None:
+    found = outputs(Merge(), random_script(seed, ports=2))
+    times = [time for each in found if isinstance(each, Batch) for time in each.times.tolist()]
+    assert times == sorted(times)
+
+
+def batch(*times: int) -> Batch:
+    return Batch(pa.record_batch({"k": ["a"] * len(times), "n": [1] * len(times), TIME: list(times)}))
+
+
+def test_a_merge_releases_rows_at_the_bound_itself() -> None:
+    merge = Merge()
+    assert list(merge.on_batch(0, batch(5, 7))) == []
+    assert merge.wanted() == 5
+    released, bound = merge.on_punctuation(Punctuation(5))
+    assert isinstance(released, Batch) and released.times.tolist() == [5]
+    assert bound == Punctuation(5)
+    (simultaneous,) = merge.on_batch(1, batch(5))
+    assert isinstance(simultaneous, Batch) and simultaneous.times.tolist() == [5]
+    assert merge.held == 1
+
+
+def test_a_window_stays_open_until_a_punctuation_passes_its_end() -> None:
+    operator = windows(10, 10, ["k"])
+    assert list(operator.on_batch(0, batch(1, 9, 10))) == []
+    assert operator.wanted() == 10
+    assert list(operator.on_punctuation(Punctuation(9))) == [Punctuation(0)]
+    closed, bound = operator.on_punctuation(Punctuation(10))
+    assert isinstance(closed, Batch) and closed.rows.column("rows").to_pylist() == [2]
+    assert bound == Punctuation(10)
+    assert operator.wanted() == 20
+
+
+def test_a_window_before_1970_begins_at_a_multiple_of_its_slide() -> None:
+    operator = windows(10, 10, [])
+    list(operator.on_batch(0, batch(-1, -10, -11)))
+    closed = [each for each in operator.on_punctuation(Punctuation(0)) if isinstance(each, Batch)]
+    assert sorted(time for each in closed for time in each.times.tolist()) == [-20, -10]
+
+
+def test_state_is_let_go_when_its_last_window_has_closed() -> None:
+    operator = windows(30, 10, ["k"])
+    list(operator.on_batch(0, batch(*range(100))))
+    list(operator.on_punctuation(Punctuation(1_000)))
+    assert operator.held == 0
+    assert operator.wanted() is None
+
+
+def test_a_save_writes_what_changed_and_not_what_is_held() -> None:
+    operator = WindowAggregate(1_000_000, 1_000_000, ["n"], AGGREGATIONS[:1])
+    written = 0
+    for step in range(64):
+        rows = pa.record_batch({"n": list(range(step * 100, step * 100 + 100)), TIME: [step] * 100})
+        list(operator.on_batch(0, Batch(rows)))
+        written += sum(table.num_rows for table in operator.changes().added.values())
+    assert operator.held == 6_400
+    assert written < 8 * operator.held

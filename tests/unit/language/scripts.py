@@ -1,0 +1,44 @@
+"""Streams that the tests of the language share, and how to bind a query over them."""
+
+from __future__ import annotations
+
+from millrace.errors import MillraceError
+from millrace.language import parse_network
+from millrace.plan.nodes import Node, Query
+
+STREAMS = """
+CREATE STREAM control (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
+  TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'control.csv');
+CREATE STREAM main1 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
+  TIMESTAMP BY ts DISORDER INTERVAL 5 SECONDS FROM csv OPTIONS (path 'main1.csv');
+CREATE STREAM main2 (source STRING, dest STRING, len BIGINT, at TIMESTAMP)
+  INTERNAL TIMESTAMP AS at FROM csv OPTIONS (path 'main2.csv');
+CREATE STREAM silent (srcIP STRING, len DOUBLE) LATENT TIMESTAMP FROM csv OPTIONS (path 'silent.csv');
+CREATE STREAM other (srcIP STRING, destIP STRING, len INT, seen TIMESTAMP, ts TIMESTAMP)
+  TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'other.csv');
+"""
+
+
+def query(text: str) -> Query:
+    """The one query of a text over the shared streams."""
+    (found,) = parse_network(f"{text};{STREAMS}").queries
+    return found
+
+
+def root(text: str) -> Node:
+    """The root of the one query of a text."""
+    return query(text).root
+
+
+def names(text: str) -> list[str]:
+    """The result columns of a query."""
+    return list(root(text).schema.names)
+
+
+def refusal(text: str) -> MillraceError:
+    """The error that a text is refused with."""
+    try:
+        parse_network(f"{text};{STREAMS}")
+    except MillraceError as error:
+        return error
+    raise AssertionError(f"accepted: {text}")

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from millrace.errors import NotYet, QueryError
+from millrace.language import parse_network, parse_script
+from millrace.plan.nodes import Connector, Sink
+
+from .scripts import STREAMS, query, refusal
+
+
+def test_a_bare_select_is_numbered_and_goes_to_the_console() -> None:
+    network = parse_network(
+        f"{STREAMS} SELECT len FROM main1; CREATE QUERY query_2 AS SELECT * FROM main1; SELECT ts FROM main1"
+    )
+    assert [each.name for each in network.queries] == ["query_1", "query_2", "query_3"]
+    assert network.queries[0].sink == Sink("query_1", Connector("console"))
+    assert network.queries[1].sink == Sink("query_2", Connector("memory"))
+
+
+def test_a_dropped_query_is_gone_and_its_name_is_free() -> None:
+    text = "CREATE QUERY q AS SELECT len FROM main1; DROP QUERY Q; CREATE QUERY q AS SELECT ts FROM main1"
+    assert query(text).root.schema.names == ["ts"]
+
+
+def test_options_stand_after_the_name_or_at_the_end() -> None:
+    found = query("CREATE QUERY q WITH (strategy = 'DFS') AS SELECT len FROM main1 WITH (order = out)")
+    assert found.options == {"strategy": "dfs", "order": "out"}
+
+
+def test_comments_and_empty_statements_are_nothing() -> None:
+    assert parse_network("-- nothing\n;; /* at all */ ;").queries == ()
+    assert parse_script("").statements == ()
+
+
+def test_a_network_knows_the_streams_that_it_reads() -> None:
+    network = parse_network(f"{STREAMS} SELECT len FROM main1 UNION main2")
+    assert [each.name for each in network.streams()] == ["main1", "main2"]
+
+
+def test_a_network_pickles() -> None:
+    network = parse_network(f"{STREAMS} SELECT srcIP, count(*) FROM main1 [RANGE 1 s SLIDE 1 s] GROUP BY srcIP")
+    assert pickle.loads(pickle.dumps(network)) == network
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "hint"),
+    [
+        ("CREATE QUERY q INTO outt AS SELECT len FROM main1; CREATE SINK out TO csv", 'sink "outt"', 'mean "out"'),
+        ("DROP QUERY q", 'query "q" does not exist', "No query"),
+        (
+            "CREATE QUERY q AS SELECT len FROM main1; CREATE QUERY Q AS SELECT ts FROM main1",
+            '"Q" is declared twice',
+            "",
+        ),
+        ("CREATE SINK o TO csv; CREATE SINK o TO csv", '"o" is declared twice', ""),
+        ("CREATE STREAM MAIN1 (a INT) LATENT TIMESTAMP FROM csv", "is declared twice", ""),
+        ("CREATE QUERY q AS SELECT len FROM main1; SELECT len FROM q", '"q" is a query, not a stream', "subquery"),
+        ("SELECT len FROM mian1", 'stream "mian1" does not exist', 'mean "main1"'),
+        ("SELECT len FROM main1 WITH (stratgy = 'dfs')", 'option "stratgy" is unknown', 'mean "strategy"'),
+        ("SELECT len FROM main1 WITH (strategy = 'best')", 'cannot be "best"', "batch:K"),
+        ("SELECT len FROM main1 WITH (alpha = 3)", 'cannot be "3"', "0 to 1"),
+        ("SELECT len FROM main1 WITH (order = 'in', ORDER = 'in')", "stands twice", ""),
+        ("CREATE SINK o OPTIONS (path 'x')", "expected TO", "CREATE SINK"),
+        ("CREATE QUERY q SELECT len FROM main1", "expected AS", "CREATE QUERY"),
+        ("DROP STREAM main1", "expected QUERY", "DROP QUERY"),
+    ],
+)
+def test_a_wrong_script_is_refused(text: str, fact: str, hint: str) -> None:
+    error = refusal(text)
+    assert isinstance(error, QueryError)
+    assert fact in error.fact
+    assert error.hint and hint in error.hint
+    assert error.place is not None
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "strategy = 'bfs'", "strategy = 'batch:10'", "join = 'adaptive'", "alpha = 0.3", "slack = 5 s", "ets = off",
+        "slack = INTERVAL 5 SECONDS", "memory = 'naive'", "state_limit = '64mb'", "queue = 'inplace'", "flush = 'on'",
+        "low_level_groups = 100",
+    ],
+)  # fmt: skip
+def test_an_option_without_an_engine_part_is_refused_as_not_yet(option: str) -> None:
+    assert isinstance(refusal(f"SELECT len FROM main1 WITH ({option})"), NotYet)
+
+
+def test_deep_nesting_is_refused_not_crashed() -> None:
+    assert isinstance(refusal(f"SELECT {'(' * 5000}len{')' * 5000} FROM main1"), QueryError)

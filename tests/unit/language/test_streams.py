@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from millrace.errors import NotYet, QueryError
+from millrace.kernel.progress import TimeContract
+from millrace.language import parse_network
+from millrace.plan.nodes import TIMESTAMP, Connector, Replay, Stream
+
+COLUMNS = "(a INT, k STRING, ts TIMESTAMP)"
+
+
+def stream(declaration: str) -> Stream:
+    (found,) = parse_network(f"SELECT * FROM s; CREATE STREAM s {declaration}").streams()
+    return found
+
+
+def refused(declaration: str) -> QueryError | NotYet:
+    with pytest.raises((QueryError, NotYet)) as error:
+        parse_network(f"CREATE STREAM s {declaration}")
+    assert error.value.hint
+    assert error.value.place is not None
+    return error.value
+
+
+@pytest.mark.parametrize(
+    ("clauses", "contract"),
+    [
+        ("TIMESTAMP BY ts ORDERED", TimeContract("external", "ts")),
+        ("TIMESTAMP BY TS DISORDER INTERVAL 5 SECONDS", TimeContract("external", "ts", 5_000_000)),
+        ("TIMESTAMP BY ts DISORDER 5 SECONDS", TimeContract("external", "ts", 5_000_000)),
+        ("TIMESTAMP BY ts DISORDER INTERVAL '5' SECOND", TimeContract("external", "ts", 5_000_000)),
+        ("TIMESTAMP BY ts DISORDER INTERVAL '5 seconds' ETS NONE", TimeContract("external", "ts", 5_000_000)),
+        (
+            "ETS ON DEMAND SKEW INTERVAL 1 SECOND TIMESTAMP BY ts ORDERED",
+            TimeContract("external", "ts", 0, "on_demand", 1_000_000),
+        ),
+        ("INTERNAL TIMESTAMP AS ts", TimeContract("internal", "ts", 0, "on_demand")),
+        ("INTERNAL TIMESTAMP AS ts ETS NONE", TimeContract("internal", "ts", 0, "none")),
+        ("LATENT TIMESTAMP", TimeContract("latent", None, 0, "on_demand")),
+        ("LATENT TIMESTAMP ETS ON DEMAND", TimeContract("latent", None, 0, "on_demand")),
+    ],
+)
+def test_the_time_clauses_become_a_contract(clauses: str, contract: TimeContract) -> None:
+    assert stream(f"{COLUMNS} {clauses} FROM csv OPTIONS (path 'x')").time == contract
+
+
+def test_a_watermark_in_the_column_list_is_disorder() -> None:
+    found = stream("(ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) FROM csv")
+    assert found.time == TimeContract("external", "ts", 5_000_000)
+
+
+def test_all_types_and_their_other_names_are_known() -> None:
+    found = stream(
+        "(a BOOLEAN, b TINYINT, c SMALLINT, d INT, e INTEGER, f BIGINT, g LONG, h FLOAT, i DOUBLE, j STRING, "
+        "k VARCHAR(20), l TEXT, m DATE, n TIMESTAMP) LATENT TIMESTAMP FROM csv"
+    )
+    expected = [
+        pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int32(), pa.int64(), pa.int64(), pa.float32(), pa.float64(),
+        pa.string(), pa.string(), pa.string(), pa.date32(), TIMESTAMP,
+    ]  # fmt: skip
+    assert found.schema.types == expected
+
+
+def test_an_internal_time_column_is_added_when_it_is_not_declared() -> None:
+    assert stream("(a INT) INTERNAL TIMESTAMP AS ts FROM csv").schema.names == ["a", "ts"]
+    assert stream("(ts TIMESTAMP, a INT) INTERNAL TIMESTAMP AS ts FROM csv").schema.names == ["ts", "a"]
+
+
+def test_connector_options_have_lower_case_keys_and_text_values() -> None:
+    found = stream(f"{COLUMNS} LATENT TIMESTAMP FROM CSV OPTIONS (Path 'A b', header true, max.files = 3)")
+    assert found.connector == Connector("csv", {"path": "A b", "header": "true", "max.files": "3"})
+
+
+def test_replay_names_its_column_and_speed() -> None:
+    assert stream(f"{COLUMNS} TIMESTAMP BY ts ORDERED FROM csv REPLAY BY ts SPEED 2.5").replay == Replay("ts", 2.5)
+    assert stream(f"{COLUMNS} TIMESTAMP BY ts ORDERED FROM csv REPLAY BY ts").replay == Replay("ts", 1.0)
+
+
+def test_clauses_stand_in_any_order() -> None:
+    found = stream(f"{COLUMNS} FROM csv OPTIONS (path 'x') REPLAY BY ts ETS NONE TIMESTAMP BY ts ORDERED")
+    assert found.time.column == "ts"
+
+
+@pytest.mark.parametrize(
+    ("declaration", "fact", "offending"),
+    [
+        (f"{COLUMNS} FROM csv", "no time", "s"),
+        (f"{COLUMNS} TIMESTAMP BY a ORDERED FROM csv", "is INT, not TIMESTAMP", "a"),
+        (f"{COLUMNS} TIMESTAMP BY tss ORDERED FROM csv", 'column "tss" does not exist', "tss"),
+        (f"{COLUMNS} INTERNAL TIMESTAMP AS k FROM csv", "is STRING, not TIMESTAMP", "k"),
+        (f"{COLUMNS} TIMESTAMP BY ts ORDERED LATENT TIMESTAMP FROM csv", "two clauses of one kind", "LATENT"),
+        (f"{COLUMNS} TIMESTAMP BY ts ORDERED", "no source", "s"),
+        (f"{COLUMNS} TIMESTAMP BY ts ORDERED ETS ON DEMAND FROM csv", "needs a SKEW", "ETS ON DEMAND"),
+        (f"{COLUMNS} TIMESTAMP BY ts DISORDER 5 s ETS ON DEMAND SKEW 1 s FROM csv", "less than DISORDER", "1 s"),
+        (f"{COLUMNS} LATENT TIMESTAMP ETS ON DEMAND SKEW 1 s FROM csv", "SKEW is for external", "1 s"),
+        (f"{COLUMNS} LATENT TIMESTAMP PARTITIONED BY (b) FROM csv", 'column "b" does not exist', "b"),
+        (f"{COLUMNS} LATENT TIMESTAMP UPDATE KEY (b) FROM csv", 'column "b" does not exist', "b"),
+        (f"{COLUMNS} LATENT TIMESTAMP FROM csv REPLAY BY a", "is INT, not TIMESTAMP", "a"),
+        (f"{COLUMNS} LATENT TIMESTAMP FROM csv REPLAY BY ts SPEED 0", 'SPEED cannot be "0"', "0"),
+        (f"{COLUMNS} LATENT TIMESTAMP FROM csv OPTIONS (path 'a', PATH 'b')", "stands twice", "PATH"),
+        ("(a INT, A INT) LATENT TIMESTAMP FROM csv", "declared twice", "A"),
+        ("(a DECIMAL(3, 1)) LATENT TIMESTAMP FROM csv", 'type "DECIMAL" is unknown', "DECIMAL"),
+        ("(__time INT) LATENT TIMESTAMP FROM csv", "reserved", "__time"),
+        ("(a INT b INT) LATENT TIMESTAMP FROM csv", 'expected "," or ")"', "b"),
+        ("(a INT LATENT TIMESTAMP FROM csv", '"(" is never closed', "("),
+        ("(ts TIMESTAMP, WATERMARK FOR ts AS ts + 1) FROM csv", "a watermark is", "WATERMARK FOR ts AS ts + 1"),
+        ("(ts TIMESTAMP, WATERMARK FOR ts AS ts) LATENT TIMESTAMP FROM csv", "two times", "TIMESTAMP"),
+        (f"{COLUMNS} TIMESTAMP BY ts ODERED FROM csv", "expected DISORDER", "ODERED"),
+        (f"{COLUMNS} LATENT TIMESTAMP FORM csv", "a clause of CREATE STREAM", "FORM"),
+    ],
+)
+def test_a_wrong_declaration_is_refused_at_its_place(declaration: str, fact: str, offending: str) -> None:
+    error = refused(declaration)
+    assert isinstance(error, QueryError)
+    assert fact in error.fact
+    assert error.place is not None and error.place.text == offending
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "TIMESTAMP BY ts PUNCTUATED BY a > 5 PER (k)",
+        "TIMESTAMP BY ts DISORDER 100 ROWS",
+        "TIMESTAMP BY ts ORDERED PARTITIONED BY (k)",
+        "TIMESTAMP BY ts ORDERED ETS EVERY INTERVAL 10 MILLISECONDS",
+        "TIMESTAMP BY ts ORDERED UPDATE KEY (k)",
+        "TIMESTAMP BY ts ORDERED LATE INTO late",
+    ],
+)
+def test_a_clause_without_an_engine_part_is_refused_as_not_yet(clauses: str) -> None:
+    assert isinstance(refused(f"{COLUMNS} {clauses} FROM csv"), NotYet)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pytest
+
+from millrace.errors import MillraceError, Place, QueryError, RunError
+from millrace.hosts.spark.failures import CarriedError, carrying, unwrap
+
+WORKER = """\
+[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
+Traceback (most recent call last):
+  File "worker.py", line 3, in read
+    int("x")
+ValueError: invalid literal
+\tat org.apache.spark.Something
+"""
+
+
+def carried(error: MillraceError) -> str:
+    """What a worker writes to Spark when the error is raised in it."""
+    with pytest.raises(CarriedError) as raised, carrying():
+        raise error
+    return "".join(traceback.format_exception(raised.value))
+
+
+def test_an_error_of_ours_is_found_in_the_text_that_spark_passes_on() -> None:
+    sent = QueryError('column "a" is unknown\nin two lines', hint="Say ü.", place=Place(1, 2, "a", "SELECT a"))
+    got = unwrap(Exception(f"[STREAM_FAILED] ...\n{carried(sent)}\n\tat java"))
+    assert type(got) is QueryError
+    assert (got.fact, got.hint, got.place) == (sent.fact, sent.hint, sent.place)
+
+
+def test_an_error_of_ours_itself_is_left_as_it_is() -> None:
+    error = RunError("it stopped")
+    assert unwrap(error) is error
+
+
+def test_of_a_foreign_error_the_last_words_are_kept_and_the_log_is_named(tmp_path: Path) -> None:
+    got = unwrap(Exception(WORKER), tmp_path / "spark.log")
+    assert type(got) is RunError
+    assert got.fact == "the run failed: ValueError: invalid literal"
+    assert str(tmp_path / "spark.log") in got.hint
+
+
+def test_without_a_traceback_the_first_line_is_kept() -> None:
+    got = unwrap(Exception("[STREAM_FAILED] Query [id = 1] terminated with exception: disk full\n=== Plan ==="))
+    assert got.fact == "the run failed: disk full"
+
+
+def test_other_exceptions_pass_through_carrying() -> None:
+    with pytest.raises(KeyError), carrying():
+        raise KeyError("a")
