@@ -16,7 +16,7 @@ from millrace import doctor
 from millrace.connectors.inputs import open_input
 from millrace.console import Console
 from millrace.errors import MillraceError, RequestError
-from millrace.hosts.outputs import file_sinks
+from millrace.hosts.outputs import PLAIN, file_sinks
 from millrace.hosts.report import Ending, Listeners
 from millrace.language import parse_interval, parse_network
 from millrace.plan.explain import explain
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     network = _read(options.file)
     console = Console(as_json=options.json)
-    shown = {query.name for query in network.queries if query.sink.connector.format == "console"}
+    shown = {query.name for query in network.queries if query.sink.connector.format in PLAIN}
     listeners = Listeners(
         progress=console.progress,
         results=lambda query, rows: console.results(query, rows) if query in shown else None,
@@ -86,9 +86,7 @@ def _check(options: argparse.Namespace) -> int:
     for stream in network.streams():
         open_input(stream, plan.columns_read(stream.name), None, None)
     streams, queries = len(network.streams()), len(network.queries)
-    print(
-        f"{options.file}: {streams} stream{'s' * (streams != 1)}, {queries} quer{'y' if queries == 1 else 'ies'}, no fault"
-    )
+    print(f"{options.file}: no fault (streams: {streams}, queries: {queries})")
     return 0
 
 

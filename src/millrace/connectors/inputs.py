@@ -18,6 +18,7 @@ import pyarrow as pa
 from millrace.connectors.files import FORMATS, list_files, read_file
 from millrace.connectors.generate import generate, recipe
 from millrace.errors import RequestError, RunError
+from millrace.kernel.elements import ARRIVED
 from millrace.plan.nodes import Stream
 
 Position = Mapping[str, Any]
@@ -105,8 +106,9 @@ class FileInput:
         read = self._position["files"]
         known = [path for path in self._paths if self._position["last"] and str(path) <= self._position["last"]]
         if len(known) != read:
+            last = self._position["last"]
             raise RunError(
-                f'stream "{self.stream.name}" has {len(known)} files up to "{self._position["last"]}", but {read} were read',
+                f'stream "{self.stream.name}" has {len(known)} files up to "{last}", but {read} were read',
                 hint="Give new files names that sort after the old ones, and leave the old ones in place.",
             )
         self._batches = iter(())
@@ -185,11 +187,13 @@ class FeedInput:
 
 
 def as_rows(item: Any, schema: pa.Schema, stream: str) -> pa.RecordBatch:
-    """An item of a feed as rows of a schema."""
+    """An item of a feed as rows of a schema, with their arrival if the item holds it."""
     try:
         if isinstance(item, dict):
             item = [item]
         table = pa.Table.from_pylist(item, schema=schema) if isinstance(item, list) else pa.table(item)
+        if ARRIVED in table.schema.names:
+            schema = schema.append(pa.field(ARRIVED, pa.int64()))
         return table.select(schema.names).cast(schema).combine_chunks().to_batches(max_chunksize=None)[0]
     except IndexError:
         return pa.RecordBatch.from_pylist([], schema=schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,7 +13,7 @@ from millrace.errors import RequestError
 FORMATS = ("csv", "json", "parquet")
 """The file formats, as `FROM` and `TO` spell them."""
 
-_COMMON = ("path", "timestamp_format", "on_malformed")
+_COMMON = ("path", "timestamp_format", "on_malformed", "max_files_per_trigger")
 _READING: Mapping[str, tuple[str, ...]] = {
     "csv": (*_COMMON, "header", "delimiter", "quote", "null_value", "null_values"),
     "json": _COMMON,
@@ -60,6 +61,7 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
     ';'
     """
     _check(format, options, _READING)
+    _positive(options, "max_files_per_trigger")
     listed = options["null_values"].split(",") if "null_values" in options else []
     alone = [options["null_value"]] if "null_value" in options else []
     return ReadOptions(
@@ -103,6 +105,11 @@ def _character(options: Mapping[str, str], key: str, default: str) -> str:
     if len(value) != 1 or not value.isascii():
         raise RequestError(f'option "{key}" does not take "{value}"', hint="It takes one ASCII character, or \\t.")
     return value
+
+
+def _positive(options: Mapping[str, str], key: str) -> None:
+    if key in options and not re.fullmatch(r"0*[1-9]\d*", options[key]):
+        raise RequestError(f'option "{key}" does not take "{options[key]}"', hint="It takes a whole number above zero.")
 
 
 def _meant(given: str, known: tuple[str, ...]) -> str:

@@ -1,0 +1,25 @@
+"""Tools for testing queries: text tables, a hand-cranked bench, the hosts behind one call, and pytest fixtures.
+
+>>> from millrace.testing import Bench
+>>> bench = Bench('''
+...     CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;
+...     CREATE QUERY q AS SELECT k, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;
+... ''')
+>>> bench.push(
+...     "s",
+...     '''
+...     k | ts
+...     a | 00:00:10
+...     a | 00:00:50
+...     b | 00:01:10
+... ''',
+... )
+>>> [(row["k"], row["n"]) for row in bench.results("q")]
+[('a', 2)]
+"""
+
+from millrace.testing.bench import Bench
+from millrace.testing.hosts import HOSTS, Host, in_memory
+from millrace.testing.tables import Rows, table
+
+__all__ = ["HOSTS", "Bench", "Host", "Rows", "in_memory", "table"]

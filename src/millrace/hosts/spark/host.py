@@ -106,7 +106,7 @@ class SparkRun:
                 f'the checkpoint "{self.folder}" belongs to other queries',
                 hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
             )
-        self._seen = max((batch for batch, _ in self._commits.records()), default=-1)
+        self._seen = int((self._commits.newest() or {"batch": -1})["batch"])
         return True
 
     def _fixed_buckets(self) -> int:
@@ -211,17 +211,12 @@ class SparkRun:
 
     def _look(self) -> None:
         """Hand on what has been committed since the last look."""
-        for batch, record in self._news():
+        for batch, record in self._commits.records(after=self._seen):
             self._seen, self._newest = batch, record
             for name, rows in self._read_results(record):
                 self.results[name].append(rows)
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())
-
-    def _news(self) -> Iterator[tuple[int, Record]]:
-        for batch, record in self._commits.records():
-            if batch > self._seen:
-                yield batch, record
 
     def _read_results(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
         """New rows of the queries whose results are wanted here rather than in files of the user's."""

@@ -1,0 +1,41 @@
+"""Continuous queries over skewed, bursty, late and out-of-order streams, on Spark.
+
+>>> import millrace as mr
+>>> net = mr.Network()
+>>> link = net.stream(
+...     "link", "srcIP STRING, len INT, ts TIMESTAMP", time="ts", source="generate", rate=50, seconds=120, keys=2
+... )
+>>> per_minute = link.window(range="1 minute").group_by("srcIP").agg(n="count(*)", bytes="sum(len)")
+>>> handle = net.query("per_minute", per_minute).run(on="local", until="end")
+>>> handle.results("per_minute").column_names
+['window_start', 'window_end', 'srcIP', 'n', 'bytes']
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from millrace.api import Handle, Network, Relation
+    from millrace.errors import MillraceError
+    from millrace.language import parse_network
+
+__version__ = "0.1.0"
+
+__all__ = ["Handle", "MillraceError", "Network", "Relation", "parse_network"]
+
+_HOMES = {
+    "Handle": "millrace.api",
+    "MillraceError": "millrace.errors",
+    "Network": "millrace.api",
+    "Relation": "millrace.api",
+    "parse_network": "millrace.language",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when asked for: every Spark worker process imports this package, and few need the language.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,270 @@
+"""The Python API: relations built lazily, as the same queries that SQL writes.
+
+A relation is a piece of SQL that knows its network; every method gives a new one. So the checks, the plans and the
+meanings are those of the language, and `relation.sql` shows what was built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.errors import MillraceError, RequestError
+from millrace.hosts.report import Ending, Listeners, Report
+from millrace.language import parse_network
+from millrace.plan import nodes
+from millrace.plan.explain import explain
+from millrace.plan.stages import physical
+from millrace.runs import HostName, RunOptions, close, open_run, results_of
+
+
+class Network:
+    """Streams, sinks and queries that run together.
+
+    >>> net = Network()
+    >>> rows = [{"key": "a", "ts": 1_000_000}, {"key": "a", "ts": 2_000_000}, {"key": "b", "ts": 61_000_000}]
+    >>> clicks = net.stream("clicks", "key STRING, ts TIMESTAMP", time="ts", source=[rows])
+    >>> counts = clicks.window(range="1 minute", slide="1 minute").group_by("key").agg(n="count(*)")
+    >>> handle = net.query("counts", counts).run(on="local", until="end")
+    >>> [(row["key"], row["n"]) for row in handle.results("counts").to_pylist()]
+    [('a', 2), ('b', 1)]
+    """
+
+    def __init__(self) -> None:
+        self._statements: list[str] = []
+        self._feeds: dict[str, Iterable[Any]] = {}
+
+    def sql(self, text: str) -> Network:
+        """Add statements of SQL."""
+        self._statements.append(text.rstrip().rstrip(";"))
+        self.bound()
+        return self
+
+    def stream(
+        self,
+        name: str,
+        columns: str,
+        *,
+        time: str | None = None,
+        disorder: str | None = None,
+        skew: str | None = None,
+        internal: str | None = None,
+        latent: bool = False,
+        source: str | Iterable[Any] = "iterable",
+        replay_by: str | None = None,
+        **options: object,
+    ) -> Relation:
+        """Declare a stream: `time` names its time column, or `internal`, or it is `latent`.
+
+        `source` is a connector (csv, json, parquet, generate) with its options, or an iterable of record batches,
+        tables or lists of dictionaries. With `skew` a silent stream is spoken for (ETS ON DEMAND).
+        """
+        if not isinstance(source, str):
+            self._feeds[name] = source
+            source = "iterable"
+        clauses = [f"CREATE STREAM {name} ({columns})", _time_clause(time, disorder, internal, latent)]
+        clauses += [f"ETS ON DEMAND SKEW INTERVAL {skew}"] if skew else []
+        clauses += [f"FROM {source}{_options(options)}"]
+        clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
+        self._statements.append("\n  ".join(clauses))
+        self.bound()
+        return Relation(self, name)
+
+    def query(self, name: str, relation: Relation, *, sink: str = "memory", **options: object) -> Network:
+        """Add a continuous query; `sink` is memory, console, or a file format with its options."""
+        statement = f"CREATE QUERY {name} AS {relation.sql}"
+        if sink != "memory":
+            self._statements.append(f"CREATE SINK {name}_sink TO {sink}{_options(options)}")
+            statement = f"CREATE QUERY {name} INTO {name}_sink AS {relation.sql}"
+        self._statements.append(statement)
+        self.bound()
+        return self
+
+    def bound(self, *further: str) -> nodes.Network:
+        """The network's plan; raises what is wrong with it, and then forgets the last statement."""
+        try:
+            return parse_network(";\n".join([*self._statements, *further]))
+        except MillraceError:
+            if not further:
+                self._statements.pop()
+            raise
+
+    def explain(self) -> str:
+        """How the queries will be run, as text."""
+        return explain(physical(self.bound()))
+
+    def run(
+        self,
+        on: HostName = "spark",
+        *,
+        until: str | None = None,
+        checkpoint: str | Path | None = None,
+        background: bool | None = None,
+        **options: Any,
+    ) -> Handle:
+        """Run all queries; `until` is "end", "available", or None to go on until `stop`.
+
+        A run that ends by itself is waited for, unless `background` is true; other options are those of `RunOptions`.
+        """
+        endings: dict[str | None, Ending] = {None: "stopped", "available": "available", "end": "end"}
+        if until not in endings:
+            raise RequestError(f'a run cannot last until "{until}"', hint='Use until="end" or until="available".')
+        network = self.bound()
+        if not network.queries:
+            raise RequestError("the network has no query", hint="Add one with net.query(name, relation).")
+        chosen = RunOptions(on, endings[until], Path(checkpoint) if checkpoint else None, **options)
+        handle = Handle(network, chosen, self._feeds)
+        return handle if (until is None if background is None else background) else handle.wait()
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows of a stream or a query, not yet computed."""
+
+    network: Network
+    source: str
+    predicate: str = ""
+    items: str = "*"
+    ordered: bool = False
+
+    @property
+    def sql(self) -> str:
+        """The query as SQL."""
+        where = f" WHERE {self.predicate}" if self.predicate else ""
+        order = f" ORDER BY {self._time()}" if self.ordered else ""
+        return f"SELECT {self.items} FROM {self.source}{where}{order}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns it has."""
+        return self.network.bound(self.sql).queries[-1].root.schema
+
+    def where(self, predicate: str) -> Relation:
+        """The rows where a condition holds."""
+        base = self if self.items == "*" and not self.ordered else self._nested()
+        both = f"({base.predicate}) AND ({predicate})" if base.predicate else predicate
+        return replace(base, predicate=both)._checked()
+
+    def select(self, *items: str, **named: str) -> Relation:
+        """Columns and expressions, by themselves or under a name."""
+        base = self if self.items == "*" and not self.ordered else self._nested()
+        listed = [*items, *(f"{text} AS {name}" for name, text in named.items())]
+        return replace(base, items=", ".join(listed))._checked()
+
+    def union(self, *others: Relation) -> Relation:
+        """All rows of all relations; columns meet by position."""
+        parts = [each.source if each._is_stream() else f"({each.sql})" for each in (self, *others)]
+        if all(each._is_stream() for each in (self, *others)):
+            return Relation(self.network, " UNION ".join(parts))._checked()
+        selects = " UNION ALL ".join(each.sql for each in (self, *others))
+        return Relation(self.network, f"({selects})")._checked()
+
+    def order_by_time(self) -> Relation:
+        """The rows as a sequence sorted by their time."""
+        return replace(self, ordered=True)._checked()
+
+    def window(self, *, range: str, slide: str | None = None) -> Windowed:
+        """Time windows of a length, one every `slide` (default: one after another)."""
+        base = self if self.items == "*" and not self.ordered else self._nested()
+        return Windowed(base, f"[RANGE {range} SLIDE {slide or range}]")
+
+    def _nested(self) -> Relation:
+        return Relation(self.network, f"({self.sql})")
+
+    def _is_stream(self) -> bool:
+        return not self.predicate and self.items == "*" and not self.ordered and not self.source.startswith("(")
+
+    def _time(self) -> str:
+        """The name of the time column, as its stream declares it."""
+        bound = self.network.bound(replace(self, ordered=False).sql)
+        scan = next(each for each in nodes.walk(bound.queries[-1].root) if isinstance(each, nodes.Scan))
+        return scan.stream.time.column or "ts"
+
+    def _checked(self) -> Relation:
+        self.network.bound(self.sql)
+        return self
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """Rows cut into windows, to be aggregated by keys."""
+
+    relation: Relation
+    window: str
+    keys: tuple[str, ...] = ()
+
+    def group_by(self, *keys: str) -> Windowed:
+        """The same windows, a group for each value of the keys."""
+        return replace(self, keys=(*self.keys, *keys))
+
+    def agg(self, **aggregates: str) -> Relation:
+        """One row a window and group, with the named aggregates."""
+        base = self.relation
+        items = ", ".join([*self.keys, *(f"{text} AS {name}" for name, text in aggregates.items())])
+        where = f" WHERE {base.predicate}" if base.predicate else ""
+        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        text = f"(SELECT {items} FROM {base.source} {self.window}{where}{group})"
+        return Relation(base.network, text)._checked()
+
+
+class Handle:
+    """A network at work, or one that has ended."""
+
+    def __init__(self, network: nodes.Network, options: RunOptions, feeds: Mapping[str, Iterable[Any]]) -> None:
+        self._run = open_run(network, options, Listeners(), feeds)
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._work, name="millrace", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            self._run.run()
+        except BaseException as error:
+            self._error = error
+        finally:
+            close(self._run)
+
+    def wait(self, timeout: float | None = None) -> Handle:
+        """Wait until the run has ended; raises what made it fail."""
+        self._thread.join(timeout)
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def stop(self) -> Handle:
+        """End the run in order, and wait for it."""
+        self._run.stop()
+        return self.wait()
+
+    def results(self, query: str) -> pa.Table:
+        """The result rows of a query so far (for sink "memory")."""
+        tables = results_of(self._run)
+        if query not in tables:
+            raise RequestError(f'there is no query "{query}"', hint=f"The queries are {', '.join(tables)}.")
+        return pa.concat_tables(tables[query]) if tables[query] else pa.table({})
+
+    def metrics(self) -> Report:
+        """The accounting of every stream, and what came out."""
+        return self._run.report()
+
+
+def _time_clause(time: str | None, disorder: str | None, internal: str | None, latent: bool) -> str:
+    if sum((time is not None, internal is not None, latent)) != 1:
+        raise RequestError(
+            "a stream has one kind of time", hint='Give time="column", internal="column", or latent=True.'
+        )
+    if time is not None:
+        return f"TIMESTAMP BY {time} {f'DISORDER INTERVAL {disorder}' if disorder else 'ORDERED'}"
+    return f"INTERNAL TIMESTAMP AS {internal}" if internal else "LATENT TIMESTAMP"
+
+
+def _options(options: Mapping[str, object]) -> str:
+    if not options:
+        return ""
+    pairs = (f"{key} '{str(value).replace(chr(39), chr(39) * 2)}'" for key, value in options.items())
+    return f" OPTIONS ({', '.join(pairs)})"

@@ -1,0 +1,150 @@
+"""The same window count in stock Spark Structured Streaming: the peer that we are measured against.
+
+It runs in a process and a Spark of its own, with Spark's default settings but for the number of shuffle partitions and
+what the caller asks for. It says what it does in lines of JSON on standard output, and ends when its standard input is
+closed, so that it never outlives its caller.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+SCHEMA = "srcIP string, destIP string, len int, ts timestamp"
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+
+
+@dataclass(frozen=True)
+class Count:
+    """One `SELECT keys, count(*)` per window over the union of the links' folders, into a folder of parquet files."""
+
+    links: Sequence[str]
+    output: str
+    checkpoint: str
+    window: str
+    keys: Sequence[str] = ()
+    files_per_batch: int | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """Counts to run one after the other: each to the end of its input, or the one until the caller stops it."""
+
+    counts: Sequence[Count]
+    bounded: bool
+    master: str = "local[*]"
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class StockSpark:
+    """A process that runs a job on stock Spark, as seen by its caller."""
+
+    def __init__(self, job: Job, log_file: Path) -> None:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        with log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, json.dumps(asdict(job))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    def said(self) -> dict[str, Any] | None:
+        """The next thing it says, waited for; None when it has ended."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                told: dict[str, Any] = json.loads(line)
+                return told
+        return None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still at work."""
+        return self._process.poll() is None
+
+    def stop(self, patience: float = 15.0) -> None:
+        """Let it end, and see to it that it does."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def windows_counted(session: SparkSession, count: Count) -> DataFrame:
+    """The query as a user of Spark would write it. The links are ordered, hence watermarks without a delay."""
+    links = []
+    for folder in count.links:
+        reader = session.readStream.schema(SCHEMA)
+        if count.files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", count.files_per_batch)
+        links.append(reader.parquet(folder).withWatermark("ts", "0 seconds"))
+    window = f.window("ts", count.window)
+    counted = reduce(DataFrame.union, links).groupBy(window, *count.keys).agg(f.count("*").alias("n"))
+    return counted.select(
+        f.col("window.start").alias("window_start"), f.col("window.end").alias("window_end"), *count.keys, "n"
+    )
+
+
+def _started(session: SparkSession, count: Count, bounded: bool) -> StreamingQuery:
+    writer = windows_counted(session, count).writeStream.outputMode("append").format("parquet")
+    writer = writer.option("path", count.output).option("checkpointLocation", count.checkpoint)
+    return (writer.trigger(availableNow=True) if bounded else writer).start()
+
+
+def _session(job: Job) -> SparkSession:
+    builder = SparkSession.Builder().appName("stock").master(job.master)
+    for name, value in {**_QUIET, **job.settings}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    if "spark.sql.shuffle.partitions" not in job.settings:
+        session.conf.set("spark.sql.shuffle.partitions", str(session.sparkContext.defaultParallelism))
+    return session
+
+
+def _say(**told: Any) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def _run(job: Job) -> None:
+    session = _session(job)
+    _say(started=True)
+    for count in job.counts:
+        began = time.perf_counter()
+        query = _started(session, count, job.bounded)
+        if not job.bounded:
+            threading.Thread(target=lambda query=query: (sys.stdin.read(), query.stop()), daemon=True).start()
+        query.awaitTermination()
+        seconds = time.perf_counter() - began
+        batches = [each["durationMs"] for each in query.recentProgress]
+        _say(seconds=seconds, batches=batches, rows=sum(each["numInputRows"] for each in query.recentProgress))
+    session.stop()
+
+
+def main(text: str) -> None:
+    """Carry out a job that is given as JSON."""
+    told = json.loads(text)
+    counts = [Count(**each) for each in told.pop("counts")]
+    _run(Job(counts=counts, **told))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

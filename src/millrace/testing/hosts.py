@@ -1,0 +1,92 @@
+"""The hosts behind one call: rows in, rows out, so that a test can be run on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.hosts.report import Ending
+from millrace.kernel.elements import ARRIVED
+from millrace.language import parse_network
+from millrace.plan.nodes import Connector, Network, Sink, Stream
+from millrace.runs import HOSTS, HostName, Run, RunOptions, open_run, results_of
+from millrace.testing.tables import Rows
+
+__all__ = ["HOSTS", "Host", "in_memory"]
+
+Row = dict[str, Any]
+Given = pa.Table | Sequence[pa.Table] | Rows
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Host:
+    """One of the hosts, ready to run queries over rows at hand.
+
+    `session` gives the Spark session to share; without it every run on Spark opens its own.
+
+    >>> answer = Host("local").run(
+    ...     '''
+    ...     CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;
+    ...     CREATE QUERY big AS SELECT v FROM s WHERE v > 1;
+    ... ''',
+    ...     {"s": pa.table({"v": [1, 2], "ts": pa.array([0, 1], pa.timestamp("us"))})},
+    ... )
+    >>> answer
+    {'big': [{'v': 2}]}
+    """
+
+    name: HostName
+    session: Callable[[], Any] | None = None
+
+    def run(self, sql: str | Network, inputs: Mapping[str, Given], *, ending: Ending = "end") -> dict[str, list[Row]]:
+        """The rows of every query over the inputs; a list of tables comes as a batch each."""
+        network = in_memory(parse_network(sql) if isinstance(sql, str) else sql)
+        streams = {stream.name: stream for stream in network.streams()}
+        feeds = {name: _tables(streams[name], given) for name, given in inputs.items() if name in streams}
+        run = self._open(network, feeds, ending)
+        run.run()
+        return {
+            query: [row for each in tables for row in each.to_pylist()] for query, tables in results_of(run).items()
+        }
+
+    def _open(self, network: Network, feeds: Mapping[str, list[pa.Table]], ending: Ending) -> Run:
+        if self.name != "spark" or self.session is None:
+            return open_run(network, RunOptions(on=self.name, ending=ending, master="local[2]"), feeds=feeds)
+        # Imported here: the other hosts do not need Spark.
+        from millrace.hosts.spark.host import SparkRun
+
+        return SparkRun(network, ending=ending, feeds=feeds, session=self.session())
+
+
+def in_memory(network: Network) -> Network:
+    """The network with every result kept in memory, whatever its sinks are.
+
+    >>> net = parse_network("CREATE STREAM s (v INT) LATENT TIMESTAMP FROM iterable; SELECT v FROM s;")
+    >>> in_memory(net).queries[0].sink.connector.format
+    'memory'
+    """
+    return Network(tuple(replace(each, sink=Sink(each.name, Connector("memory"))) for each in network.queries))
+
+
+def _tables(stream: Stream, given: Given) -> list[pa.Table]:
+    """The input in batches, with arrivals where nothing else says when a row comes: one a second."""
+    if isinstance(given, Rows):
+        given = given.arriving()
+    tables = [given] if isinstance(given, pa.Table) else list(given)
+    if stream.time.kind == "external" or stream.replay is not None:
+        return tables
+    arrived, counted = [], 0
+    for each in tables:
+        if ARRIVED not in each.schema.names:
+            each = each.append_column(ARRIVED, _seconds(counted, each.num_rows))
+            counted += each.num_rows
+        arrived.append(each)
+    return arrived
+
+
+def _seconds(first: int, count: int) -> pa.Array:
+    return pa.array([number * _SECOND for number in range(first, first + count)], pa.int64())

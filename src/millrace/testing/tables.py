@@ -1,0 +1,208 @@
+"""Streams as small text tables, one row a line, with the time at which each row arrives.
+
+Rules:
+- The first line names the columns, between bars; a line of dashes below it is passed over.
+- `arrive` is the arrival after the start (`0s`, `1.5s`, `200ms`), unless the schema has a column of that name.
+- A time is `HH:MM:SS[.ffffff]` on 1970-01-01, or a full ISO date and time; UTC without a zone.
+- `null` is null. Text stands as it is; in quotes where it is empty, is the word null, or holds a bar or spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.errors import Place, RequestError
+from millrace.kernel.elements import ARRIVED
+
+ARRIVE = "arrive"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CELL = re.compile(r"""\s*(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^|"']?[^|]*?)\s*(?:\||$)""")
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|)")
+_CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a stream and, where the table says so, when each arrives: microseconds after the start.
+
+    >>> rows = table("arrive | k \\n 0s | a \\n 1.5s | null", {"k": pa.string()})
+    >>> rows.table.to_pylist(), rows.arrivals
+    ([{'k': 'a'}, {'k': None}], (0, 1500000))
+    """
+
+    table: pa.Table
+    arrivals: tuple[int, ...] | None = None
+
+    def arriving(self, start: int = 0) -> pa.Table:
+        """The table with the clock at which each row arrives, as hosts read it; as it is without arrivals."""
+        if self.arrivals is None:
+            return self.table
+        times = np.array(self.arrivals, dtype=np.int64) + start
+        return self.table.append_column(ARRIVED, pa.array(times))
+
+
+@dataclass(frozen=True)
+class _Cell:
+    text: str
+    place: Place
+
+    def refuse(self, fact: str, hint: str) -> NoReturn:
+        raise RequestError(fact, hint=hint, place=self.place)
+
+
+def table(text: str, schema: pa.Schema | Mapping[str, pa.DataType]) -> Rows:
+    """The rows that a text table shows.
+
+    >>> schema = {"srcIP": pa.string(), "len": pa.int64(), "ts": pa.timestamp("us", tz="UTC")}
+    >>> rows = table(
+    ...     '''
+    ...     srcIP | len  | ts
+    ...     a     | 10   | 00:00:01
+    ...     b     | null | 00:00:03.5
+    ... ''',
+    ...     schema,
+    ... )
+    >>> rows.table.column("len").to_pylist()
+    [10, None]
+    """
+    declared = schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
+    lines = list(_lines(text))
+    if not lines:
+        raise RequestError("the table has no line with the names of its columns", hint="Write them between bars.")
+    names, body = lines[0], lines[1:]
+    _check_names(names, declared)
+    columns: dict[str, list[Any]] = {cell.text: [] for cell in names}
+    for cells in body:
+        _check_width(cells, names)
+        for name, cell in zip(columns, cells, strict=True):
+            columns[name].append(_value(cell, None if _is_arrival(name, declared) else declared.field(name).type))
+    arrivals = columns.pop(ARRIVE) if ARRIVE in columns and ARRIVE not in declared.names else None
+    arrays = [pa.array(columns[field.name], field.type) for field in declared]
+    return Rows(pa.Table.from_arrays(arrays, schema=declared), None if arrivals is None else tuple(arrivals))
+
+
+def _lines(text: str) -> Iterator[list[_Cell]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip(" \t|-+"):
+            yield list(_cells(line, number))
+
+
+def _cells(line: str, number: int) -> Iterator[_Cell]:
+    start, end = len(line) - len(line.lstrip(" \t|")), len(line.rstrip(" \t|"))
+    # A row may stand between bars, but an empty cell at its edge is not one of them.
+    start = start if line[:start].count("|") == 1 else len(line) - len(line.lstrip())
+    end = end if line[end:].count("|") == 1 else len(line.rstrip())
+    while start <= end:
+        found = _CELL.match(line, start, end)
+        text = found.group("text") if found else line[start:end].strip()
+        place = Place(number, (found.start("text") if found else start) + 1, text, line)
+        if found is None:
+            raise RequestError("a quoted text does not end", hint="Close its quote before the bar.", place=place)
+        yield _Cell(text, place)
+        if found.end() == end and line[end - 1] != "|":
+            return
+        start = found.end()
+
+
+def _check_names(names: list[_Cell], schema: pa.Schema) -> None:
+    known = {*schema.names, ARRIVE}
+    for number, cell in enumerate(names):
+        if cell.text not in known:
+            cell.refuse(f'the table has a column "{cell.text}" that the schema has not', _known(schema))
+        if cell.text in {each.text for each in names[:number]}:
+            cell.refuse(f'the table has two columns "{cell.text}"', "Drop one of them.")
+    missing = [name for name in schema.names if name not in {cell.text for cell in names}]
+    if missing:
+        names[0].refuse(f'the table has no column "{missing[0]}"', _known(schema))
+
+
+def _known(schema: pa.Schema) -> str:
+    return f"The columns are {', '.join(schema.names)}, and {ARRIVE} if you like."
+
+
+def _check_width(cells: list[_Cell], names: list[_Cell]) -> None:
+    if len(cells) != len(names):
+        cells[-1].refuse(f"a row has {len(cells)} cells under {len(names)} names", "Give each column one cell.")
+
+
+def _is_arrival(name: str, schema: pa.Schema) -> bool:
+    return name == ARRIVE and name not in schema.names
+
+
+def _value(cell: _Cell, kind: pa.DataType | None) -> Any:
+    """A cell's value; the kind None is an arrival."""
+    if kind is None:
+        return _arrival(cell)
+    if cell.text == "null":
+        return None
+    if not cell.text:
+        cell.refuse("a cell is empty", 'Write null, or "" for an empty text.')
+    for test, read in _READERS:
+        if test(kind):
+            return read(cell)
+    cell.refuse(f'a text table cannot show a "{kind}"', "Build such rows with pyarrow.")
+
+
+def _arrival(cell: _Cell) -> int:
+    found = _SPAN.fullmatch(cell.text)
+    if found is None:
+        cell.refuse(f'"{cell.text}" is no arrival', "Write it as seconds after the start: 0s, 1.5s or 200ms.")
+    return round(float(found.group(1)) * (1_000 if found.group(2) == "ms" else 1_000_000))
+
+
+def _integer(cell: _Cell) -> int:
+    return _parsed(cell, int, "whole number")
+
+
+def _float(cell: _Cell) -> float:
+    return _parsed(cell, float, "number")
+
+
+def _parsed(cell: _Cell, read: Callable[[str], Any], what: str) -> Any:
+    try:
+        return read(cell.text)
+    except ValueError:
+        cell.refuse(f'"{cell.text}" is no {what}', f"Write a {what}, or null.")
+
+
+def _boolean(cell: _Cell) -> bool:
+    if cell.text not in ("true", "false"):
+        cell.refuse(f'"{cell.text}" is neither true nor false', "Write true, false or null.")
+    return cell.text == "true"
+
+
+def _text(cell: _Cell) -> str:
+    if cell.text[0] in "\"'":
+        return re.sub(r"\\(.)", r"\1", cell.text[1:-1])
+    return cell.text
+
+
+def _timestamp(cell: _Cell) -> datetime:
+    found = _CLOCK.fullmatch(cell.text)
+    if found is not None:
+        hours, minutes, seconds = int(found.group(1)), int(found.group(2)), float(found.group(3) or 0)
+        return _EPOCH + timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    moment: datetime = _parsed(cell, datetime.fromisoformat, "time")
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _date(cell: _Cell) -> date:
+    day: date = _parsed(cell, date.fromisoformat, "date")
+    return day
+
+
+_READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[_Cell], Any]], ...] = (
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, _float),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_string, _text),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_date, _date),
+)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from millrace.language import parse_network
+from millrace.plan.nodes import Aggregate, Filter, Node, Project, Scan, Union, walk
+from millrace.plan.rules import optimize
+
+STREAMS = """
+CREATE STREAM a (k STRING, n INT, unused STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;
+CREATE STREAM b (k STRING, n INT, unused STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;
+"""
+
+
+def optimized(select: str) -> Node:
+    return optimize(parse_network(STREAMS + select).queries[0].root)
+
+
+def test_filters_and_projections_are_pushed_below_a_union() -> None:
+    root = optimized("SELECT k, n * 2 AS twice FROM a UNION b WHERE n > 1")
+    assert isinstance(root, Union)
+    for each in root.inputs:
+        kinds = [type(node) for node in walk(each)]
+        assert kinds[0] is Scan and Filter in kinds and kinds[-1] is Project
+
+
+def test_an_aggregate_reads_plain_columns() -> None:
+    root = optimized("SELECT upper(k) AS key, sum(n + 1) AS s FROM a [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY upper(k)")
+    (aggregate,) = [node for node in walk(root) if isinstance(node, Aggregate)]
+    assert all(str(key) == name for name, key in aggregate.keys)
+    assert [str(each.argument) for each in aggregate.aggregations] == ["__a0"]
+
+
+def test_columns_nobody_reads_are_dropped_above_the_scan() -> None:
+    root = optimized("SELECT k, count(*) AS n FROM a UNION b [RANGE 1 MINUTE SLIDE 1 MINUTE] WHERE n > 1 GROUP BY k")
+    above = [node for node in walk(root) if isinstance(node, Project) and isinstance(node.input, Scan)]
+    assert [[name for name, _ in node.columns] for node in above] == [["k", "n"], ["k", "n"]]
+
+
+def test_a_count_of_all_rows_reads_no_column() -> None:
+    root = optimized("SELECT count(*) AS n FROM a [RANGE 1 MINUTE SLIDE 1 MINUTE]")
+    (project,) = [node for node in walk(root) if isinstance(node, Project) and isinstance(node.input, Scan)]
+    assert project.columns == ()
+
+
+def test_the_rules_keep_the_columns_of_the_query() -> None:
+    for select in (
+        "SELECT * FROM a",
+        "SELECT ts, k FROM a UNION b WHERE unused IS NULL ORDER BY ts",
+        "SELECT k, avg(n) AS m FROM a [RANGE 1 MINUTE SLIDE 10 SECONDS] GROUP BY k HAVING count(*) > 2",
+    ):
+        before = parse_network(STREAMS + select).queries[0].root
+        assert optimize(before).schema.equals(before.schema)

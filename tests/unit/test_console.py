@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+
+from millrace.console import Console, clock_text, summary_lines
+from millrace.hosts.report import Report
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND
+from millrace.kernel.metrics import SourceMetrics
+
+REPORT = Report(
+    sources={"link": SourceMetrics(received=10, late=2, quarantined=1, bound=NO_BOUND, greatest=0, enabled=3)},
+    results={"q": 4},
+    held=5,
+    elapsed=2.0,
+)
+
+
+def test_the_summary_accounts_for_every_row() -> None:
+    text = "\n".join(summary_lines(REPORT))
+    for part in ("10 rows in 2.0 s (5/s)", "2 late", "1 quarantined", "3 ETS", "-> q: 4 results", "5 rows held"):
+        assert part in text
+
+
+def test_results_are_tab_separated_under_a_head() -> None:
+    out = io.StringIO()
+    console = Console(out=out, err=io.StringIO())
+    times = pa.array([0, 1_500_000], pa.timestamp("us", tz="UTC"))
+    console.results("q", pa.table({"ts": times, "n": [None, 2]}))
+    assert out.getvalue() == "# q\nts\tn\n1970-01-01 00:00:00\t\n1970-01-01 00:00:01.500000\t2\n"
+
+
+def test_a_program_reads_an_object_a_line() -> None:
+    out = io.StringIO()
+    console = Console(as_json=True, out=out, err=io.StringIO())
+    console.results("q", pa.table({"n": [1]}))
+    console.summary(REPORT)
+    first, last = map(json.loads, out.getvalue().splitlines())
+    assert first == {"query": "q", "n": 1}
+    assert last["summary"]["sources"]["link"]["received"] == 10
+
+
+def test_times_are_shown_as_a_person_reads_them() -> None:
+    assert [clock_text(each) for each in (NO_BOUND, END_OF_TIME, -1_000_000)] == ["-", "end", "1969-12-31 23:59:59"]
