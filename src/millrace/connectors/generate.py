@@ -73,7 +73,7 @@ def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
     random = np.random.default_rng([plan.seed, number])
     times = _times(plan, number, random)
     shaken = times - random.integers(0, int(plan.disorder * _SECOND) + 1, len(times))
-    columns = [_column(field, shaken, stream.time.column, plan.keys, random) for field in schema]
+    columns = [_column(field, shaken, stream.time.column, plan, number) for field in schema]
     arrived = pa.array(times + int(plan.lag * _SECOND))
     return pa.RecordBatch.from_arrays([*columns, arrived], names=[*schema.names, ARRIVED])
 
@@ -96,14 +96,16 @@ def _times(plan: Recipe, number: int, random: np.random.Generator) -> Times:
     return micros
 
 
-def _column(field: pa.Field, times: Times, time: str | None, keys: int, random: np.random.Generator) -> pa.Array:
+def _column(field: pa.Field, times: Times, time: str | None, plan: Recipe, number: int) -> pa.Array:
     if field.name == time or pa.types.is_timestamp(field.type):
         return pa.array(times).cast(field.type)
+    # A column has its own seed: what it holds must not depend on which others are read.
+    random = np.random.default_rng([plan.seed, number, *field.name.encode()])
     if pa.types.is_floating(field.type):
         return pa.array(random.random(len(times))).cast(field.type)
-    numbers = random.integers(0, keys, len(times))
+    numbers = random.integers(0, plan.keys, len(times))
     if pa.types.is_string(field.type):
-        names = pa.array([f"{field.name}-{number}" for number in range(keys)])
+        names = pa.array([f"{field.name}-{number}" for number in range(plan.keys)])
         return names.take(pa.array(numbers))
     if pa.types.is_boolean(field.type):
         return pa.array(numbers % 2 == 0)

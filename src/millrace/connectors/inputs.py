@@ -19,6 +19,7 @@ from millrace.connectors.files import FORMATS, list_files, read_file
 from millrace.connectors.generate import generate, recipe
 from millrace.errors import RequestError, RunError
 from millrace.kernel.elements import ARRIVED
+from millrace.kernel.functions import cast
 from millrace.plan.nodes import Stream
 
 Position = Mapping[str, Any]
@@ -191,14 +192,26 @@ def as_rows(item: Any, schema: pa.Schema, stream: str) -> pa.RecordBatch:
     try:
         if isinstance(item, dict):
             item = [item]
-        table = pa.Table.from_pylist(item, schema=schema) if isinstance(item, list) else pa.table(item)
+        if isinstance(item, list):
+            return pa.RecordBatch.from_arrays([_values(item, field) for field in schema], schema=schema)
+        table = pa.table(item)
         if ARRIVED in table.schema.names:
             schema = schema.append(pa.field(ARRIVED, pa.int64()))
-        return table.select(schema.names).cast(schema).combine_chunks().to_batches(max_chunksize=None)[0]
-    except IndexError:
-        return pa.RecordBatch.from_pylist([], schema=schema)
-    except (pa.ArrowException, KeyError, TypeError) as error:
+        table = table.select(schema.names).cast(schema).combine_chunks()
+        return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=schema)
+    except (pa.ArrowException, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             f'stream "{stream}" was fed rows that do not fit its columns: {str(error).splitlines()[0]}',
             hint=f"Feed record batches, tables or lists of dictionaries with the columns {', '.join(schema.names)}.",
         ) from error
+
+
+def _values(rows: list[dict[str, Any]], field: pa.Field) -> pa.Array:
+    """One column of rows; a time may be written as text."""
+    values = [row.get(field.name) for row in rows]
+    if pa.types.is_timestamp(field.type) and any(isinstance(value, str) for value in values):
+        times = cast(pa.array(values, pa.string()), field.type)
+        if times.null_count > values.count(None):
+            raise TypeError(f'"{field.name}" is no time like 2024-01-01 00:00:00')
+        return times
+    return pa.array(values, field.type)

@@ -12,7 +12,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from millrace.connectors.inputs import Input, open_input
+from millrace.connectors.inputs import Chunk, Input, open_input
+from millrace.errors import MillraceError
 from millrace.hosts.checkpoint import Checkpoint, Resumed
 from millrace.hosts.outputs import Outputs, publish
 from millrace.hosts.paced import PacedInput, start_together
@@ -110,7 +111,7 @@ class LocalRun:
         """One chunk of every stream that has one; False when none had."""
         some = False
         for name, source in self._inputs.items():
-            chunk = source.read()
+            chunk = self._read(source)
             if chunk is None:
                 self._silent.add(name)
                 continue
@@ -121,6 +122,14 @@ class LocalRun:
             self._executor.push(name, rows, self._clock.now())
             self._work()
         return some
+
+    def _read(self, source: Input) -> Chunk | None:
+        try:
+            return source.read()
+        except MillraceError:
+            # The graph is at rest: all that came before the fault is worth keeping.
+            self._commit()
+            raise
 
     def _work(self) -> None:
         # What a bounded run has not read yet is unread, not silent: only a live run speaks for its sources.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from millrace.testing.tables import Rows
 __all__ = ["HOSTS", "Host", "in_memory"]
 
 Row = dict[str, Any]
-Given = pa.Table | Sequence[pa.Table] | Rows
+Given: TypeAlias = Rows | Sequence[pa.Table] | pa.Table
 _SECOND = 1_000_000
 
 

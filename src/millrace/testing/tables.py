@@ -23,7 +23,7 @@ from millrace.kernel.elements import ARRIVED
 
 ARRIVE = "arrive"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_CELL = re.compile(r"""\s*(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^|"']?[^|]*?)\s*(?:\||$)""")
+_QUOTED = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?=\||$)""")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|)")
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
 
@@ -95,20 +95,30 @@ def _lines(text: str) -> Iterator[list[_Cell]]:
 
 
 def _cells(line: str, number: int) -> Iterator[_Cell]:
-    start, end = len(line) - len(line.lstrip(" \t|")), len(line.rstrip(" \t|"))
-    # A row may stand between bars, but an empty cell at its edge is not one of them.
-    start = start if line[:start].count("|") == 1 else len(line) - len(line.lstrip())
-    end = end if line[end:].count("|") == 1 else len(line.rstrip())
-    while start <= end:
-        found = _CELL.match(line, start, end)
-        text = found.group("text") if found else line[start:end].strip()
-        place = Place(number, (found.start("text") if found else start) + 1, text, line)
-        if found is None:
-            raise RequestError("a quoted text does not end", hint="Close its quote before the bar.", place=place)
-        yield _Cell(text, place)
-        if found.end() == end and line[end - 1] != "|":
+    for start, stop in _spans(line, *_inside(line)):
+        text = line[start:stop].strip()
+        column = line.index(text, start) + 1
+        cell = _Cell(text, Place(number, column, text, line))
+        if text[:1] in ("'", '"') and not _QUOTED.match(text):
+            cell.refuse("a quoted text does not end", "Close its quote before the bar.")
+        yield cell
+
+
+def _inside(line: str) -> tuple[int, int]:
+    """Where the cells begin and end: a row may stand between bars."""
+    outer = re.fullmatch(r"\s*\|(.*)\|\s*", line)
+    return outer.span(1) if outer else (0, len(line))
+
+
+def _spans(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where each cell begins and ends; a bar within quotes is part of its cell."""
+    while True:
+        quoted = _QUOTED.match(line, start, end)
+        bar = line.find("|", quoted.end() if quoted else start, end)
+        yield start, bar if bar >= 0 else end
+        if bar < 0:
             return
-        start = found.end()
+        start = bar + 1
 
 
 def _check_names(names: list[_Cell], schema: pa.Schema) -> None:
@@ -140,14 +150,14 @@ def _value(cell: _Cell, kind: pa.DataType | None) -> Any:
     """A cell's value; the kind None is an arrival."""
     if kind is None:
         return _arrival(cell)
-    if cell.text == "null":
-        return None
     if not cell.text:
         cell.refuse("a cell is empty", 'Write null, or "" for an empty text.')
-    for test, read in _READERS:
-        if test(kind):
-            return read(cell)
-    cell.refuse(f'a text table cannot show a "{kind}"', "Build such rows with pyarrow.")
+    return None if cell.text == "null" else _reader(cell, kind)(cell)
+
+
+def _reader(cell: _Cell, kind: pa.DataType) -> Callable[[_Cell], Any]:
+    found = next((read for test, read in _READERS if test(kind)), None)
+    return found or cell.refuse(f'a text table cannot show a "{kind}"', "Build such rows with pyarrow.")
 
 
 def _arrival(cell: _Cell) -> int:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -35,7 +37,7 @@ def test_what_is_late_does_not_depend_on_how_rows_are_batched(seed: int) -> None
     cuts = sorted({0, 60, *random.integers(0, 60, 4).tolist()})
     found = [
         time
-        for begin, end in zip(cuts, cuts[1:], strict=False)
+        for begin, end in pairwise(cuts)
         for time in pieces.admit(rows(*times[begin:end]), now=0).admitted.times.tolist()
     ]
     assert found == expected

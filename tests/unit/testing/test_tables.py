@@ -68,7 +68,7 @@ def test_a_schema_may_have_a_column_named_arrive() -> None:
     ("text", "line", "column", "fact"),
     [
         ("k | n\na | 1\nb | x1", 3, 5, '"x1" is no whole number'),
-        ("k | n\na | ", 2, 4, "a cell is empty"),
+        ("k | n\na |", 2, 4, "a cell is empty"),
         ("k | n\na", 2, 1, "a row has 1 cells under 2 names"),
         ("k | n\na | 1 | 2", 2, 9, "a row has 3 cells under 2 names"),
         ("k | m\na | 1", 1, 5, 'the table has a column "m" that the schema has not'),

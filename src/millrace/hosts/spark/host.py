@@ -176,6 +176,8 @@ class SparkRun:
             raise unwrap(error, self.log_file) from None
 
     def _query(self) -> StreamingQuery:
+        # Spark looks sources up in the session of the calling thread, which need not be the one that opened it.
+        _make_active(self.session)
         self.session.conf.set("spark.sql.shuffle.partitions", str(len(self.buckets)))
         for source in (FilesSource, ControlSource, NetworkSink):
             self.session.dataSource.register(source)
@@ -237,6 +239,12 @@ class SparkRun:
             elapsed=time.monotonic() - self._started,
             steps=self._seen + 1,
         )
+
+
+def _make_active(session: SparkSession) -> None:
+    """Let this thread's calls find the session."""
+    java_class = SparkSession._get_j_spark_session_class(session._jvm)
+    java_class.setActiveSession(session._jsparkSession)
 
 
 def _source_metrics(known: Mapping[str, int]) -> SourceMetrics:

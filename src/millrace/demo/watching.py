@@ -1,0 +1,84 @@
+"""When results come out, by one yardstick: both systems commit parquet files, and both commit logs are looked at
+ten times a second."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+POLL = 0.1
+"""Seconds between two looks; Millrace's own host looks as often."""
+
+OnRows = Callable[[pa.Table], None]
+
+
+class FileSinkWatcher:
+    """Hands on the rows that stock Spark's file sink commits, as its log says."""
+
+    def __init__(self, output: Path, on_rows: OnRows) -> None:
+        self._log = output / "_spark_metadata"
+        self._on_rows = on_rows
+        self._seen_batches: set[str] = set()
+        self._seen_files: set[str] = set()
+        self._stop = Event()
+        self._thread = Thread(target=self._watch, name="file sink watcher", daemon=True)
+
+    def begin(self) -> None:
+        """Look from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look once more, and no more."""
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(POLL):
+            self.look()
+        self.look()
+
+    def look(self) -> None:
+        """Hand on what has been committed since the last look."""
+        for path in self._new_files():
+            rows = pq.read_table(path, partitioning=None)
+            if rows.num_rows:
+                self._on_rows(rows)
+
+    def _new_files(self) -> Iterator[Path]:
+        names = [path.name for path in self._log.iterdir()] if self._log.is_dir() else []
+        fresh = [name for name in names if name[0].isdigit() and name not in self._seen_batches]
+        for name in sorted(fresh, key=lambda each: int(each.split(".")[0])):
+            self._seen_batches.add(name)
+            for path in _committed_files((self._log / name).read_text()):
+                if path not in self._seen_files:
+                    self._seen_files.add(path)
+                    yield Path(path)
+
+
+def _committed_files(text: str) -> list[str]:
+    """The files of one log entry: a line with its version, then an object a file."""
+    found = (json.loads(line) for line in text.splitlines()[1:] if line)
+    return [unquote(urlparse(each["path"]).path) for each in found if each["action"] == "add"]
+
+
+def committed_batches(checkpoint: Path) -> int:
+    """How many micro-batches a Spark query has committed."""
+    commits = checkpoint / "commits"
+    return sum(path.name.isdigit() for path in commits.iterdir()) if commits.is_dir() else 0
+
+
+def wait_until(condition: Callable[[], bool], patience: float) -> bool:
+    """Whether a condition has come true within some seconds."""
+    end = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(POLL)
+    return True

@@ -1,0 +1,49 @@
+"""Every example gives the output that stands beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+def output_of(*arguments: str) -> list[str]:
+    ran = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return rows(ran.stdout)
+
+
+def rows(text: str) -> list[str]:
+    """The rows in any order, without the heads: when a query's results come out is the host's affair."""
+    return sorted(line for line in text.splitlines() if not line.startswith(("#", "window_start\t", "ts\t")))
+
+
+def expected(name: str) -> list[str]:
+    return rows((EXAMPLES / f"{name}.out").read_text())
+
+
+def names(ending: str) -> list[str]:
+    return sorted(path.stem for path in EXAMPLES.glob(f"*{ending}"))
+
+
+@pytest.mark.parametrize("host", ["local", "virtual"])
+@pytest.mark.parametrize("name", names(".sql"))
+def test_an_example_in_sql_gives_its_output(name: str, host: str) -> None:
+    run = ["-m", "millrace.cli", "run", f"examples/{name}.sql", "--on", host, "--until-end"]
+    assert output_of(*run) == expected(name)
+
+
+@pytest.mark.spark
+def test_the_first_example_gives_its_output_on_spark() -> None:
+    run = ["-m", "millrace.cli", "run", "examples/q1.sql", "--until-end", "--master", "local[2]"]
+    assert output_of(*run) == expected("q1")
+
+
+@pytest.mark.parametrize("name", names(".py"))
+def test_an_example_in_python_gives_its_output(name: str) -> None:
+    assert output_of(f"examples/{name}.py") == expected(name)

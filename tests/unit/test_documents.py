@@ -1,0 +1,35 @@
+"""What the documents name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from millrace.language import parse_network
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+PAGES = [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_path_a_document_names_exists(document: Path) -> None:
+    named = re.findall(r"`((?:src|tests|docs|examples|bench|scripts)/[\w./-]*)`", document.read_text())
+    missing = [path for path in named if not (ROOT / path).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_the_streams_of_the_guide_can_be_declared() -> None:
+    text = (ROOT / "docs" / "guide.md").read_text()
+    blocks = re.findall(r"```sql\n(CREATE .*?)```", text, flags=re.DOTALL)
+    script = "".join(blocks) + "CREATE SINK counts TO parquet OPTIONS (path 'out');"
+    assert [query.name for query in parse_network(script).queries] == ["per_type"]
