@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 1
+    except Exception as error:
+        if os.environ.get("MILLRACE_DEBUG"):
+            raise
+        print(f"millrace: a fault of ours: {type(error).__name__}: {error}", file=sys.stderr)
+        print("hint: Set MILLRACE_DEBUG=1 to see where, and tell us.", file=sys.stderr)
+        return 1
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -48,11 +55,10 @@ def _run(options: argparse.Namespace) -> int:
         results=lambda query, rows: console.results(query, rows) if query in shown else None,
     )
     cost = None if options.cost is None else parse_interval(options.cost)
+    trigger = f"{parse_interval(options.trigger) // 1_000} milliseconds"
     run = open_run(
         network,
-        RunOptions(
-            options.on, _ending(options), options.checkpoint, options.master, options.trigger, cost, options.verbose
-        ),
+        RunOptions(options.on, _ending(options), options.checkpoint, options.master, trigger, cost, options.verbose),
         listeners,
     )
     _stop_on_signals(run)

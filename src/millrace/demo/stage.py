@@ -168,7 +168,7 @@ class Stage:
         if not self.feeder.start:
             return
         starts = rows.column("window_start").cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
-        for start, count in zip(starts, rows.column("n").to_pylist(), strict=True):
+        for start, count in sorted(zip(starts, rows.column("n").to_pylist(), strict=True)):
             number = (start // SECOND - int(self.feeder.start)) // self.feed.window
             if number >= 0:
                 side.add(number, Delivery(count, at))

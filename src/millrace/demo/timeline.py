@@ -91,7 +91,8 @@ class Timeline:
         for side in (self.ours, self.theirs):
             delays = self.delays(side)
             if delays:
-                yield f"{side.name}: delay after a window's end: median {median(delays):.1f} s, worst {max(delays):.1f} s"
+                middle, worst = median(delays), max(delays)
+                yield f"{side.name}: delay after a window's end: median {middle:.1f} s, worst {worst:.1f} s"
 
     # As a picture
 

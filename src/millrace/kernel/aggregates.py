@@ -48,7 +48,8 @@ def _comparable(kind: pa.DataType) -> bool:
 def _mean(columns: Columns) -> Any:
     total, count = columns
     some = pc.if_else(pc.greater(count, 0), count, pa.scalar(None, pa.int64()))
-    return pc.divide(pc.cast(total, pa.float64()), pc.cast(some, pa.float64()))
+    # A total beyond 2 ** 53 becomes the nearest fraction.
+    return pc.divide(pc.cast(total, pa.float64(), safe=False), pc.cast(some, pa.float64()))
 
 
 AGGREGATES: dict[str, AggregateFunction] = {

@@ -36,12 +36,17 @@ def cast(value: Value, kind: pa.DataType) -> Value:
     if pa.types.is_timestamp(kind) and (pa.types.is_integer(given) or pa.types.is_floating(given)):
         return _seconds_to_timestamp(value)
     if pa.types.is_timestamp(given) and pa.types.is_integer(kind):
-        return pc.cast(pc.floor(pc.divide(pc.cast(pc.cast(value, pa.int64()), pa.float64()), 1e6)), kind)
+        return pc.cast(pc.floor(pc.divide(_double(pc.cast(value, pa.int64())), 1e6)), kind)
     if pa.types.is_timestamp(given) and pa.types.is_floating(kind):
-        return pc.cast(pc.divide(pc.cast(pc.cast(value, pa.int64()), pa.float64()), 1e6), kind)
+        return pc.cast(pc.divide(_double(pc.cast(value, pa.int64())), 1e6), kind)
     if pa.types.is_boolean(given) and pa.types.is_floating(kind):
         return pc.cast(pc.cast(value, pa.int8()), kind)
-    return pc.cast(value, kind, safe=not pa.types.is_floating(given))
+    return pc.cast(value, kind, safe=not (pa.types.is_floating(given) or pa.types.is_floating(kind)))
+
+
+def _double(value: Value) -> Value:
+    """The value as a fraction; a whole number beyond 2 ** 53 becomes the nearest one, as in SQL."""
+    return pc.cast(value, pa.float64(), safe=False)
 
 
 def _cast_text(value: Value, kind: pa.DataType) -> Value:
@@ -100,8 +105,21 @@ def _seconds_to_timestamp(value: Value) -> Value:
     if pa.types.is_integer(value.type):
         micros = pc.multiply_checked(pc.cast(value, pa.int64()), 1_000_000)
     else:
-        micros = pc.cast(pc.round(pc.multiply(pc.cast(value, pa.float64()), 1e6)), pa.int64())
+        micros = pc.cast(pc.round(pc.multiply(_double(value), 1e6)), pa.int64())
     return pc.cast(micros, TIMESTAMP)
+
+
+def _arithmetic(function: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """The function, with a whole number beside a fraction made one; Arrow's own way fails beyond 2 ** 53."""
+
+    def compute(left: Value, right: Value) -> Value:
+        if pa.types.is_floating(left.type) and pa.types.is_integer(right.type):
+            right = pc.cast(right, left.type, safe=False)
+        elif pa.types.is_integer(left.type) and pa.types.is_floating(right.type):
+            left = pc.cast(left, right.type, safe=False)
+        return function(left, right)
+
+    return compute
 
 
 def _nonzero(value: Value) -> Value:
@@ -109,7 +127,7 @@ def _nonzero(value: Value) -> Value:
 
 
 def _fraction(left: Value, right: Value) -> Value:
-    return pc.divide(pc.cast(left, pa.float64()), _nonzero(pc.cast(right, pa.float64())))
+    return pc.divide(_double(left), _nonzero(_double(right)))
 
 
 def _whole(left: Value, right: Value) -> Value:
@@ -179,13 +197,13 @@ def _to_integer(rounding: Callable[[Value], Value]) -> Callable[[Value], Value]:
 
 
 def _math(function: Callable[..., Value]) -> Callable[..., Value]:
-    return lambda *values: function(*(pc.cast(value, pa.float64()) for value in values))
+    return lambda *values: function(*(_double(value) for value in values))
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "+": pc.add_checked,
-    "-": pc.subtract_checked,
-    "*": pc.multiply_checked,
+    "+": _arithmetic(pc.add_checked),
+    "-": _arithmetic(pc.subtract_checked),
+    "*": _arithmetic(pc.multiply_checked),
     "/": _fraction,
     "div": _whole,
     "%": _remainder,

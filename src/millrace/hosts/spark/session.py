@@ -22,7 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from pyspark.errors import PySparkRuntimeError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millrace.errors import RequestError, RunError
@@ -205,10 +206,10 @@ def _start(builder: SparkSession.Builder, log_file: Path) -> SparkSession:
     try:
         with _stderr_into(log_file):
             return builder.getOrCreate()
-    except PySparkRuntimeError as error:
+    except (PySparkException, Py4JError) as error:
         raise RunError(
-            f"Spark did not start; its last words:\n{log_tail(log_file)}",
-            hint=f'The whole log is "{log_file}".',
+            f"Spark did not start; its last words:\n{log_tail(log_file) or error}",
+            hint=f'Check --master; the whole log is "{log_file}".',
         ) from error
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from millrace.kernel.aggregates import AGGREGATES, Partial
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Microseconds, Punctuation
+from millrace.kernel.grouping import Call, group
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.runs import SortedRuns
 from millrace.kernel.state import Changes
@@ -24,10 +25,8 @@ _FEW = 2**18
 _LONG_AGO = -(2**62)
 """A window number before any that a row can be in, with room to count on."""
 
-_Spec = tuple[str | list[str], str]
-"""An input column, none for `count_all`, and Arrow's function over it."""
-
-_OPTIONS = {"count": pc.CountOptions(mode="only_valid"), "sum": pc.ScalarAggregateOptions(min_count=1)}
+_PartialColumn = tuple[str, Partial, str | None]
+"""A column of partials: its name, how it is made, and of which input column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,26 +171,22 @@ class WindowAggregate(Operator):
         self._closed = changes.note["closed"]
 
     def _aggregated(self, rows: pa.Table) -> pa.Table:
-        specs: list[_Spec] = [
-            ([], "count_all") if column is None else (column, partial.from_rows)
-            for parts in self._partials.values()
-            for _, partial, column in parts
-        ]
-        return self._grouped(rows, specs)
+        return self._grouped(rows, [(column, partial.from_rows) for _, partial, column in self._partial_list()])
 
     def _merged(self, tables: Sequence[pa.Table]) -> pa.Table:
-        specs: list[_Spec] = [(name, partial.merge) for parts in self._partials.values() for name, partial, _ in parts]
-        return self._grouped(pa.concat_tables(tables), specs)
+        calls: list[Call] = [(name, partial.merge) for name, partial, _ in self._partial_list()]
+        return self._grouped(pa.concat_tables(tables), calls)
 
-    def _grouped(self, rows: pa.Table, specs: Sequence[_Spec]) -> pa.Table:
+    def _grouped(self, rows: pa.Table, calls: list[Call]) -> pa.Table:
         by = [name for name in (PANE, *self.keys) if name in rows.schema.names]
-        calls = [(column, function, _OPTIONS.get(function)) for column, function in specs]
-        names = [*by, *(name for parts in self._partials.values() for name, _, _ in parts)]
-        return rows.group_by(by).aggregate(calls).rename_columns(names)
+        return group(rows, by, calls, [name for name, _, _ in self._partial_list()])
+
+    def _partial_list(self) -> list[_PartialColumn]:
+        return [column for columns in self._partials.values() for column in columns]
 
 
-def _partial_columns(aggregations: Sequence[Aggregation]) -> dict[str, list[tuple[str, Partial, str | None]]]:
-    """For each aggregate the columns of its partials: name, how they are made, and of which input column."""
+def _partial_columns(aggregations: Sequence[Aggregation]) -> dict[str, list[_PartialColumn]]:
+    """The columns of each aggregate's partials."""
     return {
         each.name: [
             (f"__p{position}_{place}", partial, each.column)

@@ -1,0 +1,1 @@
+"""Ourselves beside our peers, one file a workload; see README.md."""

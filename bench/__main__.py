@@ -1,0 +1,36 @@
+"""`python -m bench [NAME ...]`: run workloads, print their tables, and append their results to bench/results."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+
+WORKLOADS = {
+    "grouped_count": "rows per second of Q1 grouped by 65,536 pairs: local, Spark host, stock Spark",
+    "spark_settings": "the same on the Spark host alone, by files a micro-batch and number of buckets",
+}
+DEFAULT = ("grouped_count",)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(WORKLOADS))
+    parser.add_argument("--rows", type=int, default=6_400_000, help="rows of input (default: 6,400,000)")
+    parser.add_argument("--rounds", type=int, default=2, help="measured rounds, after one that is not (default: 2)")
+    parser.add_argument("--list", action="store_true", help="list the workloads")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(f"{name:<16} {what}" for name, what in WORKLOADS.items()))
+        return 0
+    unknown = [name for name in options.names if name not in WORKLOADS]
+    if unknown:
+        print(f'bench: there is no workload "{unknown[0]}"\nhint: They are {", ".join(WORKLOADS)}.', file=sys.stderr)
+        return 2
+    for name in options.names or DEFAULT:
+        import_module(f"bench.{name}").run(rows=options.rows, rounds=options.rounds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The command line as a user starts it: a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+
+SOURCE = Path(__file__).parents[2] / "src"
+COMMAND = [sys.executable, "-m", "millrace.cli"]
+
+
+def environment() -> dict[str, str]:
+    paths = [str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command run to its end in a folder."""
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, timeout=180, check=False, env=environment()
+    )
+
+
+class Started:
+    """A command that is running, with all its processes in one group."""
+
+    def __init__(self, *arguments: object, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env=environment(),
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def interrupt(self) -> tuple[int, str, str]:
+        """End it as Ctrl-C does: the exit code, and what it said."""
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+    def kill(self) -> None:
+        """End it and all that it started, at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate(timeout=60)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Return when the condition holds."""
+    until = monotonic() + seconds
+    while not condition():
+        assert monotonic() < until, "waited in vain"
+        sleep(0.01)

@@ -1,0 +1,128 @@
+"""What a newcomer gets wrong: the right exit code, a message that says what to do, and nothing lost."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millrace.errors import MalformedRow
+from millrace.language import parse_network
+from tests.e2e.commands import millrace
+from tests.e2e.scripts import SCRIPT, add_file, expected, project, results
+
+pytestmark = pytest.mark.slow
+
+WRONG_SCRIPTS = {
+    "an unknown column": ("SELECT k,", "SELECT kk,", 'column "kk" does not exist'),
+    "an unclosed bracket": ("WA ts]", "WA ts", '"[" is never closed'),
+    "a missing file": ("path 'in'", "path 'elsewhere'", 'the path "elsewhere" of stream "links" is not there'),
+    "an unbounded aggregate": ("[RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]", "", "an aggregate without a window"),
+    "an unknown format": ("FROM csv", "FROM cvs", '"cvs"'),
+    "an unknown option": ("max_files_per_trigger", "max_file", 'no option "max_file"'),
+}
+
+
+def refused(ran: subprocess.CompletedProcess[str], code: int, fact: str) -> None:
+    assert ran.returncode == code, ran.stderr
+    assert fact in ran.stderr
+    assert "hint: " in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("case", WRONG_SCRIPTS)
+def test_a_wrong_script_is_refused_before_anything_runs(case: str, tmp_path: Path) -> None:
+    old, new, fact = WRONG_SCRIPTS[case]
+    script = project(tmp_path, SCRIPT.replace(old, new))
+    refused(millrace("run", script, "--on", "local", "--until-end", folder=tmp_path), 2, fact)
+    assert results(tmp_path) == []
+
+
+def test_a_file_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
+    refused(millrace("run", "nothing.sql", "--on", "local", folder=tmp_path), 2, 'there is no file "nothing.sql"')
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [("a,1", "0002.csv"), ("a,many,2024-01-01 00:02:40", '"many"'), ("a,1,yesterday", '"yesterday"')],
+    ids=["too few cells", "text in a number column", "no time"],
+)
+def test_a_malformed_row_stops_the_run_and_loses_nothing(line: str, fact: str, tmp_path: Path) -> None:
+    script = project(tmp_path, files=2)
+    add_file(tmp_path, 2, line)
+    add_file(tmp_path, 3)
+    run = ["run", script, "--on", "local", "--checkpoint", "state", "--until-end"]
+    ran = millrace(*run, folder=tmp_path)
+    refused(ran, 1, fact)
+    assert "0002.csv" in ran.stderr
+    assert "4" in ran.stderr, "the line of the file is named"
+    add_file(tmp_path, 2)
+    again = millrace(*run, folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert results(tmp_path) == expected(4)
+
+
+def test_malformed_rows_may_be_skipped_and_are_counted(tmp_path: Path) -> None:
+    script = project(tmp_path, SCRIPT.replace("path 'in'", "path 'in', on_malformed 'skip'"), files=2)
+    add_file(tmp_path, 2, "a,many,2024-01-01 00:02:40")
+    ran = millrace("run", script, "--on", "local", "--until-end", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "7 rows, 1 quarantined" in ran.stderr
+    assert results(tmp_path) == expected(3)
+
+
+@pytest.mark.spark
+def test_a_malformed_row_on_spark_stops_the_run_and_loses_nothing(
+    tmp_path: Path, spark_session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from millrace.hosts.spark.host import SparkRun
+
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path, files=2)
+    network = parse_network(SCRIPT.replace("path 'in'", f"path '{tmp_path / 'in'}'"))
+    add_file(tmp_path, 2, "a,many,2024-01-01 00:02:40")
+    with pytest.raises(MalformedRow, match='"many"') as raised:
+        SparkRun(network, ending="end", checkpoint=tmp_path / "state", session=spark_session).run()
+    assert raised.value.hint
+    assert results(tmp_path) == expected(1), "the first minute was complete, and stays"
+    add_file(tmp_path, 2)
+    SparkRun(network, ending="end", checkpoint=tmp_path / "state", session=spark_session).run()
+    assert results(tmp_path) == expected(3)
+
+
+def test_results_of_another_run_are_not_mixed_with_new_ones(tmp_path: Path) -> None:
+    script = project(tmp_path)
+    run = ["run", script, "--on", "local", "--until-end"]
+    assert millrace(*run, folder=tmp_path).returncode == 0
+    refused(millrace(*run, folder=tmp_path), 2, "holds results of another run")
+    assert results(tmp_path) == expected(3)
+
+
+def test_a_checkpoint_of_other_queries_is_refused(tmp_path: Path) -> None:
+    script = project(tmp_path)
+    run = ["run", script, "--on", "local", "--checkpoint", "state", "--available-now"]
+    assert millrace(*run, folder=tmp_path).returncode == 0
+    script.write_text(SCRIPT.replace("SLIDE 1 MINUTE", "SLIDE 30 SECONDS"))
+    refused(millrace(*run, folder=tmp_path), 1, "belongs to other queries")
+    script.write_text(SCRIPT)
+    ran = millrace("run", script, "--on", "local", "--checkpoint", "state", "--until-end", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert results(tmp_path) == expected(3)
+
+
+def test_a_checkpoint_of_another_host_is_refused(tmp_path: Path) -> None:
+    script = project(tmp_path)
+    assert (
+        millrace("run", script, "--on", "local", "--checkpoint", "local", "--available-now", folder=tmp_path).returncode
+        == 0
+    )
+    refused(millrace("run", script, "--checkpoint", "local", folder=tmp_path), 1, "a checkpoint of the local host")
+    for name in ("commits", "spark"):
+        (tmp_path / "spark" / name).mkdir(parents=True)
+    (tmp_path / "spark" / "network.json").write_text("{}")
+    ran = millrace("run", script, "--on", "local", "--checkpoint", "spark", folder=tmp_path)
+    refused(ran, 1, "a checkpoint of the Spark host")
+    ran = millrace("run", script, "--on", "virtual", "--checkpoint", "local", folder=tmp_path)
+    refused(ran, 2, "the virtual host keeps no checkpoint")
