@@ -33,3 +33,9 @@ def test_the_streams_of_the_guide_can_be_declared() -> None:
     blocks = re.findall(r"```sql\n(CREATE .*?)```", text, flags=re.DOTALL)
     script = "".join(blocks) + "CREATE SINK counts TO parquet OPTIONS (path 'out');"
     assert [query.name for query in parse_network(script).queries] == ["per_type"]
+
+
+def test_the_example_of_the_testing_page_holds() -> None:
+    text = (ROOT / "docs" / "testing.md").read_text()
+    (example,) = re.findall(r"```python\n(from millrace.testing import Bench.*?)```", text, flags=re.DOTALL)
+    exec(example, {})
