@@ -50,6 +50,7 @@ class Executor:
         self._operators = graph.operators()
         self._sinks = graph.sinks()
         self._current: Node | None = None
+        self._taken = 0
         self._metrics = {node.name: NodeMetrics() for node in self._operators}
         self._delivered = {node.name: SinkMetrics() for node in self._sinks}
         self._late: dict[str, list[Batch]] = {}
@@ -105,21 +106,32 @@ class Executor:
         node = self._next_with_input()
         if node is None:
             return self._enable(clock.now(), silent)
-        self._execute(node, clock)
-        self._current = self.table[node.name].rule(node)
+        taken = self._execute(node, clock)
+        self._taken += taken
+        self._current = self.table[node.name].rule(node, self._taken)
+        if self._current is not node:
+            self._taken = 0
         return True
+
+    def reschedule(self, strategies: Mapping[str, str]) -> None:
+        """Give operators other strategies, by name, while running: the state table is made anew, nothing else."""
+        for name, strategy in strategies.items():
+            self.graph.nodes[name].strategy = strategy
+        self.table = state_table(self.graph)
 
     def _next_with_input(self) -> Node | None:
         """Where the rules lead, walking back until there is input; else the scheduler's choice."""
         node = self._current
         while node is not None and not node.more:
-            node = self.table[node.name].rule(node)
+            node = self.table[node.name].rule(node, 0)
         return node or next((each for each in reversed(self._operators) if each.more), None)
 
-    def _execute(self, node: Node, clock: Clock) -> None:
+    def _execute(self, node: Node, clock: Clock) -> int:
+        """Let an operator take one element; how many rows that was."""
         arc = min((arc for arc in node.inputs if arc), key=lambda each: each.register)
         element = arc.take(self.rows_per_step)
-        clock.spend(node.name, len(element) if isinstance(element, Batch) else 0)
+        rows = len(element) if isinstance(element, Batch) else 0
+        clock.spend(node.name, rows)
         try:
             self._handle(node, arc, element)
         except MillraceError:
@@ -131,6 +143,7 @@ class Executor:
             ) from error
         held = node.operator.held if node.operator is not None else 0
         self._metrics[node.name].peak_held = max(self._metrics[node.name].peak_held, held)
+        return rows
 
     def _handle(self, node: Node, arc: Arc, element: Element) -> None:
         assert node.operator is not None

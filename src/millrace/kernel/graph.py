@@ -60,6 +60,7 @@ class Node:
     name: str
     operator: Operator | None = None
     contract: TimeContract | None = None
+    strategy: str = "dfs"
     inputs: list[Arc] = field(default_factory=list)
     outputs: list[Arc] = field(default_factory=list)
     bound: Microseconds = NO_BOUND
@@ -99,9 +100,9 @@ class Graph:
         """Add a source of a stream with a time contract."""
         return self._add(Node(name, contract=contract), ())
 
-    def operator(self, name: str, operator: Operator, inputs: Sequence[Node]) -> Node:
-        """Add an operator that reads `inputs`, port by port."""
-        return self._add(Node(name, operator), inputs)
+    def operator(self, name: str, operator: Operator, inputs: Sequence[Node], strategy: str = "dfs") -> Node:
+        """Add an operator that reads `inputs`, port by port, and is scheduled by `strategy`."""
+        return self._add(Node(name, operator, strategy=strategy), inputs)
 
     def sink(self, name: str, input: Node) -> Node:
         """Add a sink that takes what `input` yields."""

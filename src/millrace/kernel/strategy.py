@@ -1,6 +1,9 @@
 """Next-operator-selection rules, and the state table that maps each operator to one (001 sections 2.3 and 3).
 
-A rule answers, after an operator has been executed, which one is next; None gives control back to the scheduler.
+Rules:
+- A rule answers, after an operator has been executed, which one is next; None gives control back to the scheduler.
+- Before a sink there is no forward: the host empties the buffer, so a rule treats it as if nothing were yielded.
+- Different operators of one graph may follow different strategies; a strategy changes by making the table anew.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from dataclasses import dataclass
 
 from millrace.kernel.graph import Graph, Node
 
-Rule = Callable[[Node], Node | None]
+Rule = Callable[[Node, int], Node | None]
+"""Takes the operator and how many rows it has taken since it was entered."""
 
 
 @dataclass(frozen=True)
@@ -24,16 +28,34 @@ class State:
     rule: Rule
 
 
-def depth_first(node: Node) -> Node | None:
+def depth_first(node: Node, taken: int) -> Node | None:
     """Forward if it yields, encore if there is more, else backtrack."""
     if node.yields:
         return _successor(node)
     return node if node.more else backtrack(node)
 
 
-def depth_first_before_sink(node: Node) -> Node | None:
-    """Before a sink there is no forward: encore if there is more, else backtrack."""
-    return node if node.more else backtrack(node)
+def breadth_first(node: Node, taken: int) -> Node | None:
+    """Encore if there is more, forward if it yields, else backtrack."""
+    if node.more:
+        return node
+    return _successor(node) if node.yields else backtrack(node)
+
+
+def round_robin(node: Node, taken: int) -> Node | None:
+    """Encore if there is more, forward if it yields, else exit."""
+    if node.more:
+        return node
+    return _successor(node) if node.yields else None
+
+
+def batching(size: int) -> Rule:
+    """Encore until `size` rows have been taken, then as depth-first (notes on 001: the count is below k)."""
+
+    def rule(node: Node, taken: int) -> Node | None:
+        return node if node.more and taken < size else depth_first(node, taken)
+
+    return rule
 
 
 def backtrack(node: Node) -> Node | None:
@@ -46,14 +68,22 @@ def _successor(node: Node) -> Node:
     return next(arc.consumer for arc in node.outputs if arc and not arc.consumer.is_sink)
 
 
+def rule_of(strategy: str) -> tuple[str, Rule]:
+    """The short name and the rule of a strategy: dfs, bfs, rr, or batch:K."""
+    name, _, size = strategy.partition(":")
+    if name == "batch":
+        return f"Batch({size})", batching(int(size))
+    return {"dfs": ("DFS", depth_first), "bfs": ("BFS", breadth_first), "rr": ("RR", round_robin)}[name]
+
+
 def state_table(graph: Graph) -> dict[str, State]:
-    """The depth-first rules mapped onto a graph, by operator name."""
+    """The rules of its operators' strategies mapped onto a graph, by operator name."""
     return {node.name: _state(node) for node in graph.operators()}
 
 
 def _state(node: Node) -> State:
     before = tuple(arc.producer.name for arc in node.inputs if not arc.producer.is_source)
     after = tuple(arc.consumer.name for arc in node.outputs if not arc.consumer.is_sink)
-    kind = {(True, True): "DFS-NOS", (False, True): "DFS-Source", (True, False): "DFS-Sink"}
-    name = kind.get((bool(before), bool(after)), "DFS-Source-Sink")
-    return State(node, before, after, name, depth_first if after else depth_first_before_sink)
+    places = {(True, True): "NOS", (False, True): "Source", (True, False): "Sink", (False, False): "Source-Sink"}
+    name, rule = rule_of(node.strategy)
+    return State(node, before, after, f"{name}-{places[bool(before), bool(after)]}", rule)

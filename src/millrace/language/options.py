@@ -57,7 +57,7 @@ _INTERVAL = "a length of time such as '5 seconds'"
 _SIZE = "a size such as 1000000 or '64mb'"
 
 OPTIONS: Mapping[str, Option] = {
-    "strategy": Option("dfs, bfs, rr or batch:K", _strategy, _one_of("dfs"), "Use strategy = 'dfs', or leave it out."),
+    "strategy": Option("dfs, bfs, rr or batch:K", _strategy, _strategy),
     "order": Option("in or out", _one_of("in", "out"), _one_of("in", "out")),
     "join": Option(
         "oop, sync_filter, filter_order or adaptive",

@@ -22,7 +22,7 @@ def explain(plan: Physical) -> str:
         parts += [f"  {line}" for line in _tree(root, plan, exchanges)]
         parts.append(f"  columns: {', '.join(query.root.schema.names)}")
         parts.append("")
-    parts += ["state table (depth-first):", *_table(plan)]
+    parts += ["state table:", *_table(plan)]
     return "\n".join(parts)
 
 

@@ -126,7 +126,9 @@ class _Builder:
     def __init__(self, graph: Graph, query: Query | None, leaf: Callable[[Node, str], GraphNode | None]) -> None:
         self.graph = graph
         self.leaf = leaf
-        self.in_order = query is not None and query.options.get("order") == "in"
+        options = query.options if query is not None else {}
+        self.in_order = options.get("order") == "in"
+        self.strategy = options.get("strategy", "dfs")
 
     def build(self, node: Node, name: str) -> GraphNode:
         found = self.leaf(node, name)
@@ -134,7 +136,7 @@ class _Builder:
             return found
         operator, inputs = self._operator(node)
         built = [self.build(each, f"{name}.{position}") for position, each in enumerate(inputs)]
-        return self.graph.operator(f"{name}.{operator.label.replace(' ', '_')}", operator, built)
+        return self.graph.operator(f"{name}.{operator.label.replace(' ', '_')}", operator, built, self.strategy)
 
     def _operator(self, node: Node) -> tuple[kernel.Operator, tuple[Node, ...]]:
         match node:

@@ -54,4 +54,6 @@ def test_sums_of_large_whole_numbers_are_exact() -> None:
 
 
 def test_no_columns_make_one_group() -> None:
-    assert group(pa.table({"n": [1, 2]}), [], [(None, "count"), ("n", "max")], ["c", "m"]).to_pylist() == [{"c": 2, "m": 2}]
+    assert group(pa.table({"n": [1, 2]}), [], [(None, "count"), ("n", "max")], ["c", "m"]).to_pylist() == [
+        {"c": 2, "m": 2}
+    ]

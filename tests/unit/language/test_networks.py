@@ -79,7 +79,7 @@ def test_a_wrong_script_is_refused(text: str, fact: str, hint: str) -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        "strategy = 'bfs'", "strategy = 'batch:10'", "join = 'adaptive'", "alpha = 0.3", "slack = 5 s", "ets = off",
+        "join = 'adaptive'", "alpha = 0.3", "slack = 5 s", "ets = off",
         "slack = INTERVAL 5 SECONDS", "memory = 'naive'", "state_limit = '64mb'", "queue = 'inplace'", "flush = 'on'",
         "low_level_groups = 100",
     ],
