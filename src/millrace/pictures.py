@@ -46,7 +46,7 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
         return [low]
     rough = (high - low) / about
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.9)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(number * step, 10) for number in range(first, last + 1)]
 

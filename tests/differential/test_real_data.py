@@ -10,7 +10,7 @@ import pytest
 
 from millrace.runs import HOSTS
 from tests.differential.test_q1 import comparable
-from tests.e2e.commands import millrace
+from tests.e2e.commands import chatter, millrace
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is the oracle of these tests")
 
@@ -59,6 +59,7 @@ def test_counts_of_real_traffic_are_the_batch_answer(
     script.write_text(SCRIPT.format(data=DATA, out=tmp_path / "out"))
     ran = millrace("run", script, "--on", name, "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
+    assert chatter(ran.stderr) == []
     for key in KEYS:
         rows = pq.read_table(tmp_path / "out" / key).to_pylist()
         found = [(row["window_start"].timestamp(), row[key], row["n"]) for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,9 +49,9 @@ class Started:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
-    def interrupt(self) -> tuple[int, str, str]:
+    def interrupt(self, *, everything: bool = False) -> tuple[int, str, str]:
         """End it as Ctrl-C does: the exit code, and what it said."""
-        self.process.send_signal(signal.SIGINT)
+        (os.killpg if everything else os.kill)(self.process.pid, signal.SIGINT)
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
 
@@ -59,6 +60,12 @@ class Started:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate(timeout=60)
+
+
+def chatter(said: str) -> list[str]:
+    """The lines of standard error that are neither progress nor summary."""
+    ours = re.compile(r"[\d,]+ rows |  [\w]+: [\d,]+ rows|  -> \w+: [\d,]+ results|  [\d,]+ rows held in open windows")
+    return [line for line in said.splitlines() if not ours.match(line)]
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE_SCHEMA, REPORT_OUTPUT, unpack
 from millrace.hosts.spark.stage import Stage
 from millrace.plan.nodes import Connector, Network
-from tests.property.cases import SCHEMA, Case, batch, cases, schedules
+from tests.property.cases import Case, Row, batch, cases, schedules
 from tests.property.test_answers import check_order
-from tests.property.test_progress import sorted_out, unruly
+from tests.property.test_progress import delayed, sorted_out, unruly
 from tests.reference import evaluate, multiset
 
 pytestmark = pytest.mark.slow
@@ -54,18 +55,22 @@ class Store:
 class Levels:
     """Micro-batches of a network over a few buckets, as Spark would run them."""
 
-    def __init__(self, network: Network, buckets: int) -> None:
+    def __init__(self, network: Network, buckets: int, *, live: bool = False) -> None:
         self.network = network
+        self.live = live
+        self.now = NOW
         self.buckets = tuple(bucket_ids(buckets))
         self.stores = {bucket: Store() for bucket in self.buckets}
         self.known: dict[str, Any] | None = None
         self.results: list[dict[str, Any]] = []
         self.read = {stream.name: 0 for stream in network.streams()}
 
-    def micro_batch(self, files: dict[str, list[Path]], *, end: bool = False, replayed: bool = False) -> None:
+    def micro_batch(
+        self, files: dict[str, list[Path]], *, end: bool = False, woken: bool = False, replayed: bool = False
+    ) -> None:
         rows = [row for stream, paths in files.items() for path in paths for row in self._low(stream, path)]
-        if end:
-            note = f'{{"now": {NOW}, "end": true}}'
+        if end or woken:
+            note = json.dumps({"now": self.now, "end": end})
             rows += [(bucket, CONTROL_PORT, 0, b"", note) for bucket in self.buckets]
         reports = []
         for bucket in self.buckets:
@@ -84,12 +89,12 @@ class Levels:
     def _low(self, stream: str, path: Path) -> Iterator[tuple[Any, ...]]:
         low = StreamLowLevel(self.network, stream, self.buckets)
         known = (self.known or {}).get("sources", {}).get(stream, {})
-        for exchanged in low.read(str(path), self.read[stream], NOW, known):
+        for exchanged in low.read(str(path), self.read[stream], self.now, known):
             yield from zip(*(column.to_pylist() for column in exchanged.columns), strict=True)
         self.read[stream] += 1
 
     def _high(self, bucket: int, rows: pd.DataFrame) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        stage = Stage(self.network, "test", live=False)
+        stage = Stage(self.network, "test", live=self.live)
         stage.init(self.stores[bucket])  # type: ignore[arg-type]
         found, report = [], {}
         for frame in stage.handleInputRows((bucket,), iter([rows]), None):
@@ -104,15 +109,7 @@ class Levels:
 def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
     """A run of the case's rows as files, some files together, some micro-batches replayed, some by a new worker."""
     stages._AT_HAND.clear()
-    network = case.network.with_streams(
-        {
-            stream.name: type(stream)(
-                stream.name, SCHEMA, stream.time, Connector("parquet", {"path": str(folder / stream.name)})
-            )
-            for stream in case.network.streams()
-        }
-    )
-    levels = Levels(network, data.draw(st.integers(1, 3), label="buckets"))
+    levels = Levels(on_files(case.network, folder), data.draw(st.integers(1, 3), label="buckets"))
     waiting: dict[str, list[Path]] = {}
     for number, (stream, rows) in enumerate(data.draw(schedules(case.rows))):
         path = folder / stream / f"{number:04d}.parquet"
@@ -127,6 +124,15 @@ def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
     levels.micro_batch(waiting)
     levels.micro_batch({}, end=True, replayed=data.draw(st.booleans()))
     return levels
+
+
+def on_files(network: Network, folder: Path) -> Network:
+    return network.with_streams(
+        {
+            stream.name: replace(stream, connector=Connector("parquet", {"path": str(folder / stream.name)}))
+            for stream in network.streams()
+        }
+    )
 
 
 @given(data=st.data(), case=cases())
@@ -152,3 +158,34 @@ def test_two_levels_account_for_every_row(data: st.DataObject, case: Case) -> No
     assert source["late"] <= len(late)
     if source["late"] == len(late):
         assert multiset(levels.results) == multiset(evaluate(case.network.queries[0], {"s0": on_time}))
+
+
+@given(data=st.data(), case=delayed())
+def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
+    data: st.DataObject, case: tuple[Network, list[tuple[int, str, Row]]]
+) -> None:
+    network, arrivals = case
+    with tempfile.TemporaryDirectory() as folder:
+        levels = live_run(data, network, arrivals, Path(folder))
+    assert all(source["late"] == 0 for source in (levels.known or {}).get("sources", {}).values())
+    given_rows = {name: [row for _, stream, row in arrivals if stream == name] for name in ("s0", "s1")}
+    assert multiset(levels.results) == multiset(evaluate(network.queries[0], given_rows))
+
+
+def live_run(data: st.DataObject, network: Network, arrivals: list[tuple[int, str, Row]], folder: Path) -> Levels:
+    """Each row as a file that is read when it arrives, and wakings by the clock in between."""
+    stages._AT_HAND.clear()
+    levels = Levels(on_files(network, folder), data.draw(st.integers(1, 3), label="buckets"), live=True)
+    for number, (now, stream, row) in enumerate(arrivals):
+        path = folder / stream / f"{number:04d}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_batches([batch([row])]), path)
+        levels.now = now
+        levels.micro_batch({stream: [path]})
+        wake_at = (levels.known or {}).get("wake_at")
+        coming = arrivals[number + 1][0] if number + 1 < len(arrivals) else now
+        if wake_at is not None and wake_at <= coming and data.draw(st.booleans()):
+            levels.now = max(now, wake_at)
+            levels.micro_batch({}, woken=True, replayed=data.draw(st.booleans()))
+    levels.micro_batch({}, end=True)
+    return levels

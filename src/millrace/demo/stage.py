@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, TextIO
@@ -135,7 +136,7 @@ class Stage:
         for _ in range(_WARM_ROUNDS):
             ours, theirs = self._batches, self._stock_batches()
             self.feeder.warm_up()
-            if not wait_until(lambda ours=ours, theirs=theirs: self._went_on(ours, theirs), _PATIENCE):
+            if not wait_until(partial(self._went_on, ours, theirs), _PATIENCE):
                 raise RunError(
                     f"the two Sparks were not ready within {_PATIENCE:.0f} s",
                     hint="Run the demonstration when the machine is less busy; it needs two cores and 3 GB of memory.",

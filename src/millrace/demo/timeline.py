@@ -64,7 +64,7 @@ class Timeline:
 
     def table(self) -> list[str]:
         """A line a window: its count, when it came out on each system, and how long after its end."""
-        lines = [f"{'window':>10}  {'rows':>8}  {self.ours.name:^20}  {self.theirs.name:^20}"]
+        lines = [f"{'window':>10}  {'rows':>8}  {self.ours.name:^20}  {self.theirs.name:^20}".rstrip()]
         for number, count in self.truth.items():
             cells = "  ".join(f"{self._cell(side, number):>20}" for side in (self.ours, self.theirs))
             lines.append(f"{window_text(number, self.window):>10}  {count:>8,}  {cells}")
@@ -110,6 +110,7 @@ class Timeline:
         picture.line([(0, 0), (last, last)], "#999999", dashed=True)
         self._draw(picture, self.theirs, COLOURS[1], until)
         self._draw(picture, self.ours, COLOURS[0], until)
+        picture.name("as the window ends", "#999999")
         return picture
 
     def _draw(self, picture: Picture, side: Side, colour: str, until: float) -> None:

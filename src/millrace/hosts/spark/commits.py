@@ -70,6 +70,10 @@ class CommitLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         _replace(self.folder / _END, "")
 
+    def clear_end(self) -> None:
+        """Take the mark back; an end that a batch has carried already stays in Spark's offsets."""
+        (self.folder / _END).unlink(missing_ok=True)
+
     def ended(self) -> bool:
         """Whether the end has been marked."""
         return (self.folder / _END).exists()

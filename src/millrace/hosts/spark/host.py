@@ -159,6 +159,8 @@ class SparkRun:
                 self.session.stop()
 
     def _drive(self) -> None:
+        # A run that was killed after marking the end left the marker behind, and files may have come since.
+        self._commits.clear_end()
         self._pass()
         if self.ending == "end" and not self._stop.is_set():
             # An end marker that is there from the start would overtake the data.

@@ -205,12 +205,23 @@ def _zipped_package(folder: Path) -> Path:
 def _start(builder: SparkSession.Builder, log_file: Path) -> SparkSession:
     try:
         with _stderr_into(log_file):
-            return builder.getOrCreate()
+            return _hushed(builder.getOrCreate())
     except (PySparkException, Py4JError) as error:
         raise RunError(
             f"Spark did not start; its last words:\n{log_tail(log_file) or error}",
             hint=f'Check --master; the whole log is "{log_file}".',
         ) from error
+
+
+def _hushed(session: SparkSession) -> SparkSession:
+    """The session, without the traceback that stopping a query would print.
+
+    Spark interrupts the query's thread and with it closes its connection for accumulators, which ours are not.
+    """
+    server = session.sparkContext._accumulatorServer
+    if server is not None:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    return session
 
 
 @contextmanager

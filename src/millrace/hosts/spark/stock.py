@@ -8,6 +8,7 @@ closed, so that it never outlives its caller.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -60,6 +61,7 @@ class StockSpark:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                env={**os.environ, "PYTHONPATH": _python_path()},
             )
 
     def said(self) -> dict[str, Any] | None:
@@ -85,6 +87,12 @@ class StockSpark:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _python_path() -> str:
+    """Where the process finds this package, installed or not."""
+    own = str(Path(__file__).resolve().parents[3])
+    return os.pathsep.join([own, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def windows_counted(session: SparkSession, count: Count) -> DataFrame:

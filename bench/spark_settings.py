@@ -1,0 +1,35 @@
+"""Grouped Q1 on the Spark host alone: how many files a micro-batch and how many buckets serve it best."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from bench import record
+from bench.answers import check
+from bench.engines import Task, spark_host
+from bench.links import write_links
+
+FILES = (1, 2, 4, None)
+BUCKETS = (2, 4)
+
+
+def run(rows: int, rounds: int) -> None:
+    """Measure every pair of settings, print a line each and append the results."""
+    around, told = record.circumstances(), []
+    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
+        links = write_links(Path(name) / "links", rows)
+        task = Task(links, Path(name), rounds)
+        for buckets in BUCKETS:
+            for files in FILES:
+                engine = f"{buckets} buckets, {files or 'all'} files"
+                settings = {"spark.default.parallelism": str(buckets)}
+                measured = spark_host(replace(task, files_per_batch=files), engine, settings)
+                check(links, task.output(engine, rounds), engine)
+                speeds = [round(links.rows / seconds) for seconds in measured.seconds]
+                print(f"{engine:<22} {median(speeds):>10,.0f} rows/s", flush=True)
+                shared = {"rows": links.rows, "files_per_batch": files, "buckets": buckets}
+                told.append({**shared, "engine": "Spark host", "rows_per_second": speeds})
+    print(f"appended to {record.append('spark_settings', around, told)}")

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from millrace.errors import RequestError, RunError
+from millrace.hosts.local import LocalRun
+from millrace.hosts.outputs import publish
+from millrace.language import parse_network
+from millrace.testing import in_memory, table
+from tests.e2e.commands import wait_for
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED {} FROM {};"
+COUNT = "CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];"
+
+
+def rows(*times: str) -> pa.Table:
+    return table("\n".join(["v | ts", *(f"1 | {time}" for time in times)]), {"v": pa.int32(), "ts": TIMESTAMP}).table
+
+
+def counts(run: LocalRun) -> list[int]:
+    return [row["n"] for each in run.outputs.memory["q"] for row in each.to_pylist()]
+
+
+def test_a_live_run_ends_when_its_feeds_do_and_leaves_windows_open() -> None:
+    run = LocalRun(parse_network(STREAM.format("", "iterable") + COUNT), feeds={"s": [rows("00:00:01", "00:00:12")]})
+    report = run.run()
+    assert counts(run) == [1]
+    assert (report.received, report.held) == (2, 1)
+
+
+def test_a_live_run_can_be_stopped_from_another_thread() -> None:
+    def endless() -> Iterator[Any]:
+        yield rows("00:00:01")
+        while True:
+            yield []
+
+    run = LocalRun(parse_network(STREAM.format("", "iterable") + COUNT), feeds={"s": endless()})
+    thread = Thread(target=run.run)
+    thread.start()
+    wait_for(lambda: run.report().received == 1)
+    run.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_silent_stream_is_spoken_for_in_a_live_run_only() -> None:
+    sql = STREAM.format("ETS ON DEMAND SKEW INTERVAL 0 SECONDS", "iterable") + COUNT
+    bounded = LocalRun(parse_network(sql), feeds={"s": [rows("00:00:09.99")]}, ending="available")
+    bounded.run()
+    assert counts(bounded) == []
+    assert bounded.report().sources["s"].enabled == 0
+
+
+def test_rows_that_do_not_fit_are_refused_with_the_columns(tmp_path: Path) -> None:
+    run = LocalRun(parse_network(STREAM.format("", "iterable") + COUNT), feeds={"s": [[{"v": 1, "ts": "soon"}]]})
+    with pytest.raises(RunError, match="do not fit its columns") as raised:
+        run.run()
+    assert "ts" in raised.value.hint
+
+
+def test_files_that_sort_before_those_read_are_not_passed_over_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "2.csv").write_text("v,ts\n1,2024-01-01 00:00:00\n")
+    network = in_memory(parse_network(STREAM.format("", f"csv OPTIONS (path '{tmp_path / 'in'}')") + COUNT))
+    LocalRun(network, ending="available", checkpoint=tmp_path / "state").run()
+    (tmp_path / "in" / "1.csv").write_text("v,ts\n1,2024-01-01 00:00:00\n")
+    with pytest.raises(RunError, match="has 2 files up to") as raised:
+        LocalRun(network, ending="available", checkpoint=tmp_path / "state").run()
+    assert raised.value.hint
+
+
+def test_two_queries_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    sink = f"CREATE SINK {{}} TO csv OPTIONS (path '{tmp_path}');"
+    sql = STREAM.format("", "iterable") + sink.format("one") + sink.format("two")
+    sql += "CREATE QUERY a INTO one AS SELECT v FROM s; CREATE QUERY b INTO two AS SELECT v FROM s;"
+    with pytest.raises(RequestError, match='queries "a" and "b" write to one folder'):
+        LocalRun(parse_network(sql), feeds={"s": []})
+
+
+def test_publishing_again_changes_nothing(tmp_path: Path) -> None:
+    hidden, final = tmp_path / ".part-1", tmp_path / "part-1"
+    hidden.write_text("rows")
+    for _ in range(2):
+        publish({str(hidden): str(final)})
+    assert [path.name for path in tmp_path.iterdir()] == ["part-1"]
+    assert final.read_text() == "rows"
+
+
+def test_a_replay_keeps_the_skew_between_streams() -> None:
+    streams = "".join(
+        f"CREATE STREAM {name} (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable REPLAY BY ts SPEED 100;"
+        for name in ("a", "b")
+    )
+    network = parse_network(streams + "CREATE QUERY q AS SELECT v, ts FROM a UNION b;")
+    feeds = {"a": [rows("00:00:00", "00:00:20")], "b": [rows("00:00:10", "00:00:30")]}
+    run = LocalRun(network, feeds=feeds, ending="end")
+    run.run()
+    seconds = [row["ts"].second for each in run.outputs.memory["q"] for row in each.to_pylist()]
+    assert seconds == [0, 10, 20, 30]
