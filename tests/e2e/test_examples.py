@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.commands import environment
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
 
 def output_of(*arguments: str) -> list[str]:
-    ran = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment()
+    )
     assert ran.returncode == 0, ran.stderr
     return rows(ran.stdout)
 

@@ -27,7 +27,7 @@ _TRUNCATIONS = {
 
 
 def cast(value: Value, kind: pa.DataType) -> Value:
-    """`CAST(value AS kind)`; text that is no such value becomes null, a fraction is cut off."""
+    """`CAST(value AS kind)`; what is no such value, or does not fit, becomes null; a fraction is cut off."""
     given = value.type
     if given == kind:
         return value
@@ -36,12 +36,26 @@ def cast(value: Value, kind: pa.DataType) -> Value:
     if pa.types.is_timestamp(kind) and (pa.types.is_integer(given) or pa.types.is_floating(given)):
         return _seconds_to_timestamp(value)
     if pa.types.is_timestamp(given) and pa.types.is_integer(kind):
-        return pc.cast(pc.floor(pc.divide(_double(pc.cast(value, pa.int64())), 1e6)), kind)
+        return _whole_number(pc.floor(pc.divide(_double(pc.cast(value, pa.int64())), 1e6)), kind)
     if pa.types.is_timestamp(given) and pa.types.is_floating(kind):
         return pc.cast(pc.divide(_double(pc.cast(value, pa.int64())), 1e6), kind)
     if pa.types.is_boolean(given) and pa.types.is_floating(kind):
         return pc.cast(pc.cast(value, pa.int8()), kind)
-    return pc.cast(value, kind, safe=not (pa.types.is_floating(given) or pa.types.is_floating(kind)))
+    if pa.types.is_integer(kind) and (pa.types.is_integer(given) or pa.types.is_floating(given)):
+        return _whole_number(value, kind)
+    return pc.cast(value, kind, safe=not pa.types.is_floating(kind))
+
+
+def _whole_number(value: Value, kind: pa.DataType) -> Value:
+    """A number as an integer, its fraction cut off; null where the type has no room for it."""
+    floating = pa.types.is_floating(value.type)
+    room = 2.0 ** (kind.bit_width - 1) if floating else 2 ** (kind.bit_width - 1)
+    number = pc.trunc(value) if floating else value
+    if pa.types.is_integer(value.type) and value.type.bit_width <= kind.bit_width:
+        return pc.cast(value, kind)
+    least, beyond = (pa.scalar(limit, number.type) for limit in (-room, room))
+    fits = pc.and_(pc.greater_equal(number, least), pc.less(number, beyond))
+    return pc.cast(_where(fits, number), kind)
 
 
 def _double(value: Value) -> Value:
@@ -105,7 +119,7 @@ def _seconds_to_timestamp(value: Value) -> Value:
     if pa.types.is_integer(value.type):
         micros = pc.multiply_checked(pc.cast(value, pa.int64()), 1_000_000)
     else:
-        micros = pc.cast(pc.round(pc.multiply(_double(value), 1e6)), pa.int64())
+        micros = _whole_number(pc.round(pc.multiply(_double(value), 1e6)), pa.int64())
     return pc.cast(micros, TIMESTAMP)
 
 
@@ -193,7 +207,7 @@ def _round(value: Value, digits: Value | None = None) -> Value:
 
 
 def _to_integer(rounding: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    return lambda value: value if pa.types.is_integer(value.type) else pc.cast(rounding(value), pa.int64())
+    return lambda value: value if pa.types.is_integer(value.type) else _whole_number(rounding(value), pa.int64())
 
 
 def _math(function: Callable[..., Value]) -> Callable[..., Value]:

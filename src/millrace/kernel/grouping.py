@@ -82,6 +82,8 @@ def _folded(values: pa.Array, function: str, places: Places, room: int) -> npt.N
     numbers: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
     floating = pa.types.is_floating(values.type)
     if function == "sum":
+        if not floating:
+            _check_room(numbers, places)
         totals = np.zeros(room, np.float64 if floating else np.int64)
         np.add.at(totals, places, numbers.astype(totals.dtype, copy=False))
         return totals
@@ -91,6 +93,14 @@ def _folded(values: pa.Array, function: str, places: Places, room: int) -> npt.N
     choose = {"min": np.fmin, "max": np.fmax}[function]
     choose.at(found, places, numbers)
     return found
+
+
+def _check_room(numbers: npt.NDArray[Any], places: Places) -> None:
+    """Refuse sums that 64 bits cannot hold; looked at closely only where the numbers are large."""
+    if len(numbers) and max(-int(numbers.min()), int(numbers.max())) * len(numbers) >= 2**63:
+        totals = np.bincount(places, weights=numbers)
+        if (np.abs(totals) >= 2.0**63).any():
+            raise pa.ArrowInvalid("overflow in a sum")
 
 
 def _hashed(rows: pa.Table, calls: Sequence[Call], places: Places) -> list[pa.ChunkedArray]:

@@ -53,6 +53,13 @@ def test_sums_of_large_whole_numbers_are_exact() -> None:
     assert sorted(found, key=lambda row: row["k"]) == [{"k": "a", "s": 2**53 + 1}, {"k": "b", "s": None}]
 
 
+def test_a_sum_beyond_64_bits_is_refused_rather_than_wrong() -> None:
+    rows = pa.table({"k": ["a", "b", "a"], "n": [2**62, 2**62, 2**62]})
+    with pytest.raises(pa.ArrowInvalid, match="overflow"):
+        group(rows, ["k"], [("n", "sum")], ["s"])
+    assert group(rows, ["n"], [("n", "max")], ["m"]).num_rows == 1
+
+
 def test_no_columns_make_one_group() -> None:
     assert group(pa.table({"n": [1, 2]}), [], [(None, "count"), ("n", "max")], ["c", "m"]).to_pylist() == [
         {"c": 2, "m": 2}
