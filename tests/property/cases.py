@@ -57,18 +57,20 @@ def declared(stream: str, disorder: int, more: str = "") -> str:
 def queries(draw: st.DrawFn, streams: Sequence[str]) -> str:
     """An aggregate, a plain select or an ordered one over some streams."""
     union, where = " UNION ".join(streams), draw(st.sampled_from(FILTERS))
-    order = draw(st.sampled_from(["", " WITH (order = 'in')", " WITH (order = 'out')"]))
+    strategy = draw(st.sampled_from(["dfs", "bfs", "rr", "batch:1", "batch:3"]))
+    order = draw(st.sampled_from(["in", "out"]))
+    options = f"WITH (strategy = '{strategy}', order = '{order}')"
     kind = draw(st.sampled_from(["aggregate", "aggregate", "aggregate", "plain", "ordered"]))
     if kind != "aggregate":
         ordering = "ORDER BY ts" if kind == "ordered" else ""
-        return f"CREATE QUERY q AS SELECT k, v + 1 AS w, ts FROM {union} {where} {ordering};"
+        return f"CREATE QUERY q AS SELECT k, v + 1 AS w, ts FROM {union} {where} {ordering} {options};"
     length, slide = draw(st.sampled_from(WINDOWS))
     keys, aggregates = draw(st.sampled_from(KEYS)), draw(st.sampled_from(AGGREGATES))
     having = draw(st.sampled_from(["", "HAVING count(*) > 1"]))
     grouping = f"GROUP BY {', '.join(keys)}" if keys else ""
     window = f"[RANGE {length} SECONDS SLIDE {slide} SECONDS WA ts]"
     select = f"SELECT {', '.join([*keys, aggregates])} FROM {union} {window}"
-    return f"CREATE QUERY q AS {select} {where} {grouping} {having}{order};"
+    return f"CREATE QUERY q AS {select} {where} {grouping} {having} {options};"
 
 
 @st.composite
