@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import CheckpointError
+from millrace.hosts.durable import replace_file, sync
 from millrace.kernel.executor import Place, Saved
 from millrace.plan.stages import Physical
 
@@ -95,7 +95,7 @@ class Checkpoint:
             "staged": dict(staged),
             "results": dict(results),
         }
-        _replace(self.folder / "current.json", json.dumps(record))
+        replace_file(self.folder / "current.json", json.dumps(record))
         for place in saved.removed:
             self._path(place).unlink(missing_ok=True)
 
@@ -107,24 +107,9 @@ class Checkpoint:
 def _write(path: Path, table: pa.Table) -> None:
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write(table)
-    _sync(path)
+    sync(path)
 
 
 def _read(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.read_all()
-
-
-def _replace(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}")
-    draft.write_text(text)
-    _sync(draft)
-    draft.replace(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

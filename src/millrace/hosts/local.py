@@ -164,15 +164,8 @@ class LocalRun:
 
     def report(self) -> Report:
         """The run at this moment."""
-        metrics = self._executor.metrics()
-        return Report(
-            sources=metrics.sources,
-            results=dict(self._results),
-            held=sum(metrics.held.values()),
-            state_bytes=sum(metrics.state_bytes.values()),
-            elapsed=time.monotonic() - self._started,
-            steps=self._epoch,
-        )
+        elapsed = time.monotonic() - self._started
+        return Report.of(self._executor.metrics(), dict(self._results), elapsed, self._epoch)
 
 
 def _open(stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Any) -> Input:

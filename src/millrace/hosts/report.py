@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from millrace.kernel.metrics import SourceMetrics
+from millrace.kernel.metrics import Metrics, SourceMetrics
 
 Ending = Literal["stopped", "available", "end"]
 """Goes on until stopped; processes what is there and leaves windows open; takes the end of files as the end."""
@@ -25,6 +25,12 @@ class Report:
     elapsed: float = 0.0
     steps: int = 0
     """Checkpoints on the local host, micro-batches on Spark, events in virtual time."""
+
+    @classmethod
+    def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int) -> Report:
+        """A report of what the kernel counted."""
+        held, size = sum(metrics.held.values()), sum(metrics.state_bytes.values())
+        return cls(metrics.sources, results, held, size, elapsed, steps)
 
     @property
     def received(self) -> int:

@@ -200,11 +200,5 @@ class VirtualRun:
     def report(self) -> Report:
         """The run at this moment."""
         metrics = self._executor.metrics()
-        return Report(
-            sources=metrics.sources,
-            results={name: sink.rows for name, sink in metrics.sinks.items()},
-            held=sum(metrics.held.values()),
-            state_bytes=sum(metrics.state_bytes.values()),
-            elapsed=time.monotonic() - self._started,
-            steps=self._events,
-        )
+        results = {name: sink.rows for name, sink in metrics.sinks.items()}
+        return Report.of(metrics, results, time.monotonic() - self._started, self._events)

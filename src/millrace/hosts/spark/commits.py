@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+
+from millrace.hosts.durable import replace_file
 
 Record = dict[str, Any]
 
@@ -38,7 +39,7 @@ class CommitLog:
     def write(self, batch: int, record: Record) -> None:
         """Put the batch's record in place, at once and for good."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        _replace(self._path(batch), json.dumps(record))
+        replace_file(self._path(batch), json.dumps(record))
 
     def newest(self) -> Record | None:
         """The last batch's record."""
@@ -68,7 +69,7 @@ class CommitLog:
     def mark_end(self) -> None:
         """Say that no stream goes on."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        _replace(self.folder / _END, "")
+        replace_file(self.folder / _END, "")
 
     def clear_end(self) -> None:
         """Take the mark back; an end that a batch has carried already stays in Spark's offsets."""
@@ -95,18 +96,3 @@ class CommitLog:
             return []
         stems = (name[:-5] for name in os.listdir(self.folder) if name.endswith(".json"))
         return sorted(int(stem) for stem in stems if stem.isdigit())
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the file so that a reader, or a power cut, sees the old text or the new one."""
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    with draft.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

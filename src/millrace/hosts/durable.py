@@ -1,0 +1,25 @@
+"""Files that survive a power cut: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from uuid import uuid4
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file so that a reader, or a power cut, sees the old text or the new one."""
+    draft = path.with_name(f".{path.name}.{uuid4().hex}")
+    draft.write_text(text)
+    sync(draft)
+    draft.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Return when what a file, or the list of a folder, holds is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
