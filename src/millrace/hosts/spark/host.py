@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -168,12 +169,12 @@ class SparkRun:
             self._pass()
 
     def _pass(self) -> None:
-        query = self._query()
         try:
+            query = self._query()
             while query.isActive and not self._stop.wait(_POLL):
                 self._look()
             query.stop() if self._stop.is_set() else query.awaitTermination()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             self._look()
             raise unwrap(error, self.log_file) from None
 
