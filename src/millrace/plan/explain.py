@@ -29,7 +29,8 @@ def explain(plan: Physical) -> str:
 def _tree(node: Node, plan: Physical, exchanges: dict[int, Exchange]) -> Iterator[str]:
     exchange = exchanges.get(id(node))
     if exchange is not None:
-        yield f"exchange {_keys(exchange.keys)}    (on Spark: from the low level to the buckets)"
+        what = "partials " if exchange.aggregate is not None else ""
+        yield f"exchange {what}{_keys(exchange.keys)}    (on Spark: from the low level to the buckets)"
         yield from (f"  {line}" for line in _prefix(node))
         return
     yield _label(node)

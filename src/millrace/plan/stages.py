@@ -19,6 +19,7 @@ from millrace.kernel import operators as kernel
 from millrace.kernel.expressions import Column
 from millrace.kernel.graph import Graph
 from millrace.kernel.graph import Node as GraphNode
+from millrace.kernel.partials import Aggregation, Partials
 from millrace.plan.nodes import (
     Aggregate,
     Filter,
@@ -47,6 +48,8 @@ class Exchange:
     stream: Stream
     prefix: Node
     keys: tuple[str, ...] | None
+    aggregate: Aggregate | None = None
+    """The aggregate above, if nothing but an order-agnostic union stands between: then partials are exchanged."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,7 @@ class Physical:
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """All exchanges of the network, in a fixed order."""
-        return tuple(
-            Exchange(port, _stream_of(prefix), prefix, keys)
-            for query, root in self.roots
-            for port, prefix, keys in _cuts(root, query.name)
-        )
+        return tuple(each for query, root in self.roots for each in _cuts(root, query.name, query))
 
     def low(self, stream: str) -> Graph:
         """The low level of one stream: its prefixes, each ending in a sink named after its exchange."""
@@ -96,7 +95,11 @@ class Physical:
         source = graph.source(stream, own[0].stream.time)
         builder = _Builder(graph, None, lambda node, name: source if isinstance(node, Scan) else None)
         for exchange in own:
-            graph.sink(exchange.port, builder.build(exchange.prefix, f"{exchange.port}.low"))
+            end = builder.build(exchange.prefix, f"{exchange.port}.low")
+            if exchange.aggregate is not None:
+                lower = kernel.PreAggregate(_partials(exchange.aggregate))
+                end = graph.operator(f"{exchange.port}.pre_aggregate", lower, [end])
+            graph.sink(exchange.port, end)
         return graph
 
     def high(self) -> Graph:
@@ -149,7 +152,7 @@ class _Builder:
             case OrderByTime():
                 return kernel.Merge(), _merged(node)
             case Aggregate():
-                return _window_aggregate(node), (node.input,)
+                return kernel.WindowAggregate(_partials(node)), (node.input,)
             case Scan():
                 raise AssertionError("a scan is a leaf")
 
@@ -159,12 +162,12 @@ def _merged(node: OrderByTime) -> tuple[Node, ...]:
     return node.input.inputs if isinstance(node.input, Union) else (node.input,)
 
 
-def _window_aggregate(node: Aggregate) -> kernel.WindowAggregate:
+def _partials(node: Aggregate) -> Partials:
     aggregations = [
-        kernel.Aggregation(each.name, each.function, None if each.argument is None else _name(each.argument))
+        Aggregation(each.name, each.function, None if each.argument is None else _name(each.argument))
         for each in node.aggregations
     ]
-    return kernel.WindowAggregate(node.window.range, node.window.slide, [name for name, _ in node.keys], aggregations)
+    return Partials(node.window.range, node.window.slide, [name for name, _ in node.keys], aggregations)
 
 
 def _name(expression: object) -> str:
@@ -187,16 +190,28 @@ def _stream_of(prefix: Node) -> Stream:
     return scan.stream
 
 
-def _cuts(node: Node, name: str, keys: tuple[str, ...] | None = None) -> list[tuple[str, Node, tuple[str, ...] | None]]:
-    """The prefixes of a tree with the name of their place in it and the keys they are exchanged by."""
+def _cuts(
+    node: Node,
+    name: str,
+    query: Query,
+    keys: tuple[str, ...] | None = None,
+    aggregate: Aggregate | None = None,
+) -> list[Exchange]:
+    """The exchanges below a node, named by their place in the tree."""
     if _is_prefix(node):
-        return [(_port(name), node, keys)]
-    if keys is None and isinstance(node, OrderByTime):
-        keys = ()
-    elif keys is None and isinstance(node, Aggregate):
-        keys = tuple(key for key, _ in node.keys)
+        return [Exchange(_port(name), _stream_of(node), node, keys, aggregate)]
+    in_order = query.options.get("order") == "in" and isinstance(node, Union)
+    if isinstance(node, OrderByTime):
+        keys, aggregate = keys if keys is not None else (), None
+    elif isinstance(node, Aggregate):
+        keys = keys if keys is not None else tuple(key for key, _ in node.keys)
+        aggregate = node
+    elif in_order or not isinstance(node, Union):
+        aggregate = None
     inputs = _merged(node) if isinstance(node, OrderByTime) else inputs_of(node)
-    return [cut for position, each in enumerate(inputs) for cut in _cuts(each, f"{name}.{position}", keys)]
+    return [
+        cut for position, each in enumerate(inputs) for cut in _cuts(each, f"{name}.{position}", query, keys, aggregate)
+    ]
 
 
 def _uses(root: Node, stream: str) -> list[set[str]]:

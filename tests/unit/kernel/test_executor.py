@@ -8,7 +8,8 @@ from millrace.kernel.clock import StandingClock
 from millrace.kernel.executor import Executor
 from millrace.kernel.expressions import Call, Column, Literal
 from millrace.kernel.graph import Graph
-from millrace.kernel.operators import Aggregation, Filter, Merge, Operator, Project, Union, WindowAggregate
+from millrace.kernel.operators import Filter, Merge, Operator, Project, Union, WindowAggregate
+from millrace.kernel.partials import Aggregation, Partials
 from millrace.kernel.progress import TimeContract
 from millrace.kernel.strategy import state_table
 
@@ -33,7 +34,7 @@ def two_streams(operator: Operator, left: TimeContract = ORDERED, right: TimeCon
 def counted(left: TimeContract, right: TimeContract) -> Graph:
     graph = Graph()
     union = graph.operator("union", Union(), [graph.source("a", left), graph.source("b", right)])
-    window = WindowAggregate(10, 10, [], [Aggregation("rows", "count", None)])
+    window = WindowAggregate(Partials(10, 10, [], [Aggregation("rows", "count", None)]))
     graph.sink("out", graph.operator("window", window, [union]))
     return graph
 

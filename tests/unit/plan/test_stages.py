@@ -66,7 +66,7 @@ def test_a_query_named_like_a_stream_is_refused() -> None:
 def test_explain_shows_the_exchange_the_contract_and_the_state_table() -> None:
     text = explain(plan(GROUPED))
     for part in (
-        "exchange by k",
+        "exchange partials by k",
         "external time ts, disorder 5 SECONDS",
         "range 1 MINUTE slide 1 MINUTE",
         "DFS-Source",

@@ -195,7 +195,7 @@ class SparkRun:
         writer = writer.option("commits", str(self._commits.folder)).option("sinks", json.dumps(self._sinks))
         writer = writer.option("checkpointLocation", str(self.folder / "spark"))
         trigger = writer.trigger(processingTime=self.trigger) if live else writer.trigger(availableNow=True)
-        return trigger.queryName("millrace").start()
+        return trigger.start()
 
     def _exchanged(self, live: bool) -> DataFrame:
         """The exchange rows of all streams and of the control source, each source under its name."""

@@ -79,8 +79,14 @@ class StreamLowLevel:
             if rows >= _PACK_ROWS:
                 yield self._packed(gathered, index)
                 gathered, rows = {port: [] for port in self._exchanges}, 0
+        summary = self._summary(ingress, index, now)
+        # The end of the task, not of the stream: what the low level still holds is let go.
+        executor.end(self.stream_name)
+        executor.run(StandingClock(now))
+        for port, batches in executor.take(now).items():
+            gathered[port] += batches
         yield self._packed(gathered, index)
-        yield self._summary(ingress, index, now)
+        yield summary
 
     def _chunks(self, path: str) -> Iterator[Chunk]:
         schema = read_schema(self._stream, self._plan.columns_read(self.stream_name))
@@ -95,8 +101,8 @@ class StreamLowLevel:
         found = [
             (bucket, port, index, pack(rows), "")
             for port, batches in gathered.items()
-            if batches
-            for bucket, rows in self._split(concat(batches).rows, self._exchanges[port].keys, index)
+            for alike in _alike(batches)
+            for bucket, rows in self._split(concat(alike).rows, self._exchanges[port].keys, index)
         ]
         return _exchange_rows(found)
 
@@ -119,6 +125,14 @@ class StreamLowLevel:
         """What the stream has come to, for every bucket."""
         note = json.dumps({"stream": self.stream_name, "files": index + 1, "now": now, **ingress.save()})
         return _exchange_rows([(bucket, STREAM_PORT, index, b"", note) for bucket in self.buckets])
+
+
+def _alike(batches: list[Batch]) -> list[list[Batch]]:
+    """Batches of the same columns together: some may hold rows, some partials."""
+    groups: dict[tuple[str, ...], list[Batch]] = {}
+    for batch in batches:
+        groups.setdefault(tuple(batch.rows.schema.names), []).append(batch)
+    return list(groups.values())
 
 
 def _exchange_rows(rows: list[tuple[int, str, int, bytes, str]]) -> pa.RecordBatch:
