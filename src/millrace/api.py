@@ -20,7 +20,7 @@ from millrace.language import parse_network
 from millrace.plan import nodes
 from millrace.plan.explain import explain
 from millrace.plan.stages import physical
-from millrace.runs import HostName, RunOptions, close, open_run, results_of
+from millrace.runs import HostName, RunOptions, open_run
 
 
 class Network:
@@ -158,11 +158,12 @@ class Relation:
 
     def union(self, *others: Relation) -> Relation:
         """All rows of all relations; columns meet by position."""
-        parts = [each.source if each._is_stream() else f"({each.sql})" for each in (self, *others)]
-        if all(each._is_stream() for each in (self, *others)):
-            return Relation(self.network, " UNION ".join(parts))._checked()
-        selects = " UNION ALL ".join(each.sql for each in (self, *others))
-        return Relation(self.network, f"({selects})")._checked()
+        relations = (self, *others)
+        if all(each._is_stream() for each in relations):
+            source = " UNION ".join(each.source for each in relations)
+        else:
+            source = f"({' UNION ALL '.join(each.sql for each in relations)})"
+        return Relation(self.network, source)._checked()
 
     def order_by_time(self) -> Relation:
         """The rows as a sequence sorted by their time."""
@@ -227,7 +228,7 @@ class Handle:
         except BaseException as error:
             self._error = error
         finally:
-            close(self._run)
+            self._run.close()
 
     def wait(self, timeout: float | None = None) -> Handle:
         """Wait until the run has ended; raises what made it fail."""
@@ -243,7 +244,7 @@ class Handle:
 
     def results(self, query: str) -> pa.Table:
         """The result rows of a query so far (for sink "memory")."""
-        tables = results_of(self._run)
+        tables = self._run.memory
         if query not in tables:
             raise RequestError(f'there is no query "{query}"', hint=f"The queries are {', '.join(tables)}.")
         return pa.concat_tables(tables[query]) if tables[query] else pa.table({})

@@ -23,7 +23,7 @@ from millrace.language import parse_interval, parse_network
 from millrace.plan.explain import explain
 from millrace.plan.nodes import Network
 from millrace.plan.stages import physical
-from millrace.runs import HOSTS, Run, RunOptions, close, open_run
+from millrace.runs import HOSTS, Run, RunOptions, open_run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         console.summary(run.run())
     finally:
-        close(run)
+        run.close()
     return 0
 
 

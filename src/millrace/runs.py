@@ -45,6 +45,13 @@ class Run(Protocol):
     def report(self) -> Report:
         """The run at this moment."""
 
+    def close(self) -> None:
+        """Let go of what it holds outside this process."""
+
+    @property
+    def memory(self) -> dict[str, list[pa.Table]]:
+        """The results so far of queries with a memory sink, by query."""
+
 
 def open_run(
     network: Network,
@@ -97,16 +104,3 @@ def _virtual(
         rows_per_step=None if cost is None else 1,
         tick=TICK if cost is None else 0,
     )
-
-
-def results_of(run: Run) -> dict[str, list[pa.Table]]:
-    """The results of queries with a memory sink, by query."""
-    found: Any = getattr(run, "outputs", run)
-    return dict(found.memory if hasattr(found, "memory") else found.results)
-
-
-def close(run: Run) -> None:
-    """Let go of what a run holds outside this process."""
-    closing = getattr(run, "close", None)
-    if closing is not None:
-        closing()

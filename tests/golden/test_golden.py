@@ -72,7 +72,7 @@ def test_restarts_do_not_change_the_golden_rows(golden: Golden, tmp_path: Path) 
                 pq.write_table(table, tmp_path / stream / f"{number}.parquet")
         run = LocalRun(network, ending=ending, checkpoint=tmp_path / "checkpoint")  # type: ignore[arg-type]
         run.run()
-        for query, tables in run.outputs.memory.items():
+        for query, tables in run.memory.items():
             found[query] += [line for table in tables for line in lines(table.to_pylist())]
     assert {query: sorted(rows) for query, rows in found.items()} == expected(golden)
 

@@ -19,7 +19,7 @@ from millrace.errors import RunError
 from millrace.hosts.report import Listeners, Report
 from millrace.language import parse_network
 from millrace.plan.nodes import Network
-from millrace.runs import Run, RunOptions, close, open_run
+from millrace.runs import Run, RunOptions, open_run
 
 if TYPE_CHECKING:
     from millrace.hosts.spark.stock import StockSpark
@@ -91,7 +91,7 @@ class Stage:
         if self._thread is not None:
             self._thread.join()
         if self._run is not None:
-            close(self._run)
+            self._run.close()
 
     def remarks(self) -> list[str]:
         """What a reader must know to judge the figures."""

@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
+
 from millrace.connectors.inputs import Chunk, Input, open_input
 from millrace.errors import MillraceError
 from millrace.hosts.checkpoint import Checkpoint, Resumed
@@ -157,6 +159,14 @@ class LocalRun:
         self._epoch += 1
         self._committed = time.monotonic()
         self._listeners.progress(self.report())
+
+    def close(self) -> None:
+        """Nothing is held outside this process."""
+
+    @property
+    def memory(self) -> dict[str, list[pa.Table]]:
+        """The results so far of queries with a memory sink."""
+        return self.outputs.memory
 
     def metrics(self) -> Metrics:
         """The kernel's counts."""

@@ -193,6 +193,14 @@ class VirtualRun:
             self._reported = time.monotonic()
             self._listeners.progress(self.report())
 
+    def close(self) -> None:
+        """Nothing is held outside this process."""
+
+    @property
+    def memory(self) -> dict[str, list[pa.Table]]:
+        """The results so far of queries with a memory sink."""
+        return self.outputs.memory
+
     def metrics(self) -> Metrics:
         """The kernel's counts."""
         return self._executor.metrics()

@@ -12,7 +12,7 @@ from millrace.hosts.report import Ending
 from millrace.kernel.elements import ARRIVED
 from millrace.language import parse_network
 from millrace.plan.nodes import Connector, Network, Sink, Stream
-from millrace.runs import HOSTS, HostName, Run, RunOptions, open_run, results_of
+from millrace.runs import HOSTS, HostName, Run, RunOptions, open_run
 from millrace.testing.tables import Rows
 
 __all__ = ["HOSTS", "Host", "in_memory"]
@@ -49,9 +49,7 @@ class Host:
         feeds = {name: _tables(streams[name], given) for name, given in inputs.items() if name in streams}
         run = self._open(network, feeds, ending)
         run.run()
-        return {
-            query: [row for each in tables for row in each.to_pylist()] for query, tables in results_of(run).items()
-        }
+        return {query: [row for each in tables for row in each.to_pylist()] for query, tables in run.memory.items()}
 
     def _open(self, network: Network, feeds: Mapping[str, list[pa.Table]], ending: Ending) -> Run:
         if self.name != "spark" or self.session is None:

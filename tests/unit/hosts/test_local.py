@@ -25,7 +25,7 @@ def rows(*times: str) -> pa.Table:
 
 
 def counts(run: LocalRun) -> list[int]:
-    return [row["n"] for each in run.outputs.memory["q"] for row in each.to_pylist()]
+    return [row["n"] for each in run.memory["q"] for row in each.to_pylist()]
 
 
 def test_a_live_run_ends_when_its_feeds_do_and_leaves_windows_open() -> None:
@@ -102,5 +102,5 @@ def test_a_replay_keeps_the_skew_between_streams() -> None:
     feeds = {"a": [rows("00:00:00", "00:00:20")], "b": [rows("00:00:10", "00:00:30")]}
     run = LocalRun(network, feeds=feeds, ending="end")
     run.run()
-    seconds = [row["ts"].second for each in run.outputs.memory["q"] for row in each.to_pylist()]
+    seconds = [row["ts"].second for each in run.memory["q"] for row in each.to_pylist()]
     assert seconds == [0, 10, 20, 30]

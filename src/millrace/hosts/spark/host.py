@@ -73,7 +73,7 @@ class SparkRun:
         self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
         self.log_file = self.folder / "spark.log"
         self.network = _with_feeds(network, feeds or {}, self.folder / "feeds")
-        self.results: dict[str, list[pa.Table]] = {query.name: [] for query in network.queries}
+        self.memory: dict[str, list[pa.Table]] = {query.name: [] for query in network.queries}
         self._fingerprint = fingerprint(physical(network))
         self._listeners = listeners or Listeners()
         self._stop = Event()
@@ -219,7 +219,7 @@ class SparkRun:
         for batch, record in self._commits.records(after=self._seen):
             self._seen, self._newest = batch, record
             for name, rows in self._read_results(record):
-                self.results[name].append(rows)
+                self.memory[name].append(rows)
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())
 
