@@ -141,14 +141,13 @@ def _round_trip(format: str) -> str:
 
 def _spark_session() -> str:
     # Spark is imported here alone: every other check must work without it.
-    from millrace.hosts.spark.session import open_session
+    from millrace.hosts.spark.session import borrowed_session
 
-    with tempfile.TemporaryDirectory() as folder:
-        session = open_session("local[1]", log_file=Path(folder, "spark.log"))
-        try:
-            return f"Spark {session.version} counted to {session.range(10).count()}"
-        finally:
-            session.stop()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        borrowed_session("local[1]", log_file=Path(folder, "spark.log")) as session,
+    ):
+        return f"Spark {session.version} counted to {session.range(10).count()}"
 
 
 def _attempt(name: str, attempt: Callable[[], str], hint: str = "") -> Check:

@@ -1,10 +1,9 @@
-"""One Spark session for all tests of this folder."""
+"""What the tests of this folder share."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,17 +16,11 @@ sys.path.insert(0, HERE)
 os.environ["PYTHONPATH"] = os.pathsep.join([HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-@pytest.fixture(scope="session")
-def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("spark") / "spark.log"
-
-
-@pytest.fixture(scope="session")
-def spark(log_file: Path) -> Iterator[SparkSession]:
+@pytest.fixture
+def spark(spark_session: SparkSession) -> SparkSession:
+    """The session that all tests share, set for the toys."""
     from toys import SETTINGS
 
-    from millrace.hosts.spark.session import open_session
-
-    session = open_session("local[2]", log_file=log_file, settings=SETTINGS)
-    yield session
-    session.stop()
+    for name, value in SETTINGS.items():
+        spark_session.conf.set(name, value)
+    return spark_session

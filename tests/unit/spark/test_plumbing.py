@@ -51,16 +51,14 @@ def test_a_run_reads_in_name_order_goes_on_after_a_restart_and_ends_once(spark: 
     assert [batch for batch, _ in CommitLog(toy.commits).records()] == [0, 1, 2, 3, 4]
 
 
-def test_an_error_in_the_low_level_reaches_the_driver_whole(
-    spark: SparkSession, tmp_path: Path, log_file: Path
-) -> None:
+def test_an_error_in_the_low_level_reaches_the_driver_whole(spark: SparkSession, tmp_path: Path) -> None:
     toy = Toy(tmp_path)
     toy.put("a", "x")
     query = toy.start(spark)
     with pytest.raises(StreamingQueryException) as raised:
         query.awaitTermination()
     for error in (raised.value, query.exception()):
-        ours = unwrap(error, log_file)
+        ours = unwrap(error)
         assert (type(ours), ours.fact, ours.hint) == (MalformedRow, 'file "a.txt" holds "x"', "Write integers.")
 
 

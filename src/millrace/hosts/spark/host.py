@@ -38,7 +38,7 @@ from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.files import FilesSource, encode
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.rows import OUTPUT
-from millrace.hosts.spark.session import open_session
+from millrace.hosts.spark.session import open_session, running_session
 from millrace.hosts.spark.stage import Stage
 from millrace.hosts.spark.writer import NetworkSink, clean
 from millrace.kernel.elements import NO_BOUND
@@ -85,6 +85,7 @@ class SparkRun:
         self._sinks = self._prepare_sinks(fresh=fresh)
         for stream in self.network.streams():
             StreamLowLevel(self.network, stream.name, (0,)).files()
+        session = session or running_session()
         self._owns_session = session is None
         self.session = session or open_session(master, log_file=self.log_file, verbose=verbose, settings=settings or {})
         self.buckets = bucket_ids(self._fixed_buckets())

@@ -98,6 +98,24 @@ def open_session(
     return _start(builder, log_file)
 
 
+@contextmanager
+def borrowed_session(master: str, *, log_file: Path) -> Iterator[SparkSession]:
+    """The session of this process if there is one, or a new one that ends with the block."""
+    running = running_session()
+    session = running or open_session(master, log_file=log_file)
+    try:
+        yield session
+    finally:
+        if running is None:
+            session.stop()
+
+
+def running_session() -> SparkSession | None:
+    """The session of this process, if it has a live one."""
+    session = SparkSession._instantiatedSession
+    return session if session is not None and session.sparkContext._jsc is not None else None
+
+
 def with_retries(master: str) -> str:
     """The master URL, with four attempts a task if it is a local one: a worker that dies is not the end.
 
