@@ -53,16 +53,12 @@ class Executor:
         self._taken = 0
         self._metrics = {node.name: NodeMetrics() for node in self._operators}
         self._delivered = {node.name: SinkMetrics() for node in self._sinks}
-        self._late: dict[str, list[Batch]] = {}
 
     # Input
 
     def push(self, source: str, rows: pa.RecordBatch, now: Microseconds) -> None:
         """Raw rows of a stream: stamped, checked against its bound, and put on its arcs."""
-        admission = self.ingress[source].admit(rows, now)
-        self._enter(source, admission.admitted)
-        if len(admission.late):
-            self._late.setdefault(source, []).append(admission.late)
+        self._enter(source, self.ingress[source].admit(rows, now).admitted)
 
     def push_stamped(self, source: str, batch: Batch) -> None:
         """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""
@@ -226,11 +222,6 @@ class Executor:
                     else:
                         sink.bound = max(sink.bound, element.until)
         return taken
-
-    def take_late(self) -> dict[str, list[Batch]]:
-        """The late rows since the last call, by source."""
-        late, self._late = self._late, {}
-        return late
 
     def metrics(self) -> Metrics:
         """A snapshot of all counts."""
