@@ -5,7 +5,7 @@ Rules:
 - A row below the bound is late: it is counted and handed back, never mixed in. A row without a time is quarantined.
 - Whether a row is late depends on the rows before it alone, not on how they were cut into batches.
 - An enabling timestamp (ETS) stands in for data of a silent stream: the clock for internal and latent time,
-  t + elapsed - skew for external time (000 section 5; notes on 001 section 4), nothing without a declared skew.
+  t + elapsed - skew for external time (000 section 5), nothing without a declared skew.
 """
 
 from __future__ import annotations

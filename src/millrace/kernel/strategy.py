@@ -50,7 +50,7 @@ def round_robin(node: Node, taken: int) -> Node | None:
 
 
 def batching(size: int) -> Rule:
-    """Encore until `size` rows have been taken, then as depth-first (notes on 001: the count is below k)."""
+    """Encore until `size` rows have been taken, then as depth-first (k, where 001 prints k + 1)."""
 
     def rule(node: Node, taken: int) -> Node | None:
         return node if node.more and taken < size else depth_first(node, taken)
