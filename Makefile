@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test fast check bench figures golden clean
+.PHONY: help setup java demo test fast check bench golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,9 +40,6 @@ check: setup ## format, lint, types, imports, fast tests; then the longest files
 
 bench: setup java ## measure ourselves and our peers
 	$(BIN)/python -m bench
-
-figures: setup ## redraw the papers' experiments
-	$(BIN)/millrace figures
 
 golden: setup java ## rewrite the golden files; read the diff like code
 	$(BIN)/python -m pytest tests/golden --rewrite
