@@ -10,6 +10,8 @@ import pytest
 
 from tests.e2e.commands import environment
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 

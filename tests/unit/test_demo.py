@@ -84,6 +84,7 @@ class TestTheInput:
 
 
 class TestTheFeeder:
+    @pytest.mark.slow
     def test_files_appear_when_they_are_due_and_none_is_left_over(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

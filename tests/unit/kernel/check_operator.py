@@ -79,7 +79,7 @@ def rebatched(script: Script, seed: int) -> Script:
     return Script(tuple(steps))
 
 
-def check_operator(make: Make, *, ports: int = 1, seeds: int = 15) -> None:
+def check_operator(make: Make, *, ports: int = 1, seeds: int = 8) -> None:
     """Check every promise of the operator contract over random scripts."""
     for seed in range(seeds):
         script = random_script(seed, ports=ports)
