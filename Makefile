@@ -45,5 +45,5 @@ golden: setup java ## rewrite the golden files; read the diff like code
 	$(BIN)/python -m pytest tests/golden --rewrite
 
 clean: ## remove what can be made again
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) build dist demo-output .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

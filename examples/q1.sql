@@ -16,6 +16,6 @@ FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
 
 SELECT srcIP, destIP, count(*) AS packets, sum(len) AS bytes
 FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]
-WHERE srcIP <> destIP
+WHERE len > 0
 GROUP BY srcIP, destIP
-HAVING count(*) > 1500;
+HAVING count(*) > 1140;

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from millrace import doctor
+from millrace import __version__, doctor
 from millrace.connectors.inputs import open_input
 from millrace.console import Console
 from millrace.errors import MillraceError, RequestError
@@ -137,6 +137,7 @@ def _read(file: Path) -> Network:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="millrace", description="Continuous queries over streams, on Spark.")
+    parser.add_argument("--version", action="version", version=f"millrace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run the queries of a file")

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+"""What would break a line or a column of the output."""
 _EVERY = 5.0
 """Seconds between progress lines where they cannot be rewritten in place."""
 
@@ -45,7 +47,7 @@ class Console:
         self._show(text)
 
     def _rate(self, report: Report) -> float:
-        before = self._last or (0.0, 0)
+        before = self._last or (0.0, report.earlier)
         self._last = (report.elapsed, report.received)
         return max(0, report.received - before[1]) / max(report.elapsed - before[0], 1e-6)
 
@@ -90,7 +92,11 @@ class Console:
 def summary_lines(report: Report) -> list[str]:
     """The summary as text."""
     seconds = max(report.elapsed, 1e-9)
-    lines = [f"{report.received:,} rows in {seconds:.1f} s ({report.received / seconds:,.0f}/s)"]
+    rows = report.received - report.earlier
+    before = f", after {report.earlier:,} in earlier runs" if report.earlier else ""
+    lines = [f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f}/s){before}"]
+    if not report.received:
+        lines.append("  nothing was found to read: check the paths of the streams")
     for name, source in report.sources.items():
         wrong = [
             f"{count:,} {word}" for count, word in ((source.late, "late"), (source.quarantined, "quarantined")) if count
@@ -129,8 +135,8 @@ def column_text(column: pa.ChunkedArray) -> list[str]:
     """A column's values as text."""
     if pa.types.is_timestamp(column.type):
         texts = pc.cast(pc.cast(column, pa.timestamp("us")), pa.string()).to_pylist()
-        return ["" if text is None else text.removesuffix(".000000") for text in texts]
-    return ["" if value is None else str(value) for value in column.to_pylist()]
+        return ["NULL" if text is None else text.removesuffix(".000000") for text in texts]
+    return ["NULL" if value is None else str(value).translate(_ESCAPES) for value in column.to_pylist()]
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

@@ -76,5 +76,5 @@ class MalformedRow(RunError):
     """An input row cannot be read as its stream's columns."""
 
 
-class CheckpointError(RunError):
+class CheckpointError(RequestError):
     """A checkpoint does not fit the network that wants to go on from it."""

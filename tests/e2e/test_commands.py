@@ -32,7 +32,7 @@ def test_explain_shows_the_plan(tmp_path: Path) -> None:
     ran = millrace("explain", project(tmp_path), folder=tmp_path)
     assert ran.returncode == 0
     assert "window aggregate count(*) AS" in ran.stdout
-    assert "exchange by k" in ran.stdout
+    assert "exchange partials by k" in ran.stdout
     assert "state table" in ran.stdout
 
 

@@ -105,7 +105,7 @@ def test_a_checkpoint_of_other_queries_is_refused(tmp_path: Path) -> None:
     run = ["run", script, "--on", "local", "--checkpoint", "state", "--available-now"]
     assert millrace(*run, folder=tmp_path).returncode == 0
     script.write_text(SCRIPT.replace("SLIDE 1 MINUTE", "SLIDE 30 SECONDS"))
-    refused(millrace(*run, folder=tmp_path), 1, "belongs to other queries")
+    refused(millrace(*run, folder=tmp_path), 2, "belongs to other queries")
     script.write_text(SCRIPT)
     ran = millrace("run", script, "--on", "local", "--checkpoint", "state", "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
@@ -118,11 +118,11 @@ def test_a_checkpoint_of_another_host_is_refused(tmp_path: Path) -> None:
         millrace("run", script, "--on", "local", "--checkpoint", "local", "--available-now", folder=tmp_path).returncode
         == 0
     )
-    refused(millrace("run", script, "--checkpoint", "local", folder=tmp_path), 1, "a checkpoint of the local host")
+    refused(millrace("run", script, "--checkpoint", "local", folder=tmp_path), 2, "a checkpoint of the local host")
     for name in ("commits", "spark"):
         (tmp_path / "spark" / name).mkdir(parents=True)
     (tmp_path / "spark" / "network.json").write_text("{}")
     ran = millrace("run", script, "--on", "local", "--checkpoint", "spark", folder=tmp_path)
-    refused(ran, 1, "a checkpoint of the Spark host")
+    refused(ran, 2, "a checkpoint of the Spark host")
     ran = millrace("run", script, "--on", "virtual", "--checkpoint", "local", folder=tmp_path)
     refused(ran, 2, "the virtual host keeps no checkpoint")

@@ -29,7 +29,7 @@ def test_results_are_tab_separated_under_a_head() -> None:
     console = Console(out=out, err=io.StringIO())
     times = pa.array([0, 1_500_000], pa.timestamp("us", tz="UTC"))
     console.results("q", pa.table({"ts": times, "n": [None, 2]}))
-    assert out.getvalue() == "# q\nts\tn\n1970-01-01 00:00:00\t\n1970-01-01 00:00:01.500000\t2\n"
+    assert out.getvalue() == "# q\nts\tn\n1970-01-01 00:00:00\tNULL\n1970-01-01 00:00:01.500000\t2\n"
 
 
 def test_a_program_reads_an_object_a_line() -> None:

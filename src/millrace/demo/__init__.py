@@ -15,7 +15,7 @@ from typing import TextIO
 from millrace.demo.links import Feed
 from millrace.demo.stage import Stage
 
-SECONDS = 50.0
+SECONDS = 45.0
 """How long the links are fed."""
 
 

@@ -47,7 +47,7 @@ LINKS = (
 class Feed:
     """What is fed: for how long, counted in windows of which length, and when the control link is silent."""
 
-    seconds: float = 50.0
+    seconds: float = 45.0
     window: int = 5
     links: Sequence[Link] = LINKS
 
@@ -55,7 +55,7 @@ class Feed:
     def silence(self) -> tuple[float, float]:
         """From when to when the control link sends nothing: more than half of the time."""
         begin = round(self.seconds / 4)
-        return begin, begin + round(self.seconds * 0.62)
+        return begin, begin + round(self.seconds * 0.68)
 
     @property
     def windows(self) -> int:

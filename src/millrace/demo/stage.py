@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TRIGGER = "500 milliseconds"
 SKEW = 1
 """Seconds: the delta of the external formula, by which an ETS keeps behind the clock."""
-_WARM_ROUNDS = 3
+_WARM_ROUNDS = 2
 _PATIENCE = 90.0
 _GRACE = 8.0
 """Seconds after the last row in which windows may still come out."""

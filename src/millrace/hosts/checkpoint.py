@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import CheckpointError
-from millrace.hosts.durable import replace_file, sync
+from millrace.hosts.durable import make_folder, replace_file, sync
 from millrace.kernel.executor import Place, Saved
 from millrace.plan.stages import Physical
 
@@ -49,7 +49,7 @@ class Checkpoint:
         self.folder = folder
         self._fingerprint = fingerprint(plan)
         self._live: set[Place] = set()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, "the checkpoint")
 
     def load(self) -> Resumed | None:
         """The last committed state; None in a new folder."""

@@ -1,10 +1,23 @@
-"""Files that survive a power cut: whole or not at all."""
+"""Folders that can be made or not, and files that survive a power cut: whole or not at all."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from uuid import uuid4
+
+from millrace.errors import RequestError
+
+
+def make_folder(path: Path, what: str) -> Path:
+    """The folder, made if need be; `what` names it where that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise RequestError(f'{what} "{path}" is no folder', hint="Name another path: a file is in the way.") from None
+    except OSError as error:
+        raise RequestError(f'{what} "{path}" cannot be made: {error.strerror}', hint="Name another path.") from error
+    return path
 
 
 def replace_file(path: Path, text: str) -> None:

@@ -72,6 +72,7 @@ class LocalRun:
         self.outputs = Outputs(network.queries, self._listeners, fresh=resumed is None)
         self._epoch = 0
         self._results = {query.name: 0 for query in network.queries}
+        self._earlier = 0
         self._started = time.monotonic()
         self._committed = self._started
         self._silent: set[str] = set()
@@ -84,6 +85,7 @@ class LocalRun:
         self._executor.restore(resumed.control, resumed.segments)
         self._epoch = resumed.epoch + 1
         self._results.update(resumed.results)
+        self._earlier = sum(ingress.received for ingress in self._executor.ingress.values())
 
     def run(self) -> Report:
         """Work until the run ends in its way, or is stopped."""
@@ -175,7 +177,7 @@ class LocalRun:
     def report(self) -> Report:
         """The run at this moment."""
         elapsed = time.monotonic() - self._started
-        return Report.of(self._executor.metrics(), dict(self._results), elapsed, self._epoch)
+        return Report.of(self._executor.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)
 
 
 def _open(stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Any) -> Input:

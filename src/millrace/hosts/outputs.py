@@ -8,6 +8,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,11 +16,13 @@ import pyarrow as pa
 
 from millrace.connectors import FORMATS, extension, write_file
 from millrace.errors import RequestError
+from millrace.hosts.durable import make_folder
 from millrace.hosts.report import Listeners
 from millrace.kernel.elements import Batch, without_reserved
-from millrace.plan.nodes import Connector, Query, Sink
+from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
 
 PLAIN = ("memory", "console")
+_RESULTS = re.compile(r"part-\d{8}(-\d{4})?\.\w+")
 
 
 def sink_folder(sink: Sink) -> Path:
@@ -45,19 +48,27 @@ def file_sinks(queries: Sequence[Query]) -> dict[str, Sink]:
             raise RequestError(
                 f'queries "{clash}" and "{query.name}" write to one folder', hint="Give each query a sink of its own."
             )
+        _keep_apart(query.sink, Network(tuple(queries)).streams())
         found[query.name] = query.sink
     return found
+
+
+def _keep_apart(sink: Sink, streams: Sequence[Stream]) -> None:
+    """Refuse a sink that writes where a stream reads."""
+    for stream in streams:
+        path = stream.connector.options.get("path")
+        if path and Path(path).resolve() == sink_folder(sink).resolve():
+            raise RequestError(
+                f'sink "{sink.name}" writes to the folder that stream "{stream.name}" reads',
+                hint="Give the sink a folder of its own: its results would be read as input.",
+            )
 
 
 def prepare_folder(sink: Sink, *, fresh: bool) -> Path:
     """The sink's folder, made if need be; a fresh run wants it without results."""
     folder = sink_folder(sink)
-    if folder.exists() and not folder.is_dir():
-        raise RequestError(
-            f'sink "{sink.name}" writes to a folder, but "{folder}" is a file', hint="Name another path."
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    old = sorted(folder.glob("part-*"))
+    make_folder(folder, f'the path of sink "{sink.name}"')
+    old = sorted(path for path in folder.glob("part-*") if _RESULTS.fullmatch(path.name))
     if fresh and old:
         if sink.connector.options.get("mode") != "overwrite":
             raise RequestError(

@@ -25,12 +25,14 @@ class Report:
     elapsed: float = 0.0
     steps: int = 0
     """Checkpoints on the local host, micro-batches on Spark, events in virtual time."""
+    earlier: int = 0
+    """Rows that earlier runs on the same checkpoint had received."""
 
     @classmethod
-    def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int) -> Report:
+    def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:
         """A report of what the kernel counted."""
         held, size = sum(metrics.held.values()), sum(metrics.state_bytes.values())
-        return cls(metrics.sources, results, held, size, elapsed, steps)
+        return cls(metrics.sources, results, held, size, elapsed, steps, earlier)
 
     @property
     def received(self) -> int:

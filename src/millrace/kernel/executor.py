@@ -58,7 +58,13 @@ class Executor:
 
     def push(self, source: str, rows: pa.RecordBatch, now: Microseconds) -> None:
         """Raw rows of a stream: stamped, checked against its bound, and put on its arcs."""
-        self._enter(source, self.ingress[source].admit(rows, now).admitted)
+        ingress = self.ingress[source]
+        if ingress.bound == END_OF_TIME and rows.num_rows:
+            raise RunError(
+                f'stream "{source}" has ended, and now has {rows.num_rows} rows more',
+                hint="A run with --until-end ends its streams for good: start anew with another checkpoint and sink.",
+            )
+        self._enter(source, ingress.admit(rows, now).admitted)
 
     def push_stamped(self, source: str, batch: Batch) -> None:
         """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""

@@ -29,6 +29,7 @@ from millrace.connectors import write_file
 from millrace.connectors.inputs import as_rows, read_schema
 from millrace.errors import CheckpointError
 from millrace.hosts.checkpoint import fingerprint
+from millrace.hosts.durable import make_folder
 from millrace.hosts.outputs import file_sinks, prepare_folder
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.spark.buckets import bucket_ids
@@ -71,6 +72,7 @@ class SparkRun:
         self.trigger = trigger
         self._temporary = checkpoint is None
         self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
+        make_folder(self.folder, "the checkpoint")
         self.log_file = self.folder / "spark.log"
         self.network = _with_feeds(network, feeds or {}, self.folder / "feeds")
         self.memory: dict[str, list[pa.Table]] = {query.name: [] for query in network.queries}
@@ -79,6 +81,7 @@ class SparkRun:
         self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
         self._seen = -1
+        self._earlier = 0
         self._newest: Record = {}
         self._started = time.monotonic()
         fresh = not self._resumes()
@@ -108,7 +111,9 @@ class SparkRun:
                 f'the checkpoint "{self.folder}" belongs to other queries',
                 hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
             )
-        self._seen = int((self._commits.newest() or {"batch": -1})["batch"])
+        newest = self._commits.newest() or {"batch": -1, "sources": {}}
+        self._seen = int(newest["batch"])
+        self._earlier = sum(known["received"] for known in newest["sources"].values())
         return True
 
     def _fixed_buckets(self) -> int:
@@ -119,7 +124,6 @@ class SparkRun:
                 "network": self._fingerprint,
                 "buckets": self.session.sparkContext.defaultParallelism,
             }
-            self.folder.mkdir(parents=True, exist_ok=True)
             record.write_text(json.dumps(chosen))
         return int(json.loads(record.read_text())["buckets"])
 
@@ -242,6 +246,7 @@ class SparkRun:
             state_bytes=metrics.get("state_bytes", 0),
             elapsed=time.monotonic() - self._started,
             steps=self._seen + 1,
+            earlier=self._earlier,
         )
 
 

@@ -1,0 +1,19 @@
+"""The way in from the command line: an early Ctrl-C ends it without a word, however much is still being loaded."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Carry out the command of this process; the exit code."""
+    try:
+        from millrace import cli
+
+        return cli.main()
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
