@@ -6,21 +6,26 @@ meanings are those of the language, and `relation.sql` shows what was built.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
 
-from millrace.errors import MillraceError, RequestError
-from millrace.hosts.report import Ending, Listeners, Report
+from millrace.connectors import FORMATS
+from millrace.errors import RequestError
+from millrace.hosts.report import Ending
 from millrace.language import parse_network
+from millrace.language.places import listed, near
 from millrace.plan import nodes
 from millrace.plan.explain import explain
 from millrace.plan.stages import physical
-from millrace.runs import HostName, RunOptions, open_run
+from millrace.runs import Handle, HostName, Once, RunOptions, check_further
+
+__all__ = ["Handle", "Network", "Relation", "Windowed"]
+
+SOURCES = (*FORMATS, "generate")
 
 
 class Network:
@@ -40,9 +45,8 @@ class Network:
         self._feeds: dict[str, Iterable[Any]] = {}
 
     def sql(self, text: str) -> Network:
-        """Add statements of SQL."""
-        self._statements.append(text.rstrip().rstrip(";"))
-        self.bound()
+        """Add statements of SQL: all of them, or none if one is wrong."""
+        self._accept(text.rstrip().rstrip(";"))
         return self
 
     def stream(
@@ -64,35 +68,35 @@ class Network:
         `source` is a connector (csv, json, parquet, generate) with its options, or an iterable of record batches,
         tables or lists of dictionaries. With `skew` a silent stream is spoken for (ETS ON DEMAND).
         """
-        if not isinstance(source, str):
-            self._feeds[name] = source
-            source = "iterable"
+        connector = _connector(source)
         clauses = [f"CREATE STREAM {name} ({columns})", _time_clause(time, disorder, internal, latent)]
         clauses += [f"ETS ON DEMAND SKEW INTERVAL {skew}"] if skew else []
-        clauses += [f"FROM {source}{_options(options)}"]
+        clauses += [f"FROM {connector}{_options(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
-        self._statements.append("\n  ".join(clauses))
-        self.bound()
+        self._accept("\n  ".join(clauses))
+        if not isinstance(source, str):
+            self._feeds[name] = Once(name, source) if isinstance(source, Iterator) else source
         return Relation(self, name)
 
     def query(self, name: str, relation: Relation, *, sink: str = "memory", **options: object) -> Network:
         """Add a continuous query; `sink` is memory, console, or a file format with its options."""
-        statement = f"CREATE QUERY {name} AS {relation.sql}"
-        if sink != "memory":
-            self._statements.append(f"CREATE SINK {name}_sink TO {sink}{_options(options)}")
-            statement = f"CREATE QUERY {name} INTO {name}_sink AS {relation.sql}"
-        self._statements.append(statement)
-        self.bound()
+        _check_member(self, relation)
+        if sink == "memory":
+            self._accept(f"CREATE QUERY {name} AS {relation.sql}")
+        else:
+            declared = f"CREATE SINK {name}_sink TO {sink}{_options(options)}"
+            self._accept(declared, f"CREATE QUERY {name} INTO {name}_sink AS {relation.sql}")
         return self
 
     def bound(self, *further: str) -> nodes.Network:
-        """The network's plan; raises what is wrong with it, and then forgets the last statement."""
-        try:
-            return parse_network(";\n".join([*self._statements, *further]))
-        except MillraceError:
-            if not further:
-                self._statements.pop()
-            raise
+        """The network's plan, as it would be with further statements; raises what is wrong with it."""
+        # A line of its own for the semicolon: the statement before it may end in a comment.
+        return parse_network("\n;\n".join([*self._statements, *further]))
+
+    def _accept(self, *statements: str) -> None:
+        """Add statements as a whole, or not at all."""
+        self.bound(*statements)
+        self._statements += statements
 
     def explain(self) -> str:
         """How the queries will be run, as text."""
@@ -117,6 +121,7 @@ class Network:
         network = self.bound()
         if not network.queries:
             raise RequestError("the network has no query", hint="Add one with net.query(name, relation).")
+        check_further(options)
         chosen = RunOptions(on, endings[until], Path(checkpoint) if checkpoint else None, **options)
         handle = Handle(network, chosen, self._feeds)
         return handle if (until is None if background is None else background) else handle.wait()
@@ -146,19 +151,20 @@ class Relation:
 
     def where(self, predicate: str) -> Relation:
         """The rows where a condition holds."""
-        base = self if self.items == "*" and not self.ordered else self._nested()
+        base = self._base()
         both = f"({base.predicate}) AND ({predicate})" if base.predicate else predicate
-        return replace(base, predicate=both)._checked()
+        return replace(base, predicate=both, ordered=self.ordered)._checked()
 
     def select(self, *items: str, **named: str) -> Relation:
         """Columns and expressions, by themselves or under a name."""
-        base = self if self.items == "*" and not self.ordered else self._nested()
-        listed = [*items, *(f"{text} AS {name}" for name, text in named.items())]
-        return replace(base, items=", ".join(listed))._checked()
+        chosen = [*items, *(f"{text} AS {name}" for name, text in named.items())]
+        return replace(self._base(), items=", ".join(chosen), ordered=self.ordered)._checked()
 
     def union(self, *others: Relation) -> Relation:
         """All rows of all relations; columns meet by position."""
         relations = (self, *others)
+        for each in others:
+            _check_member(self.network, each)
         if all(each._is_stream() for each in relations):
             source = " UNION ".join(each.source for each in relations)
         else:
@@ -166,24 +172,29 @@ class Relation:
         return Relation(self.network, source)._checked()
 
     def order_by_time(self) -> Relation:
-        """The rows as a sequence sorted by their time."""
+        """The rows as a sequence sorted by their time, which is `window_start` for an aggregate."""
         return replace(self, ordered=True)._checked()
 
     def window(self, *, range: str, slide: str | None = None) -> Windowed:
         """Time windows of a length, one every `slide` (default: one after another)."""
-        base = self if self.items == "*" and not self.ordered else self._nested()
-        return Windowed(base, f"[RANGE {range} SLIDE {slide or range}]")
+        length = _length("range", range)
+        step = length if slide is None else _length("slide", slide)
+        return Windowed(self._base(), f"[RANGE {length} SLIDE {step}]")
 
-    def _nested(self) -> Relation:
-        return Relation(self.network, f"({self.sql})")
+    def _base(self) -> Relation:
+        """The rows without their order, to build on: order holds for a whole query and is asked for last."""
+        plain = replace(self, ordered=False)
+        return plain if self.items == "*" else Relation(self.network, f"({plain.sql})")
 
     def _is_stream(self) -> bool:
         return not self.predicate and self.items == "*" and not self.ordered and not self.source.startswith("(")
 
     def _time(self) -> str:
-        """The name of the time column, as its stream declares it."""
-        bound = self.network.bound(replace(self, ordered=False).sql)
-        scan = next(each for each in nodes.walk(bound.queries[-1].root) if isinstance(each, nodes.Scan))
+        """The name of the time column: the start of an aggregate's window, or as its stream declares it."""
+        parts = list(nodes.walk(self.network.bound(replace(self, ordered=False).sql).queries[-1].root))
+        if any(isinstance(each, nodes.Aggregate) for each in parts):
+            return nodes.WINDOW_START
+        scan = next(each for each in parts if isinstance(each, nodes.Scan))
         return scan.stream.time.column or "ts"
 
     def _checked(self) -> Relation:
@@ -213,45 +224,38 @@ class Windowed:
         return Relation(base.network, text)._checked()
 
 
-class Handle:
-    """A network at work, or one that has ended."""
+def _connector(source: object) -> str:
+    """The connector that a source names; an iterable is a connector of its own."""
+    if isinstance(source, Iterable) and not isinstance(source, str):
+        return "iterable"
+    if not isinstance(source, str) or source.lower() not in (*SOURCES, "iterable"):
+        raise RequestError(
+            f'there is no source "{source}"',
+            hint=f"{near(str(source), SOURCES)}The sources are {listed(SOURCES)}, or an iterable of rows.",
+        )
+    return source
 
-    def __init__(self, network: nodes.Network, options: RunOptions, feeds: Mapping[str, Iterable[Any]]) -> None:
-        self._run = open_run(network, options, Listeners(), feeds)
-        self._error: BaseException | None = None
-        self._thread = Thread(target=self._work, name="millrace", daemon=True)
-        self._thread.start()
 
-    def _work(self) -> None:
-        try:
-            self._run.run()
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._run.close()
+def _check_member(network: Network, relation: object) -> None:
+    """Refuse what is no relation of the network."""
+    if isinstance(relation, Windowed):
+        raise RequestError("windows are no rows yet", hint="Say what to compute of each: .agg(n='count(*)').")
+    if not isinstance(relation, Relation):
+        raise RequestError(
+            f'"{relation}" is no relation', hint="Use what net.stream(...) gives, or write the query with net.sql(...)."
+        )
+    if relation.network is not network:
+        raise RequestError(
+            f'"{relation.sql}" belongs to another network',
+            hint="Declare its streams in this network and build it there.",
+        )
 
-    def wait(self, timeout: float | None = None) -> Handle:
-        """Wait until the run has ended; raises what made it fail."""
-        self._thread.join(timeout)
-        if self._error is not None:
-            raise self._error
-        return self
 
-    def stop(self) -> Handle:
-        """End the run in order, and wait for it."""
-        self._run.stop()
-        return self.wait()
-
-    def results(self, query: str) -> pa.Table:
-        """The result rows of a query so far (for sink "memory")."""
-        tables = self._run.memory
-        if query not in tables:
-            raise RequestError(f'there is no query "{query}"', hint=f"The queries are {', '.join(tables)}.")
-        return pa.concat_tables(tables[query]) if tables[query] else pa.table({})
-
-    def metrics(self) -> Report:
-        """The accounting of every stream, and what came out."""
-        return self._run.report()
+def _length(name: str, given: object) -> str:
+    """A length of time in words."""
+    if not isinstance(given, str):
+        raise RequestError(f'a {name} is a length of time in words, not "{given}"', hint=f"Write {name}='1 minute'.")
+    return given
 
 
 def _time_clause(time: str | None, disorder: str | None, internal: str | None, latent: bool) -> str:

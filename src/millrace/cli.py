@@ -11,17 +11,18 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from millrace import __version__, doctor
 from millrace.connectors.inputs import open_input
 from millrace.console import Console
 from millrace.errors import MillraceError, RequestError
-from millrace.hosts.outputs import PLAIN, file_sinks
+from millrace.hosts.outputs import file_sinks
 from millrace.hosts.report import Ending, Listeners
 from millrace.language import parse_interval, parse_network
 from millrace.plan.explain import explain
-from millrace.plan.nodes import Network
+from millrace.plan.nodes import Connector, Network, Sink
 from millrace.plan.stages import physical
 from millrace.runs import HOSTS, Run, RunOptions, open_run
 
@@ -47,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    network = _read(options.file)
+    network = _shown(_read(options.file))
     console = Console(as_json=options.json)
-    shown = {query.name for query in network.queries if query.sink.connector.format in PLAIN}
+    shown = {query.name for query in network.queries if query.sink.connector.format == "console"}
     listeners = Listeners(
         progress=console.progress,
         results=lambda query, rows: console.results(query, rows) if query in shown else None,
@@ -67,6 +68,17 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         run.close()
     return 0
+
+
+def _shown(network: Network) -> Network:
+    """The network with results that would be kept in memory shown on the console: nobody could ask for them."""
+    console = Connector("console")
+    return Network(
+        tuple(
+            replace(query, sink=Sink(query.name, console)) if query.sink.connector.format == "memory" else query
+            for query in network.queries
+        )
+    )
 
 
 def _ending(options: argparse.Namespace) -> Ending:

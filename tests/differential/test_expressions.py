@@ -51,7 +51,7 @@ coalesce(n, m, 0)|coalesce(s, t)|nullif(n, 7)|nullif(s, '')
 CASE WHEN n > 0 THEN 'up' WHEN n < 0 THEN 'down' END|CASE WHEN p THEN n ELSE m END|CASE n WHEN 1 THEN x ELSE 0.0 END
 upper(s)|lower(s)|trim(s)|ltrim(s)|rtrim(s)|length(s)|length(t)|replace(s, 'b', 'xy')|substring(s, 2)|substring(s, 2, 3)
 s LIKE 'a%'|s LIKE '%b%'|s LIKE '_b%'|s NOT LIKE 'a%'|s ILIKE 'AB%'|s LIKE '%'
-floor(least(x, 1e15))|ceil(least(x, 1e15))|sqrt(abs(x))|exp(n % 3)|ln(abs(n) + 1)|power(x, 2)|round(x)
+floor(least(x, 1e15))|ceil(least(x, 1e15))|sqrt(abs(x))|exp(n % 3)|ln(abs(n) + 1)|power(x, 2)|round(x)|round(n, -1)
 greatest(n, m)|least(n, m)|greatest(s, t)
 CAST(n AS DOUBLE)|CAST(n AS STRING)|CAST(m AS INT)|CAST(p AS INT)
 year(ts)|month(ts)|day(ts)|hour(ts)|minute(ts)
@@ -76,6 +76,10 @@ DIFFERENT = [
     ("CAST(s AS DOUBLE)", "TRY_CAST(trim(s) AS DOUBLE)"),
     # A cast of a fraction cuts off.
     ("CAST(x / 1e290 AS BIGINT)", "trunc(x / 1e290)::BIGINT"),
+    # A time as text names no zone.
+    ("CAST(ts AS STRING)", "CAST(ts::TIMESTAMP AS VARCHAR)"),
+    # A logarithm that does not exist is null.
+    ("ln(n)", "ln(CASE WHEN n > 0 THEN n END)"),
     ("unix_micros(ts)", "epoch_us(ts)"),
     ("timestamp_seconds(m)", "to_timestamp(m)"),
     ("second(ts)", "second(ts)"),

@@ -3,14 +3,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import millrace as mr
+from millrace.errors import RequestError, RunError
 
 COLUMNS = "k STRING, n INT, ts TIMESTAMP"
 SECOND = 1_000_000
@@ -97,3 +100,208 @@ def test_sql_and_python_share_a_network() -> None:
     net.sql("CREATE QUERY q AS SELECT n + 1 AS m FROM a;")
     assert net.run(on="virtual", until="end").results("q").to_pylist() == [{"m": 2}]
     assert "query q" in net.explain()
+
+
+# Statements are accepted whole or not at all
+
+
+def test_a_refused_second_declaration_leaves_the_first_streams_rows_alone() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1))])
+    with pytest.raises(mr.MillraceError, match='"a" is declared twice'):
+        net.stream("a", COLUMNS, time="ts", source=[rows(("y", 2, 2))])
+    assert net.query("q", a.select("k")).run(on="local", until="end").results("q").to_pylist() == [{"k": "x"}]
+
+
+def test_a_refused_query_with_a_sink_can_be_tried_again(tmp_path: Path) -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1))])
+    with pytest.raises(mr.MillraceError):
+        net.query("q", replace(a, items="nn"), sink="csv", path=tmp_path / "out")
+    net.query("q", a, sink="csv", path=tmp_path / "out").run(on="local", until="end")
+    assert list((tmp_path / "out").glob("part-*"))
+
+
+@pytest.mark.parametrize("end", [" -- the end", "; -- the end", ";\n-- the end\n", " /* the end */ ;"])
+def test_a_statement_may_end_in_a_comment(end: str) -> None:
+    net = mr.Network()
+    net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1))])
+    net.sql(f"CREATE QUERY q AS SELECT k FROM a{end}").sql("CREATE QUERY r AS SELECT n FROM a")
+    handle = net.run(on="local", until="end")
+    assert handle.results("r").to_pylist() == [{"n": 1}]
+
+
+# What cannot be meant is refused
+
+
+def test_relations_of_another_network_are_refused() -> None:
+    net, other = mr.Network(), mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    foreign = other.stream("a", COLUMNS, time="ts", source=[])
+    with pytest.raises(RequestError, match="belongs to another network"):
+        net.query("q", foreign)
+    with pytest.raises(RequestError, match="belongs to another network"):
+        a.union(foreign)
+
+
+def test_what_is_no_relation_is_refused() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    with pytest.raises(RequestError, match=r"windows are no rows yet(.|\n)*\.agg\("):
+        net.query("q", a.window(range="1 minute"))  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match='"SELECT 1" is no relation'):
+        net.query("q", "SELECT 1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("given", "meant"), [("Spark", 'Did you mean "spark"'), ("flink", "spark, local, virtual")])
+def test_an_unknown_host_is_refused(given: Any, meant: str) -> None:
+    net = mr.Network()
+    net.query("q", net.stream("a", COLUMNS, time="ts", source=[]))
+    with pytest.raises(RequestError, match=rf'there is no host "{given}"(.|\n)*{meant}'):
+        net.run(on=given, until="end")
+
+
+@pytest.mark.parametrize(("given", "meant"), [("chekpoint", 'Did you mean "checkpoint"'), ("ending", "on, until")])
+def test_an_unknown_option_of_a_run_is_refused(given: str, meant: str) -> None:
+    net = mr.Network()
+    net.query("q", net.stream("a", COLUMNS, time="ts", source=[]))
+    with pytest.raises(RequestError, match=rf'a run has no option "{given}"(.|\n)*{meant}'):
+        net.run(on="local", until="end", **{given: "x"})
+
+
+@pytest.mark.parametrize("lengths", [{"range": 60}, {"range": "1 minute", "slide": 30}])
+def test_a_window_of_a_bare_number_is_refused(lengths: Any) -> None:
+    a = mr.Network().stream("a", COLUMNS, time="ts", source=[])
+    with pytest.raises(RequestError, match=rf"length of time in words(.|\n)*{list(lengths)[-1]}='1 minute'"):
+        a.window(**lengths)
+
+
+def test_an_unknown_source_is_refused_where_it_is_declared() -> None:
+    net = mr.Network()
+    with pytest.raises(RequestError, match=r'no source "parket"(.|\n)*"parquet"(.|\n)*csv, json, parquet, generate'):
+        net.stream("a", COLUMNS, time="ts", source="parket", path="x")
+    with pytest.raises(RequestError, match='no source "5"'):
+        net.stream("a", COLUMNS, time="ts", source=5)  # type: ignore[arg-type]
+    net.stream("a", COLUMNS, time="ts", source=[])
+
+
+# Order
+
+
+def test_an_aggregate_is_ordered_by_the_start_of_its_windows() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1), ("y", 2, 2), ("x", 3, 65))])
+    counts = a.window(range="1 minute").group_by("k").agg(n="count(*)").order_by_time()
+    assert counts.sql.endswith("ORDER BY window_start")
+    starts = net.query("q", counts).run(on="local", until="end").results("q").column("window_start").to_pylist()
+    assert [each.minute for each in starts] == [0, 0, 1]
+
+
+def test_ordered_rows_can_be_filtered_selected_and_windowed() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", disorder="5 seconds", source=[rows(("x", 1, 4), ("y", 2, 3), ("z", 3, 1))])
+    ordered = a.order_by_time().where("n > 1")
+    net.query("filtered", ordered)
+    net.query("selected", ordered.select("k", m="n * 10").where("m < 30"))
+    net.query("windowed", ordered.window(range="1 minute").agg(n="count(*)"))
+    handle = net.run(on="local", until="end")
+    assert handle.results("filtered").column("n").to_pylist() == [3, 2]
+    assert handle.results("selected").to_pylist() == [{"k": "y", "m": 20}]
+    assert handle.results("windowed").column("n").to_pylist() == [2]
+
+
+# Results
+
+
+@pytest.mark.parametrize("host", ["local", "virtual"])
+def test_a_bare_select_is_printed_and_can_be_read(host: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    net = mr.Network()
+    net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1))])
+    handle = net.sql("SELECT k, n FROM a").run(on=host, until="end")
+    assert handle.results("query_1").to_pylist() == [{"k": "x", "n": 1}]
+    assert capsys.readouterr().out == "# query_1\nk\tn\nx\t1\n"
+
+
+def test_the_console_shows_its_queries_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1))])
+    net.query("shown", a.select("k"), sink="console").query("kept", a.select("n"))
+    handle = net.run(on="local", until="end")
+    assert capsys.readouterr().out == "# shown\nk\nx\n"
+    assert handle.results("shown").to_pylist() == [{"k": "x"}]
+
+
+def test_a_query_without_rows_has_its_columns() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    counts = a.window(range="1 minute").group_by("k").agg(n="count(*)")
+    found = net.query("q", counts).run(on="local", until="end").results("q")
+    assert (found.num_rows, found.schema) == (0, counts.schema)
+
+
+def test_results_in_files_are_said_to_be_there(tmp_path: Path) -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1))])
+    handle = net.query("q", a, sink="csv", path=tmp_path / "out").run(on="local", until="end")
+    with pytest.raises(RequestError, match=f'results of query "q" are files in "{tmp_path / "out"}"'):
+        handle.results("q")
+
+
+# Feeds
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        [{"ts": 1704067200.5}],
+        [{"ts": "2024-01-01"}, {"ts": 1704067200.5}],
+        pa.table({"ts": [None, 1704067200.5]}),
+        pd.DataFrame({"ts": [1704067200.5]}),
+    ],
+)
+def test_a_fraction_is_no_time(item: Any) -> None:
+    net = mr.Network()
+    net.query("q", net.stream("a", "ts TIMESTAMP", time="ts", source=[item]))
+    with pytest.raises(RunError, match=r'fraction 1704067200.5 for the time "ts"(.|\n)*whole microseconds'):
+        net.run(on="local", until="end")
+
+
+TEXTS = ["2024-01-01 00:00:01", "2024-01-01 00:00:02.5"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        [{"ts": text} for text in TEXTS],
+        pa.table({"ts": TEXTS}),
+        pa.table({"ts": pa.array(TEXTS, pa.large_string())}),
+        pa.table({"ts": pa.array(TEXTS).dictionary_encode()}),
+        pa.record_batch({"ts": TEXTS}),
+        pd.DataFrame({"ts": TEXTS}),
+    ],
+)
+def test_times_may_be_text_in_every_kind_of_feed(item: Any) -> None:
+    net = mr.Network()
+    net.query("q", net.stream("a", "ts TIMESTAMP", time="ts", source=[item]))
+    found = net.run(on="local", until="end").results("q").column("ts").to_pylist()
+    assert [(each.second, each.microsecond) for each in found] == [(1, 0), (2, 500_000)]
+
+
+def test_text_that_is_no_time_is_refused_in_a_table_too() -> None:
+    net = mr.Network()
+    net.query("q", net.stream("a", "ts TIMESTAMP", time="ts", source=[pa.table({"ts": ["soon"]})]))
+    with pytest.raises(RunError, match='"ts" is no time like'):
+        net.run(on="local", until="end")
+
+
+def test_a_used_up_iterator_is_refused_and_a_list_is_not() -> None:
+    again, once = mr.Network(), mr.Network()
+    batches = [rows(("x", 1, 1))]
+    again.query("q", again.stream("a", COLUMNS, time="ts", source=batches))
+    once.query("q", once.stream("a", COLUMNS, time="ts", source=iter(batches)))
+    assert [again.run(on="local", until="end").results("q").num_rows for _ in range(2)] == [1, 1]
+    with pytest.raises(RequestError, match="no host"):
+        once.run(on="nowhere", until="end")  # type: ignore[arg-type]
+    assert once.run(on="local", until="end").results("q").num_rows == 1
+    with pytest.raises(RequestError, match=r'iterator that feeds stream "a" has been used(.|\n)*Pass a list'):
+        once.run(on="virtual", until="end")

@@ -80,12 +80,16 @@ def prepare_folder(sink: Sink, *, fresh: bool) -> Path:
     return folder
 
 
+def kept_in_memory(queries: Sequence[Query]) -> dict[str, list[pa.Table]]:
+    """A place for the results of each query with a memory sink."""
+    return {query.name: [] for query in queries if query.sink.connector.format == "memory"}
+
+
 class Outputs:
     """The sinks of a network's queries."""
 
     def __init__(self, queries: Sequence[Query], listeners: Listeners, *, fresh: bool) -> None:
-        self.memory: dict[str, list[pa.Table]] = {query.name: [] for query in queries}
-        self._queries = {query.name: query for query in queries}
+        self.memory = kept_in_memory(queries)
         self._listeners = listeners
         self._gathered: dict[str, list[pa.Table]] = {}
         self._files = file_sinks(queries)
@@ -97,7 +101,7 @@ class Outputs:
             rows = pa.Table.from_batches([without_reserved(batch.rows) for batch in batches])
             if name in self._files:
                 self._gathered.setdefault(name, []).append(rows)
-            elif self._queries[name].sink.connector.format == "memory":
+            elif name in self.memory:
                 self.memory[name].append(rows)
             self._listeners.results(name, rows)
 

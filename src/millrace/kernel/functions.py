@@ -6,6 +6,7 @@ A function takes arrays or scalars and returns an array or a scalar. To add one,
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -16,7 +17,9 @@ Value = Any  # pa.Array | pa.Scalar
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)\s*$"
-_INTEGER = r"^[+-]?\d{1,37}$"
+_SPECIAL_NUMBERS = r"(?i)^([+-]?inf(inity)?|nan)$"
+_INTEGER = r"^[+-]?(\d{1,37}(\.\d*)?|\.\d*)$"
+_TRUE, _FALSE = (pa.array(words) for words in (["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]))
 _ISO = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
     r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-][01]\d:?[0-5]\d)?)?$"
@@ -35,6 +38,8 @@ def cast(value: Value, kind: pa.DataType) -> Value:
         return _cast_text(value, kind)
     if pa.types.is_timestamp(kind) and (pa.types.is_integer(given) or pa.types.is_floating(given)):
         return _seconds_to_timestamp(value)
+    if pa.types.is_string(kind) and (pa.types.is_timestamp(given) or pa.types.is_floating(given)):
+        return _timestamp_text(value) if pa.types.is_timestamp(given) else _number_text(value)
     if pa.types.is_timestamp(given) and pa.types.is_integer(kind):
         return _whole_number(pc.floor(pc.divide(_double(pc.cast(value, pa.int64())), 1e6)), kind)
     if pa.types.is_timestamp(given) and pa.types.is_floating(kind):
@@ -68,19 +73,27 @@ def _cast_text(value: Value, kind: pa.DataType) -> Value:
     if pa.types.is_integer(kind):
         return _parse_integer(text, kind)
     if pa.types.is_floating(kind):
-        return pc.cast(_where(pc.match_substring_regex(text, _NUMBER), text), kind)
+        return _parse_number(text, kind)
     if pa.types.is_boolean(kind):
         lower = pc.utf8_lower(text)
-        known = pc.is_in(lower, pa.array(["true", "false", "1", "0"]))
-        return pc.cast(_where(known, lower), kind)
+        true, false = pc.is_in(lower, _TRUE), pc.is_in(lower, _FALSE)
+        return _where(pc.or_(true, false), true)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return pc.cast(_parse_time(text), kind, safe=False)
     return pc.cast(value, kind)
 
 
+def _parse_number(text: Value, kind: pa.DataType) -> Value:
+    """Fractions, infinities and NaN."""
+    known = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL_NUMBERS))
+    return pc.cast(pc.utf8_ltrim(_where(known, text), "+"), kind)
+
+
 def _parse_integer(text: Value, kind: pa.DataType) -> Value:
-    """Whole numbers; null where the type has no room for one."""
-    exact = pc.cast(_where(pc.match_substring_regex(text, _INTEGER), text), pa.decimal128(38, 0))
+    """Whole numbers, a fraction cut off; null where the type has no room for one."""
+    number = _where(pc.match_substring_regex(text, _INTEGER), text)
+    whole = pc.replace_substring_regex(number, r"^([+-]?)(\d*)(\..*)?$", r"\10\2")
+    exact = pc.cast(whole, pa.decimal128(38, 0))
     room = 2 ** (kind.bit_width - 1)
     fits = pc.and_(pc.greater_equal(exact, pa.scalar(-room, exact.type)), pc.less(exact, pa.scalar(room, exact.type)))
     return pc.cast(_where(fits, exact), kind)
@@ -92,6 +105,36 @@ def _parse_time(text: Value) -> Value:
     zoned = pc.match_substring_regex(iso, r":\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$")
     plain = pc.cast(pc.cast(_where(pc.invert(zoned), iso), pa.timestamp("us"), safe=False), TIMESTAMP)
     return pc.coalesce(plain, pc.cast(_where(zoned, iso), TIMESTAMP, safe=False))
+
+
+def _timestamp_text(value: Value) -> Value:
+    """Times in UTC without naming the zone, and without the zeros that end a fraction."""
+    return pc.replace_substring_regex(pc.cast(value, pa.string()), r"\.?0*Z$", "")
+
+
+def _number_text(value: Value) -> Value:
+    """Fractions as Java spells them: `1.0`, `0.1`, `1.0E10`."""
+    text = pc.cast(value, pa.string())
+    if isinstance(text, pa.Scalar):
+        return pa.scalar(_java_spelling(text.as_py()), pa.string())
+    distinct = pc.unique(text)
+    spelled = pa.array([_java_spelling(each) for each in distinct.to_pylist()], pa.string())
+    return spelled.take(pc.index_in(text, distinct))
+
+
+def _java_spelling(text: str | None) -> str | None:
+    """A number in Arrow's spelling as Java's `Double.toString` has it: plain from 0.001 to 10 million."""
+    if text is None or text in _JAVA_SPELLINGS:
+        return None if text is None else _JAVA_SPELLINGS[text]
+    number = Decimal(text)
+    if Decimal("0.001") <= abs(number) < 10_000_000:
+        plain = f"{number:f}"
+        return plain if "." in plain else f"{plain}.0"
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    return f"{'-' * number.is_signed()}{digits[0]}.{digits[1:] or '0'}E{number.adjusted()}"
+
+
+_JAVA_SPELLINGS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "0": "0.0", "-0": "-0.0"}
 
 
 def _is_possible_date(iso: Value) -> Value:
@@ -158,6 +201,8 @@ def _remainder(left: Value, right: Value) -> Value:
 
 def _null_safe_equal(left: Value, right: Value) -> Value:
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+        return both_null
     return pc.coalesce(pc.equal(left, right), both_null)
 
 
@@ -201,9 +246,14 @@ def _date_trunc(unit: Value, value: Value) -> Value:
 
 
 def _round(value: Value, digits: Value | None = None) -> Value:
-    if pa.types.is_integer(value.type):
+    places = 0 if digits is None else digits.as_py()
+    if not pa.types.is_integer(value.type):
+        return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
+    if places >= 0:
         return value
-    return pc.round(value, ndigits=0 if digits is None else digits.as_py(), round_mode="half_towards_infinity")
+    # A decimal has room for what a whole number is rounded up to, and for more digits than it has.
+    exact = pc.cast(value, pa.decimal128(38, 0))
+    return pc.cast(pc.round(exact, ndigits=max(places, -20), round_mode="half_towards_infinity"), value.type)
 
 
 def _to_integer(rounding: Callable[[Value], Value]) -> Callable[[Value], Value]:
@@ -212,6 +262,11 @@ def _to_integer(rounding: Callable[[Value], Value]) -> Callable[[Value], Value]:
 
 def _math(function: Callable[..., Value]) -> Callable[..., Value]:
     return lambda *values: function(*(_double(value) for value in values))
+
+
+def _logarithm(value: Value) -> Value:
+    """The natural logarithm; null where there is none."""
+    return pc.ln(_where(pc.invert(pc.less_equal(value, 0.0)), value))
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
@@ -262,7 +317,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sqrt": _math(pc.sqrt),
     "power": _math(pc.power),
     "exp": _math(pc.exp),
-    "ln": _math(pc.ln),
+    "ln": _math(_logarithm),
     "least": pc.min_element_wise,
     "greatest": pc.max_element_wise,
     "date_trunc": _date_trunc,

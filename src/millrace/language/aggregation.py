@@ -178,7 +178,7 @@ class AggregateBinder(ExpressionBinder):
         if isinstance(given, exp.Distinct):
             raise NotYet(
                 f"{function}(DISTINCT ...) has no engine part yet",
-                hint="Group by the column as well, and count the groups downstream.",
+                hint="Group by the column as well, write the result to a sink and count it in a second network.",
                 place=place,
             )
         if isinstance(given, exp.Star) and function == "count":

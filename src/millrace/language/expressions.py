@@ -108,7 +108,12 @@ class ExpressionBinder:
     def compared(self, function: str, nodes: list[exp.Expr], node: exp.Expr) -> Typed:
         """A function over values that must be of one type."""
         place = self.place(node)
-        return typed.call(function, typed.unify([self.bind(each) for each in nodes], place), place)
+        return typed.call(function, self._comparable(nodes, place), place)
+
+    def _comparable(self, nodes: list[exp.Expr], place: Place) -> list[Typed]:
+        """Values of one type that can be compared: where all are NULL, nulls of a type that has a comparison."""
+        values = typed.unify([self.bind(each) for each in nodes], place)
+        return [typed.cast(each, pa.bool_()) if pa.types.is_null(each.type) else each for each in values]
 
     # One method a kind of node
 
@@ -151,7 +156,7 @@ class ExpressionBinder:
     def _between(self, node: exp.Expr) -> Typed:
         place = self.place(node)
         nodes = [node.this, node.args["low"], node.args["high"]]
-        value, low, high = typed.unify([self.bind(each) for each in nodes], place)
+        value, low, high = self._comparable(nodes, place)
         return typed.call("and", [typed.call(">=", [value, low], place), typed.call("<=", [value, high], place)], place)
 
     def _in(self, node: exp.Expr) -> Typed:
@@ -197,7 +202,9 @@ class ExpressionBinder:
             raise QueryError(
                 f'type "{name}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.", place=self.place(node)
             )
-        written_as_literal = isinstance(node.this, exp.Literal) and kind in (TIMESTAMP, pa.date32())
+        # DATE '...' is a literal and must be a date; CAST('...' AS DATE), which the parser calls TryCast, may be null.
+        is_literal = isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast)
+        written_as_literal = is_literal and kind in (TIMESTAMP, pa.date32())
         found = typed.literal_of(given, kind) if written_as_literal else typed.cast(given, kind)
         return Typed(found.expression, found.value, self.place(node))
 

@@ -147,11 +147,11 @@ def literal_of(given: Typed, target: pa.DataType) -> Typed:
 
 
 def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
-    return QueryError(
-        f"{given.expression} is no {sql_name(kind)}",
-        hint="Times are written '2024-05-01 12:30:00', dates '2024-05-01'.",
-        place=given.place,
-    )
+    name = sql_name(kind)
+    hint = f"Write a value of type {name}, or bring the other side to text with CAST(... AS STRING)."
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        hint = "Times are written '2024-05-01 12:30:00', dates '2024-05-01'."
+    return QueryError(f"{given.expression} is no {name}", hint=hint, place=given.place)
 
 
 def is_number(kind: pa.DataType) -> bool:

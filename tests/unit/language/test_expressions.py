@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -56,6 +57,12 @@ def value(text: str) -> Any:
         ("gone IS NULL", True),
         ("gone IS NOT NULL", False),
         ("gone <=> NULL", True),
+        ("NULL <=> NULL", True),
+        ("n <=> NULL", False),
+        ("NULL = NULL", None),
+        ("NULL IN (NULL)", None),
+        ("NULL BETWEEN NULL AND NULL", None),
+        ("NULL IS DISTINCT FROM NULL", False),
         ("gone IS DISTINCT FROM 'a'", True),
         ("flag IS TRUE", True),
         ("flag IS NOT TRUE", False),
@@ -66,6 +73,16 @@ def value(text: str) -> Any:
         ("CAST(n AS STRING)", "7"),
         ("CAST('12' AS BIGINT)", 12),
         ("CAST('x' AS INT)", None),
+        ("CAST('1.7' AS INT)", 1),
+        ("CAST('yes' AS BOOLEAN)", True),
+        ("CAST('-Infinity' AS DOUBLE)", -math.inf),
+        ("CAST(ts AS STRING)", "2024-05-01 12:30:15"),
+        ("CAST(1e10 AS STRING)", "1.0E10"),
+        ("name || x", "ab2.5"),
+        ("CAST('2024-02-30' AS DATE)", None),
+        ("'2024-02-30'::DATE", None),
+        ("CAST('soon' AS TIMESTAMP)", None),
+        ("CAST('2024-02-29' AS DATE)", dt.date(2024, 2, 29)),
         ("n::double", 7.0),
         ("string(n)", "7"),
         ("name || '-' || n", "ab-7"),
@@ -91,6 +108,10 @@ def value(text: str) -> Any:
         ("abs(-3)", 3),
         ("round(x)", 3.0),
         ("round(2.345, 2)", 2.35),
+        ("round(n, -1)", 10),
+        ("round(n, 1)", 7),
+        ("ln(0)", None),
+        ("ln(n - 8)", None),
         ("floor(x)", 2),
         ("ceiling(x)", 3),
         ("pow(2, 3)", 8.0),
@@ -138,6 +159,7 @@ def test_every_scalar_function_of_the_kernel_can_be_called() -> None:
         ("name = 5", "no common type", "name = 5"),
         ("ts > 'soon'", "'soon' is no TIMESTAMP", "'soon'"),
         ("TIMESTAMP '2024-13-01'", "is no TIMESTAMP", "'2024-13-01'"),
+        ("DATE '2024-02-30'", "is no DATE", "'2024-02-30'"),
         ("n = 'x'", "'x' is no INT", "'x'"),
         ("upperr(name)", 'function "upperr" is unknown', "upperr(name)"),
         ("upper(name, name)", '"upper" takes 1 argument, not 2', "upper(name, name)"),
@@ -166,6 +188,17 @@ def test_a_wrong_expression_is_refused_at_its_place(text: str, fact: str, offend
     assert fact in refused.value.fact
     assert refused.value.hint
     assert refused.value.place is not None and refused.value.place.text == offending
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [("n = 'abc'", "CAST(... AS STRING)"), ("x > 'abc'", "CAST(... AS STRING)"), ("ts > 'soon'", "Times are written")],
+)
+def test_text_beside_another_type_is_refused_with_advice_for_that_type(text: str, advice: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        bind_expression(text, ROW.schema)
+    assert advice in refused.value.hint
+    assert ("Times" in refused.value.hint) == (advice == "Times are written")
 
 
 def test_an_unknown_column_is_answered_with_the_nearest_one() -> None:

@@ -30,7 +30,7 @@ from millrace.connectors.inputs import as_rows, read_schema
 from millrace.errors import CheckpointError
 from millrace.hosts.checkpoint import fingerprint
 from millrace.hosts.durable import make_folder
-from millrace.hosts.outputs import file_sinks, prepare_folder
+from millrace.hosts.outputs import file_sinks, kept_in_memory, prepare_folder
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.spark.buckets import bucket_ids
 from millrace.hosts.spark.commits import CommitLog, Record
@@ -75,7 +75,7 @@ class SparkRun:
         make_folder(self.folder, "the checkpoint")
         self.log_file = self.folder / "spark.log"
         self.network = _with_feeds(network, feeds or {}, self.folder / "feeds")
-        self.memory: dict[str, list[pa.Table]] = {query.name: [] for query in network.queries}
+        self.memory: dict[str, list[pa.Table]] = kept_in_memory(network.queries)
         self._fingerprint = fingerprint(physical(network))
         self._listeners = listeners or Listeners()
         self._stop = Event()
@@ -224,7 +224,8 @@ class SparkRun:
         for batch, record in self._commits.records(after=self._seen):
             self._seen, self._newest = batch, record
             for name, rows in self._read_results(record):
-                self.memory[name].append(rows)
+                if name in self.memory:
+                    self.memory[name].append(rows)
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())
 
