@@ -1,8 +1,9 @@
 """csv -> blocks of rows.
 
 Rules:
-- Arrow cuts the file into fields, block by block; a column is then converted whole. Only a column that fails is
+- Arrow cuts lines into fields, about a block at a time; a column is then converted whole. Only a column that fails is
   searched for the cells to blame.
+- A quote that is never closed costs the line it stands on, and no other.
 - An unquoted empty field is null; a quoted one is the empty text, and null for every type but STRING.
 - Empty lines are not rows, except in a file of one column, where they are nulls.
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ from millrace.connectors.blocks import Block, Fault, Numbers
 from millrace.connectors.cells import from_text
 from millrace.connectors.conversion import Conversion, conversion
 from millrace.connectors.options import ReadOptions
+from millrace.connectors.quotes import Layout, records
 from millrace.connectors.sources import open_bytes, readable
-from millrace.errors import MalformedRow, RequestError
+from millrace.errors import RunError
 
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 20
 _LONGEST_FIELD = 1 << 24
+_SLICE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +46,37 @@ class _File:
     def skips_empty_lines(self) -> bool:
         return self.names is None or len(self.names) > 1
 
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.options.delimiter, self.options.quote, len(self.names or ()))
 
-@dataclass(slots=True)
-class _Torn:
-    """Rows with a wrong number of fields by data row number, as Arrow comes across them."""
 
-    first: int
-    found: dict[int, tuple[int, str]] = field(default_factory=dict)
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Whole records of a file: the columns asked for, and those with a wrong number of fields by their number here."""
 
-    def __call__(self, row: pyarrow.csv.InvalidRow) -> str:
-        self.found[row.number - self.first] = (row.actual_columns, row.text)
-        return "skip"
+    raw: pa.RecordBatch
+    torn: dict[int, tuple[int, str]]
 
-    def numbers(self, start: int, length: int) -> Numbers:
-        """The data row numbers of the next `length` whole rows, from `start` on."""
-        self.found = {number: row for number, row in self.found.items() if number >= start}
-        torn = np.array(list(self.found), dtype=np.int64)
-        candidates = np.arange(start, start + length + len(torn), dtype=np.int64)
-        return candidates[~np.isin(candidates, torn)][:length]
+    @property
+    def length(self) -> int:
+        return int(self.raw.num_rows) + len(self.torn)
 
-    def last(self) -> int:
-        """The number of the last such row, -1 without one."""
-        return max(self.found, default=-1)
+    def numbers(self, start: int) -> Numbers:
+        """The data row numbers of the whole rows, if the piece begins with `start`."""
+        if not self.torn:
+            return np.arange(start, start + self.length, dtype=np.int64)
+        return start + np.delete(np.arange(self.length, dtype=np.int64), list(self.torn))
+
+    @property
+    def starts_empty(self) -> bool:
+        """Whether the first record is null throughout, as an empty line before the header of one column is."""
+        return 0 not in self.torn and not any(column[0].is_valid for column in self.raw.columns)
+
+    def without_first(self) -> _Piece:
+        """All but the first record, which is the header."""
+        raw = self.raw if 0 in self.torn else self.raw.slice(1)
+        return _Piece(raw, {number - 1: row for number, row in self.torn.items() if number})
 
 
 def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[Block]:
@@ -74,59 +86,129 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
     if file.names is None:
         return
     _check_columns(file, schema)
-    torn = _Torn(first=2 if options.header else 1)
     plan = conversion(schema, from_text, options.timestamp_format)
     start = 0
-    for raw in _raw_batches(file, schema, torn):
-        numbers = torn.numbers(start, raw.num_rows)
-        stop = int(numbers[-1]) + 1 if len(numbers) else start
+    for piece in _data_pieces(file, schema):
+        stop = start + piece.length
         if stop > max(start, skip_rows):
-            yield _block(file, plan, raw, start, stop, numbers, torn)
+            yield _block(file, plan, piece, start)
         start = stop
-    if torn.last() >= start:
-        yield _block(file, plan, _no_rows(schema), start, torn.last() + 1, np.array([], dtype=np.int64), torn)
 
 
-def _block(
-    file: _File, plan: Conversion, raw: pa.RecordBatch, start: int, stop: int, numbers: Numbers, torn: _Torn
-) -> Block:
-    columns = [raw.column(name) for name in plan.schema.names]
+def _block(file: _File, plan: Conversion, piece: _Piece, start: int) -> Block:
+    columns = [piece.raw.column(name) for name in plan.schema.names]
     rows, kept = plan.good_rows(columns)
+    numbers = piece.numbers(start)
 
     def explain(number: int) -> Fault:
         place = f"line {_line_of(file, number)}"
-        if number in torn.found:
-            fields, text = torn.found[number]
-            assert file.names is not None
-            return Fault(place, f"has {fields} fields instead of {len(file.names)}", text)
+        if number - start in piece.torn:
+            return _torn(file, place, *piece.torn[number - start])
         column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
         return Fault(place, reason, value, column)
 
-    return Block(rows, start, stop, numbers[kept], explain)
+    return Block(rows, start, start + piece.length, numbers[kept], explain)
 
 
-def _raw_batches(file: _File, schema: pa.Schema, torn: _Torn) -> Iterator[pa.RecordBatch]:
-    """The columns of the schema as bytes, in batches of one block of the file each."""
+def _torn(file: _File, place: str, fields: int, text: str) -> Fault:
+    line = file.layout.marked(text)
+    if line is not None:
+        return Fault(place, "opens a quote that is not closed", line)
+    word = "field" if fields == 1 else "fields"
+    return Fault(place, f"has {fields} {word} instead of {file.layout.fields}", text)
+
+
+def _data_pieces(file: _File, schema: pa.Schema) -> Iterator[_Piece]:
+    """The data rows of a file, about a block at a time."""
+    cutter = _Cutter(file, schema)
+    header = file.options.header
     with readable(file.path, "csv"), open_bytes(file.path) as stream:
-        try:
-            yield from _open(stream, file, schema, torn)
-        except pa.ArrowInvalid as error:
-            raise _unreadable(file, error) from error
+        for _ in records(stream, _BLOCK_BYTES, cutter):
+            piece = cutter.piece
+            while header and piece.length:
+                header = piece.starts_empty and not file.skips_empty_lines
+                piece = piece.without_first()
+            yield piece
 
 
-def _open(stream: object, file: _File, schema: pa.Schema, torn: _Torn) -> pyarrow.csv.CSVStreamingReader:
+class _Cutter:
+    """Cuts lines into records, in the quickest way that is sure to lose none.
+
+    Where every line is a record, no quote reaches beyond its line. Where some are longer but every quote stands at the
+    border of its field, only the number of fields is left to be looked at. All else is mended first.
+    """
+
+    def __init__(self, file: _File, schema: pa.Schema) -> None:
+        self.piece = _Piece(_no_rows(schema), {})
+        self._file = file
+        self._schema = schema
+        self._layout = file.layout
+        self._has_long_records = False
+
+    def __call__(self, lines: bytes, patience: int) -> bytes:
+        """Keep the records in `piece`; hand back the lines of one that is not whole yet."""
+        if not self._has_long_records and self._takes_lines(lines):
+            return b""
+        self._has_long_records = True
+        end = self._layout.end_of_records(lines)
+        if end is not None and len(lines) - end <= patience and self._takes_records(lines[:end]):
+            return lines[end:]
+        mended, rest = self._layout.mend(lines, patience)
+        self.piece = self._parse(mended)
+        return rest
+
+    def _takes_lines(self, lines: bytes) -> bool:
+        self.piece = self._parse(lines)
+        if self._file.options.quote.encode() not in lines:
+            return True
+        count = _count_lines(lines)
+        if self.piece.length != count and self._file.skips_empty_lines:
+            count = sum(1 for line in lines.splitlines() if line)
+        # A quote that is open at the end is not seen in the number of lines, but its record ends with a line end.
+        return self.piece.length == count and not self._ends_open(lines)
+
+    def _takes_records(self, lines: bytes) -> bool:
+        self.piece = self._parse(lines)
+        return not any("\n" in text or "\r" in text for _, text in self.piece.torn.values())
+
+    def _ends_open(self, lines: bytes) -> bool:
+        """Whether a quote in the last line is not closed there."""
+        text = lines.rstrip(b"\r\n")
+        last = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :] + b"\n"
+        return bool(self._layout.mend(last, patience=0)[0] != last)
+
+    def _parse(self, lines: bytes) -> _Piece:
+        torn: dict[int, tuple[int, str]] = {}
+
+        def keep(row: pyarrow.csv.InvalidRow) -> str:
+            torn[row.number - 1] = (row.actual_columns, row.text)
+            return "skip"
+
+        if not lines:
+            return _Piece(_no_rows(self._schema), torn)
+        batches = _read(lines, self._file, self._schema, keep).combine_chunks().to_batches()
+        return _Piece(batches[0] if batches else _no_rows(self._schema), torn)
+
+
+def _count_lines(lines: bytes) -> int:
+    cells = np.frombuffer(lines, np.uint8)
+    # Slice by slice, because a comparison of the whole would be as large as the lines.
+    count = sum(int(np.count_nonzero(cells[at : at + _SLICE] == 0x0A)) for at in range(0, len(cells), _SLICE))
+    return count + lines.count(b"\r") - lines.count(b"\r\n") if b"\r" in lines else count
+
+
+def _read(lines: bytes, file: _File, schema: pa.Schema, keep: Callable[[Any], str]) -> pa.Table:
+    """The columns of the schema as bytes; records with a wrong number of fields go to `keep`."""
     options = file.options
-    return pyarrow.csv.open_csv(
-        stream,
-        read_options=pyarrow.csv.ReadOptions(
-            use_threads=False, block_size=_BLOCK_BYTES, column_names=None if options.header else file.names
-        ),
+    return pyarrow.csv.read_csv(
+        pa.BufferReader(lines),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=file.names),
         parse_options=pyarrow.csv.ParseOptions(
             delimiter=options.delimiter,
             quote_char=options.quote,
             newlines_in_values=True,
             ignore_empty_lines=file.skips_empty_lines,
-            invalid_row_handler=torn,
+            invalid_row_handler=keep,
         ),
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=schema.names,
@@ -135,14 +217,6 @@ def _open(stream: object, file: _File, schema: pa.Schema, torn: _Torn) -> pyarro
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
-    )
-
-
-def _unreadable(file: _File, error: Exception) -> MalformedRow:
-    """Arrow lost its way: a quote that is never closed, or a field beyond any measure."""
-    return MalformedRow(
-        f'file "{file.path}": a quoted field does not end within {_BLOCK_BYTES:,} bytes ({error})',
-        hint="Close the quote; such a row cannot be skipped, because nobody can tell where the next one begins.",
     )
 
 
@@ -159,7 +233,7 @@ def _check_columns(file: _File, schema: pa.Schema) -> None:
     for name in schema.names:
         if file.names.count(name) != 1:
             lack = "has no" if name not in file.names else "has more than one"
-            raise RequestError(
+            raise RunError(
                 f'file "{file.path}" {lack} column "{name}"; it has {", ".join(file.names)}',
                 hint="Name the stream's columns as the first line of the file does, or say OPTIONS (header 'false').",
             )
@@ -168,16 +242,31 @@ def _check_columns(file: _File, schema: pa.Schema) -> None:
 def _line_of(file: _File, number: int) -> int:
     """The line on which a data row begins; read again from the start, since only an error asks for it."""
     rows_before = number + int(file.options.header)
-    begin = 1
+    begin, begun = 1, not file.options.header
     with open_bytes(file.path) as stream:
-        rows = _rows(stream, file.options)
+        rows = _rows(io.BytesIO(_mended(file, stream)), file.options)
         for row in rows:
-            if row or not file.skips_empty_lines:
+            begun = begun or bool(row)
+            if row or (begun and not file.skips_empty_lines):
                 if rows_before == 0:
                     return begin
                 rows_before -= 1
             begin = rows.line_num + 1
     return begin
+
+
+def _mended(file: _File, stream: Any) -> bytes:
+    """A whole file with its unclosed lines marked, cut as it was for reading."""
+    parts: list[bytes] = []
+
+    def cut(lines: bytes, patience: int) -> bytes:
+        mended, rest = file.layout.mend(lines, patience)
+        parts.append(mended)
+        return rest
+
+    for _ in records(stream, _BLOCK_BYTES, cut):
+        pass
+    return b"".join(parts)
 
 
 def _rows(stream: Any, options: ReadOptions) -> Any:

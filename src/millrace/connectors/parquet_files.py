@@ -19,7 +19,7 @@ from millrace.connectors.cells import Convert, from_column
 from millrace.connectors.conversion import Conversion, conversion
 from millrace.connectors.options import ReadOptions
 from millrace.connectors.sources import readable
-from millrace.errors import RequestError
+from millrace.errors import RunError
 from millrace.kernel.expressions import sql_name
 
 _BLOCK_ROWS = 65_536
@@ -57,13 +57,13 @@ def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> Block:
 def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_format: str) -> None:
     for field in schema:
         if len(there.get_all_field_indices(field.name)) != 1:
-            raise RequestError(
+            raise RunError(
                 f'file "{path}" has no column "{field.name}"; it has {", ".join(there.names)}',
                 hint="Name the stream's columns as the file does.",
             )
         found = there.field(field.name).type
         if not _changes(found, field.type, from_column(field.type, timestamp_format)):
-            raise RequestError(
+            raise RunError(
                 f'column "{field.name}" of file "{path}" is {sql_name(found)}, not {sql_name(field.type)}',
                 hint=f"Declare the column as {sql_name(found)} and CAST it in the query"
                 + (", or say its timestamp_format." if pa.types.is_timestamp(field.type) else "."),

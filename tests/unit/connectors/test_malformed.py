@@ -43,7 +43,7 @@ def counted(path: Path, format: str, **options: str) -> tuple[list[object], int]
         ("3000000000,2024-01-01", 'column "n": "3000000000" is not a valid INT'),
         ("2,yesterday", 'column "ts": "yesterday" is not a valid TIMESTAMP'),
         ("2,2024-02-30", 'column "ts": "2024-02-30" is not a valid TIMESTAMP'),
-        ("2", '"2" has 1 fields instead of 2'),
+        ("2", '"2" has 1 field instead of 2'),
         ("2,2024-01-01,3", '"2,2024-01-01,3" has 3 fields instead of 2'),
     ],
 )
@@ -108,14 +108,76 @@ def test_a_file_of_malformed_rows_alone_gives_their_number(tmp_path: Path) -> No
     assert counted(path, "csv", header="false") == ([], 3)
 
 
-def test_a_quote_that_is_never_closed_is_an_error_even_when_skipping(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+WORDS = pa.schema([("n", pa.int64()), ("word", pa.string())])
+GOOD = [f'{n},"two\nlines, {n}"' if n % 3 == 0 else f"{n},one line" for n in range(40)]
+BLOCKS = [16, 50, 64, 333, 1 << 20]
+
+
+def numbered(path: Path, **options: str) -> tuple[list[object], int]:
+    batches = list(read_file(path, Connector("csv", {"on_malformed": "skip", **options}), WORDS))
+    return [n for batch in batches for n in batch.rows.column("n").to_pylist()], sum(each.malformed for each in batches)
+
+
+def with_unclosed(places: list[int], bad: str) -> str:
+    """The good rows with a bad line before some of them; a place beyond them is the end."""
+    lines = ["n,word"]
+    for place in range(len(GOOD) + 1):
+        lines += [bad] * (place in places) + GOOD[place : place + 1]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("block_bytes", BLOCKS)
+@pytest.mark.parametrize("bad", ['"oops,1', '100,"oops', '100,"'])
+@pytest.mark.parametrize("places", [[0], [1], [20], [39], [40], [5, 30], [12, 13], [0, 40]])
+def test_a_quote_that_is_never_closed_costs_its_own_line_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[int], bad: str, block_bytes: int
 ) -> None:
-    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", block_bytes)
     path = tmp_path / "a.csv"
-    path.write_text(csv_lines('1,"', *["2,"] * 100))
-    with pytest.raises(MalformedRow, match="quoted field does not end"):
-        counted(path, "csv")
+    path.write_text(with_unclosed(places, bad))
+    assert numbered(path) == (list(range(40)), len(places))
+    path.write_text(with_unclosed(places, bad) + "\n\n\n")
+    assert numbered(path) == (list(range(40)), len(places))
+    delivered, fact = read_until_error(path, "csv", WORDS)
+    assert delivered == places[0]
+    line = 2 + sum(1 + row.count("\n") for row in GOOD[: places[0]])
+    assert fact.endswith(f'a.csv", line {line}: "{bad}" opens a quote that is not closed')
+
+
+def test_a_quote_that_is_never_closed_early_in_a_long_file_loses_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("n,word\n" + "".join(f'"oops,{n}\n' if n == 1_000 else f"{n},w\n" for n in range(200_000)))
+    assert numbered(path) == ([n for n in range(200_000) if n != 1_000], 1)
+
+
+def test_an_unclosed_line_that_is_not_utf8_is_left_out_like_another(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'n,word\n1,"\xff\n2,a\n')
+    assert numbered(path) == ([2], 1)
+
+
+def test_empty_lines_before_the_header_of_one_column_are_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n\nn\n1\n\nx\n")
+    delivered, fact = read_until_error(path, "csv", pa.schema([("n", pa.int64())]))
+    assert (delivered, "line 6" in fact) == (2, True)
+
+
+def test_a_quote_within_bare_text_is_text_and_opens_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('n,word\n1,5" pipe\n2,"a\nb"\n3,"oops\n4,6" pipe\n5,7"\n')
+    assert numbered(path) == ([1, 2, 4, 5], 1)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("block_bytes", BLOCKS)
+def test_an_unclosed_quote_is_found_whatever_ends_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, block_bytes: int
+) -> None:
+    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", block_bytes)
+    path = tmp_path / "a.csv"
+    path.write_bytes(end.join(["n,word", '1,"a', 'b"', '2,"oops', "3,c", '4,"d"', ""]).encode())
+    assert numbered(path) == ([1, 3, 4], 1)
 
 
 LINES = {

@@ -85,14 +85,14 @@ def test_an_empty_file_has_no_rows(tmp_path: Path, format: str, header: str) -> 
 def test_a_missing_csv_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("n,words\n1,x\n")
-    with pytest.raises(RequestError, match=r'a\.csv" has no column "word"; it has n, words'):
+    with pytest.raises(RunError, match=r'a\.csv" has no column "word"; it has n, words'):
         rows(path, "csv", PAIRS)
 
 
 def test_a_missing_parquet_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"n": [1], "words": ["x"]}), path)
-    with pytest.raises(RequestError, match=r'a\.parquet" has no column "word"; it has n, words'):
+    with pytest.raises(RunError, match=r'a\.parquet" has no column "word"; it has n, words'):
         rows(path, "parquet", PAIRS)
 
 
@@ -186,7 +186,7 @@ def test_parquet_numbers_widen_and_a_number_that_does_not_fit_is_malformed(tmp_p
 def test_a_parquet_column_of_another_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"n": ["1"], "word": ["x"]}), path)
-    with pytest.raises(RequestError, match=r'column "n" of file .* is STRING, not BIGINT'):
+    with pytest.raises(RunError, match=r'column "n" of file .* is STRING, not BIGINT'):
         rows(path, "parquet", PAIRS)
 
 
@@ -233,3 +233,11 @@ def test_rows_longer_than_a_block_boundary_are_whole(tmp_path: Path, monkeypatch
     assert rows(path, "csv", PAIRS) == expected
     path.write_text("".join(f'{{"n":{n},"word":"line {n}\\nand more"}}\n' for n, _ in expected))
     assert rows(path, "json", PAIRS) == expected
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_later_file_that_lacks_a_column_is_a_failed_run_and_no_wrong_request(tmp_path: Path, format: str) -> None:
+    write_file(tmp_path / f"b.{format}", format, pa.table({"n": [1]}))
+    with pytest.raises(RunError, match='has no column "word"') as raised:
+        rows(tmp_path / f"b.{format}", format, PAIRS)
+    assert raised.value.exit_code == 1
