@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.errors import RequestError
+from millrace.kernel.casts import cast
 from millrace.kernel.elements import ARRIVED, Times
-from millrace.kernel.functions import cast
 from millrace.plan.nodes import TIMESTAMP, Stream
 
 SLICE_ROWS = 65_536

@@ -19,8 +19,8 @@ import pyarrow as pa
 from millrace.connectors.files import FORMATS, list_files, read_file
 from millrace.connectors.generate import generate, recipe
 from millrace.errors import RequestError, RunError
+from millrace.kernel.casts import cast
 from millrace.kernel.elements import ARRIVED
-from millrace.kernel.functions import cast
 from millrace.plan.nodes import Stream
 
 Position = Mapping[str, Any]

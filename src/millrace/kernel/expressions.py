@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel import functions
+from millrace.kernel.casts import cast
 
 Value = Any  # pa.Array | pa.Scalar: Arrow's own functions take both alike
 
@@ -144,7 +145,7 @@ class Cast(Expression):
         return (self.argument,)
 
     def evaluate(self, rows: pa.RecordBatch) -> Value:
-        return functions.cast(self.argument.evaluate(rows), self.type)
+        return cast(self.argument.evaluate(rows), self.type)
 
     def __str__(self) -> str:
         return f"CAST({self.argument} AS {sql_name(self.type)})"

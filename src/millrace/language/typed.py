@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import Place, QueryError
-from millrace.kernel import functions
+from millrace.kernel import casts, functions
 from millrace.kernel.expressions import Call, Cast, Column, Expression, Literal, sql_name
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -89,7 +89,7 @@ def cast(given: Typed, kind: pa.DataType) -> Typed:
     if (wider := _wider_literal(given, kind)) is not None:
         return wider
     try:
-        value = functions.cast(given.value, kind)
+        value = casts.cast(given.value, kind)
     except _ARROW_REFUSALS as error:
         if _is_text_literal(given):
             raise _no_such_value(given, kind) from error

@@ -51,7 +51,7 @@ def test_a_sink_may_not_write_where_a_stream_reads(tmp_path: Path) -> None:
 def test_a_file_in_the_way_of_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
     given = network(tmp_path, sink="afile/out")
-    with pytest.raises(RequestError, match='the path of sink "o" .* is no folder'):
+    with pytest.raises(RequestError, match=r'the path of sink "o" .* is no folder'):
         LocalRun(given, ending="end")
     with pytest.raises(RequestError, match=r"the checkpoint .* is no folder"):
         LocalRun(network(tmp_path), ending="end", checkpoint=tmp_path / "afile")

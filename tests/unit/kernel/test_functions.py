@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.functions import FUNCTIONS, TIMESTAMP, cast
+from millrace.kernel.casts import TIMESTAMP, cast
+from millrace.kernel.functions import FUNCTIONS
 
 
 def cast_all(values: list[Any], given: pa.DataType, kind: pa.DataType) -> list[Any]:
