@@ -18,7 +18,7 @@ from millrace.connectors import FORMATS, extension, write_file
 from millrace.errors import RequestError
 from millrace.hosts.durable import make_folder
 from millrace.hosts.report import Listeners
-from millrace.kernel.elements import Batch, without_reserved
+from millrace.kernel.elements import Batch, user_table
 from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
 
 PLAIN = ("memory", "console")
@@ -98,7 +98,7 @@ class Outputs:
     def deliver(self, results: Mapping[str, Sequence[Batch]]) -> None:
         """Take results over from the kernel."""
         for name, batches in results.items():
-            rows = pa.Table.from_batches([without_reserved(batch.rows) for batch in batches])
+            rows = user_table(batches)
             if name in self._files:
                 self._gathered.setdefault(name, []).append(rows)
             elif name in self.memory:

@@ -20,7 +20,7 @@ from millrace.errors import RequestError
 from millrace.hosts.arrivals import arrivals
 from millrace.hosts.outputs import Outputs, publish
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.kernel.elements import ARRIVED, NO_BOUND, Microseconds, Times, without_reserved
+from millrace.kernel.elements import ARRIVED, NO_BOUND, Microseconds, Times, user_table
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.nodes import Network, Stream
@@ -184,7 +184,7 @@ class VirtualRun:
     def _deliver(self) -> None:
         results = self._executor.take(self.clock.time)
         for name, batches in results.items():
-            rows = pa.Table.from_batches([without_reserved(batch.rows) for batch in batches])
+            rows = user_table(batches)
             self.deliveries.append(Delivery(self.clock.time, name, rows))
         self.outputs.deliver(results)
 

@@ -10,7 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,6 @@ def without_reserved(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.select([name for name in rows.schema.names if name not in RESERVED])
 
 
-def user_schema(fields: Iterable[pa.Field]) -> pa.Schema:
-    """The schema of the user's columns alone."""
-    return pa.schema([field for field in fields if field.name not in RESERVED])
+def user_table(batches: Sequence[Batch]) -> pa.Table:
+    """The user's columns of several batches of one schema, as a table."""
+    return pa.Table.from_batches([without_reserved(batch.rows) for batch in batches])

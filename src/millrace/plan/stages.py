@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
 from millrace.kernel.expressions import Column
@@ -226,8 +224,3 @@ def _uses(root: Node, stream: str) -> list[set[str]]:
         else:
             uses += _uses(child, stream)
     return uses
-
-
-def schema_of(query: Query) -> pa.Schema:
-    """The columns of a query's results."""
-    return query.root.schema

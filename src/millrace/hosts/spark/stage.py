@@ -23,7 +23,7 @@ from millrace.errors import CheckpointError
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.rows import CONTROL_PORT, REPORT_OUTPUT, STREAM_PORT, pack, unpack
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.elements import Batch, without_reserved
+from millrace.kernel.elements import Batch, user_table
 from millrace.kernel.executor import Executor, Place
 from millrace.plan.nodes import Network
 from millrace.plan.stages import physical
@@ -95,7 +95,7 @@ class Stage(StatefulProcessor):
         executor.run(StandingClock(news.now), self._silent(bucket, news))
         results = {}
         for name, batches in executor.take(news.now).items():
-            results[name] = pa.Table.from_batches([without_reserved(batch.rows) for batch in batches])
+            results[name] = user_table(batches)
             bucket.results[name] = bucket.results.get(name, 0) + results[name].num_rows
         return results
 

@@ -20,7 +20,6 @@ class Merge(Operator):
     """
 
     label = "merge"
-    bound_sensitive = True
 
     def __init__(self) -> None:
         self._bound: Microseconds = NO_BOUND

@@ -20,8 +20,6 @@ class Operator:
     """Rows in, rows out; by default without state, and passing every bound on."""
 
     label = "operator"
-    bound_sensitive = False
-    """Whether a bound can make it do something other than pass it on (it gets ETS arcs, 001 section 4)."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         """Called with rows of input `port`, never empty."""

@@ -16,7 +16,6 @@ class Union(Operator):
     """
 
     label = "union"
-    bound_sensitive = True
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         yield batch

@@ -33,7 +33,6 @@ class WindowAggregate(Operator):
     """
 
     label = "window aggregate"
-    bound_sensitive = True
 
     def __init__(self, partials: Partials) -> None:
         self.partials = partials
