@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test fast check bench golden clean
+.PHONY: help setup java demo test fast check bench figures golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,9 +41,12 @@ check: setup ## format, lint, types, imports, fast tests; then the longest files
 bench: setup java ## measure ourselves and our peers
 	$(BIN)/python -m bench
 
+figures: setup ## make the papers' figures again, and hold their claims to them
+	$(BIN)/millrace figures all --output docs/figures
+
 golden: setup java ## rewrite the golden files; read the diff like code
 	$(BIN)/python -m pytest tests/golden --rewrite
 
 clean: ## remove what can be made again
-	rm -rf $(VENV) build dist demo-output .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) build dist demo-output figures-output .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,22 +1,24 @@
 """A naive evaluation of finished inputs, row by row, written to be obviously right.
 
 It shares with the product the plan's nodes and the scalar functions (checked against DuckDB elsewhere), and nothing
-of the kernel: no batches, no bounds, no panes, no state.
+of the kernel: no batches, no panes, no state. What a stream's edge lets in is worked out from all rows before each row.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from millrace.kernel.expressions import Expression
+from millrace.kernel.progress import TimeContract
 from millrace.plan.nodes import Aggregate, Aggregation, Filter, Node, OrderByTime, Project, Query, Scan, Union
 
 Row = dict[str, Any]
 TIME = "time of the row"
+PROMISE = "promise of the row"
 
 
 def evaluate(query: Query, inputs: Mapping[str, Iterable[Row]]) -> list[Row]:
@@ -105,6 +107,58 @@ def _micros(value: Any) -> int:
 
 def _timestamp(micros: int) -> Any:
     return pa.scalar(micros, pa.int64()).cast(pa.timestamp("us", tz="UTC")).as_py()
+
+
+def admitted(
+    contract: TimeContract, rows: Iterable[Row], schema: pa.Schema
+) -> list[tuple[Literal["admitted", "late", "quarantined"], int | None]]:
+    """What becomes of each row at the edge of an external stream, and the stream's bound after it."""
+    history: list[Row] = []
+    verdicts: list[tuple[Literal["admitted", "late", "quarantined"], int | None]] = []
+    bound: int | None = None
+    for row in rows:
+        time = None if row[contract.column] is None else _micros(row[contract.column])
+        if time is None or _from_the_future(time, history, contract):
+            verdicts.append(("quarantined", bound))
+            continue
+        on_time = bound is None or time >= bound
+        history.append({**row, TIME: time})
+        history[-1][PROMISE] = _promise(history, contract, schema)
+        allowed = _allowed(history, contract)
+        if allowed is not None and (bound is None or allowed > bound):
+            bound = allowed
+        verdicts.append(("admitted" if on_time else "late", bound))
+    return verdicts
+
+
+def _from_the_future(time: int, history: list[Row], contract: TimeContract) -> bool:
+    if contract.max_future_skew is None or not history:
+        return False
+    return time > max(row[TIME] for row in history) + contract.max_future_skew
+
+
+def _promise(history: list[Row], contract: TimeContract, schema: pa.Schema) -> int | None:
+    """What the last row says that no later row goes below."""
+    row = history[-1]
+    if contract.punctuation is None:
+        return None
+    said = _value(contract.punctuation, row, schema)
+    promise = (row[TIME] if said else None) if said is None or isinstance(said, bool) else _micros(said)
+    return None if promise is not None and _from_the_future(promise, history, contract) else promise
+
+
+def _allowed(history: list[Row], contract: TimeContract) -> int | None:
+    """The bound that the rows so far allow."""
+    if contract.rows is not None:
+        return max((row[TIME] for row in history[: max(len(history) - contract.rows, 0)]), default=None)
+    partitions: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for row in history:
+        own = partitions[tuple(row[name] for name in contract.partitions)]
+        if contract.punctuation is None:
+            own.append(row[TIME] - contract.disorder)
+        elif row[PROMISE] is not None:
+            own.append(row[PROMISE])
+    return min(map(max, partitions.values())) if all(partitions.values()) else None
 
 
 def multiset(rows: Iterable[Row]) -> list[tuple[Any, ...]]:

@@ -6,22 +6,24 @@ meanings are those of the language, and `relation.sql` shows what was built.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from millrace.clauses import ets_clause, order_clause, partition_clause, time_clause
 from millrace.connectors import FORMATS
 from millrace.errors import RequestError
+from millrace.handle import Handle, option_clause, query_statements
 from millrace.hosts.report import Ending
 from millrace.language import parse_network
 from millrace.language.places import listed, near
 from millrace.plan import nodes
 from millrace.plan.explain import explain
 from millrace.plan.stages import physical
-from millrace.runs import Handle, HostName, Once, RunOptions, check_further
+from millrace.runs import HostName, Once, RunOptions, check_further
 
 __all__ = ["Handle", "Network", "Relation", "Windowed"]
 
@@ -56,9 +58,15 @@ class Network:
         *,
         time: str | None = None,
         disorder: str | None = None,
-        skew: str | None = None,
+        disorder_rows: int | None = None,
+        punctuated_by: str | None = None,
+        partitioned_by: str | Sequence[str] = (),
         internal: str | None = None,
         latent: bool = False,
+        ets: str | None = None,
+        skew: str | None = None,
+        lull: str | None = None,
+        max_future_skew: str | None = None,
         source: str | Iterable[Any] = "iterable",
         replay_by: str | None = None,
         **options: object,
@@ -66,12 +74,17 @@ class Network:
         """Declare a stream: `time` names its time column, or `internal`, or it is `latent`.
 
         `source` is a connector (csv, json, parquet, generate) with its options, or an iterable of record batches,
-        tables or lists of dictionaries. With `skew` a silent stream is spoken for (ETS ON DEMAND).
+        tables or lists of dictionaries. Rows are ordered by `time`, or trail by `disorder` or by `disorder_rows` rows,
+        or the source promises by an expression, `punctuated_by`; in each partition, if `partitioned_by` columns.
+        `ets` is "none", "on demand" or how often a silent stream is spoken for, by its `skew` or `lull` if its time
+        comes from outside; with one of these, "on demand" goes without saying.
         """
         connector = _connector(source)
-        clauses = [f"CREATE STREAM {name} ({columns})", _time_clause(time, disorder, internal, latent)]
-        clauses += [f"ETS ON DEMAND SKEW INTERVAL {skew}"] if skew else []
-        clauses += [f"FROM {connector}{_options(options)}"]
+        order = order_clause(disorder, disorder_rows, punctuated_by)
+        clauses = [f"CREATE STREAM {name} ({columns})", time_clause(time, order, internal, latent)]
+        clauses += [*partition_clause(partitioned_by), *ets_clause(ets, skew, lull)]
+        clauses += [f"MAX FUTURE SKEW INTERVAL {max_future_skew}"] if max_future_skew else []
+        clauses += [f"FROM {connector}{option_clause(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
         self._accept("\n  ".join(clauses))
         if not isinstance(source, str):
@@ -81,17 +94,17 @@ class Network:
     def query(self, name: str, relation: Relation, *, sink: str = "memory", **options: object) -> Network:
         """Add a continuous query; `sink` is memory, console, or a file format with its options."""
         _check_member(self, relation)
-        if sink == "memory":
-            self._accept(f"CREATE QUERY {name} AS {relation.sql}")
-        else:
-            declared = f"CREATE SINK {name}_sink TO {sink}{_options(options)}"
-            self._accept(declared, f"CREATE QUERY {name} INTO {name}_sink AS {relation.sql}")
+        self._accept(*query_statements(name, relation.sql, sink, options))
         return self
 
     def bound(self, *further: str) -> nodes.Network:
         """The network's plan, as it would be with further statements; raises what is wrong with it."""
-        # A line of its own for the semicolon: the statement before it may end in a comment.
-        return parse_network("\n;\n".join([*self._statements, *further]))
+        return parse_network(_script([*self._statements, *further]))
+
+    @property
+    def script(self) -> str:
+        """All statements so far, as SQL."""
+        return _script(self._statements)
 
     def _accept(self, *statements: str) -> None:
         """Add statements as a whole, or not at all."""
@@ -123,7 +136,7 @@ class Network:
             raise RequestError("the network has no query", hint="Add one with net.query(name, relation).")
         check_further(options)
         chosen = RunOptions(on, endings[until], Path(checkpoint) if checkpoint else None, **options)
-        handle = Handle(network, chosen, self._feeds)
+        handle = Handle(network, chosen, self._feeds, self)
         return handle if (until is None if background is None else background) else handle.wait()
 
 
@@ -258,18 +271,6 @@ def _length(name: str, given: object) -> str:
     return given
 
 
-def _time_clause(time: str | None, disorder: str | None, internal: str | None, latent: bool) -> str:
-    if sum((time is not None, internal is not None, latent)) != 1:
-        raise RequestError(
-            "a stream has one kind of time", hint='Give time="column", internal="column", or latent=True.'
-        )
-    if time is not None:
-        return f"TIMESTAMP BY {time} {f'DISORDER INTERVAL {disorder}' if disorder else 'ORDERED'}"
-    return f"INTERNAL TIMESTAMP AS {internal}" if internal else "LATENT TIMESTAMP"
-
-
-def _options(options: Mapping[str, object]) -> str:
-    if not options:
-        return ""
-    pairs = (f"{key} '{str(value).replace(chr(39), chr(39) * 2)}'" for key, value in options.items())
-    return f" OPTIONS ({', '.join(pairs)})"
+def _script(statements: Iterable[str]) -> str:
+    # A line of its own for the semicolon: the statement before it may end in a comment.
+    return "\n;\n".join(statements)

@@ -14,15 +14,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from millrace import __version__, doctor
 from millrace.connectors.inputs import open_input
 from millrace.console import Console
 from millrace.errors import MillraceError, RequestError
+from millrace.hosts.answers import answer_text
+from millrace.hosts.changes import Changes
+from millrace.hosts.control import ask
 from millrace.hosts.outputs import file_sinks
 from millrace.hosts.report import Ending, Listeners
-from millrace.language import parse_interval, parse_network
+from millrace.language import bind_changes, parse_interval, parse_network
+from millrace.plan.changes import Added, Amendment
 from millrace.plan.explain import explain
-from millrace.plan.nodes import Connector, Network, Sink
+from millrace.plan.nodes import Connector, Network, Query, Sink
 from millrace.plan.stages import physical
 from millrace.runs import HOSTS, Run, RunOptions, open_run
 
@@ -48,20 +54,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    network = _shown(_read(options.file))
+    text, network = _read(options.file)
+    changes = Changes(_shown(network), text, _bind_shown)
     console = Console(as_json=options.json)
-    shown = {query.name for query in network.queries if query.sink.connector.format == "console"}
-    listeners = Listeners(
-        progress=console.progress,
-        results=lambda query, rows: console.results(query, rows) if query in shown else None,
-    )
+
+    def results(name: str, rows: pa.Table) -> None:
+        if any(each.name == name and each.sink.connector.format == "console" for each in changes.network.queries):
+            console.results(name, rows)
+
     cost = None if options.cost is None else parse_interval(options.cost)
     trigger = f"{parse_interval(options.trigger) // 1_000} milliseconds"
-    run = open_run(
-        network,
-        RunOptions(options.on, _ending(options), options.checkpoint, options.master, trigger, cost, options.verbose),
-        listeners,
+    chosen = RunOptions(
+        options.on, _ending(options), options.checkpoint, options.master, trigger, cost, options.verbose
     )
+    listeners = Listeners(progress=console.progress, results=results)
+    run = open_run(changes.network, replace(chosen, control=_control(options)), listeners, changes=changes)
     _stop_on_signals(run)
     try:
         console.summary(run.run())
@@ -72,13 +79,27 @@ def _run(options: argparse.Namespace) -> int:
 
 def _shown(network: Network) -> Network:
     """The network with results that would be kept in memory shown on the console: nobody could ask for them."""
-    console = Connector("console")
-    return Network(
-        tuple(
-            replace(query, sink=Sink(query.name, console)) if query.sink.connector.format == "memory" else query
-            for query in network.queries
-        )
-    )
+    return Network(tuple(map(_shown_query, network.queries)))
+
+
+def _shown_query(query: Query) -> Query:
+    if query.sink.connector.format != "memory":
+        return query
+    return replace(query, sink=Sink(query.name, Connector("console")))
+
+
+def _bind_shown(declared: str, text: str, queries: Sequence[Query]) -> Amendment:
+    """A request to the running network, its results shown as those of the file are."""
+    amendment = bind_changes(declared, text, queries)
+    shown = (Added(_shown_query(each.query)) if isinstance(each, Added) else each for each in amendment.changes)
+    return replace(amendment, changes=tuple(shown))
+
+
+def _control(options: argparse.Namespace) -> Path | None:
+    """The control folder: as given, or in the checkpoint of a local run."""
+    if options.control is None and options.on == "local" and options.checkpoint is not None:
+        return Path(options.checkpoint) / "control"
+    return options.control
 
 
 def _ending(options: argparse.Namespace) -> Ending:
@@ -97,8 +118,16 @@ def _stop_on_signals(run: Run) -> None:
     signal.signal(signal.SIGTERM, stop)
 
 
+def _ask(options: argparse.Namespace) -> int:
+    text = sys.stdin.read() if options.statement == "-" else options.statement
+    timeout = parse_interval(options.timeout) / 1e6
+    for answer in ask(options.folder, text, timeout):
+        print(json.dumps(answer) if options.json else answer_text(answer))
+    return 0
+
+
 def _check(options: argparse.Namespace) -> int:
-    network = _read(options.file)
+    _, network = _read(options.file)
     plan = physical(network)
     file_sinks(network.queries)
     for stream in network.streams():
@@ -109,7 +138,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    print(explain(physical(_read(options.file))))
+    print(explain(physical(_read(options.file)[1])))
     return 0
 
 
@@ -130,7 +159,16 @@ def _demo(options: argparse.Namespace) -> int:
     return demo(options.output)
 
 
-def _read(file: Path) -> Network:
+def _figures(options: argparse.Namespace) -> int:
+    from millrace.figures.command import list_figures, make_figures
+
+    if options.name is None:
+        return list_figures(as_json=options.json)
+    return make_figures(options.name, options.output, as_json=options.json)
+
+
+def _read(file: Path) -> tuple[str, Network]:
+    """The text of a file, and the network that it describes."""
     try:
         text = file.read_text()
     except FileNotFoundError:
@@ -144,7 +182,7 @@ def _read(file: Path) -> Network:
     network = parse_network(text)
     if not network.queries:
         raise RequestError(f'"{file}" holds no query', hint="Add a SELECT or CREATE QUERY statement.")
-    return network
+    return text, network
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -162,9 +200,26 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
     run.add_argument("--trigger", default="500 milliseconds", metavar="INTERVAL", help="between micro-batches on Spark")
     run.add_argument("--cost", metavar="INTERVAL", help="virtual time: what a row costs an operator")
+    run.add_argument(
+        "--control",
+        type=Path,
+        metavar="DIR",
+        help="let `millrace control DIR` change queries (with a checkpoint: in it)",
+    )
     run.add_argument("--json", action="store_true", help="results and summary as JSON lines")
     run.add_argument("-v", "--verbose", action="store_true", help="log more of Spark")
     run.set_defaults(carry_out=_run)
+
+    control = commands.add_parser("control", help="change the queries of a run on the local host, or list them")
+    control.add_argument("folder", type=Path, metavar="DIR", help="the --control or --checkpoint folder of the run")
+    control.add_argument(
+        "statement",
+        metavar="STATEMENT",
+        help="ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES; - reads stdin",
+    )
+    control.add_argument("--timeout", default="10 seconds", metavar="INTERVAL", help="how long to wait for the answer")
+    control.add_argument("--json", action="store_true", help="an object a line")
+    control.set_defaults(carry_out=_ask)
 
     check = commands.add_parser("check", help="check the queries of a file without running them")
     check.add_argument("file", type=Path, metavar="FILE")
@@ -182,6 +237,12 @@ def _parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("demo", help="a silent source, on Millrace and on stock Spark")
     shown.add_argument("--output", type=Path, default=Path("demo-output"), metavar="DIR", help="where the picture goes")
     shown.set_defaults(carry_out=_demo)
+
+    made = commands.add_parser("figures", help="make a figure of the papers again, and hold its claims to it")
+    made.add_argument("name", nargs="?", metavar="NAME", help='a figure, or "all"; without it they are listed')
+    made.add_argument("--output", type=Path, default=Path("figures-output"), metavar="DIR", help="where files go")
+    made.add_argument("--json", action="store_true", help="an object a line")
+    made.set_defaults(carry_out=_figures)
     return parser
 
 

@@ -6,14 +6,13 @@ import json
 import sys
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.hosts.report import Report
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND
+from millrace.plan.intervals import clock_text
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """What would break a line or a column of the output."""
@@ -116,19 +115,6 @@ def summary_data(report: Report) -> dict[str, Any]:
     for source in data["sources"].values():
         source["bound"], source["greatest"] = clock_text(source["bound"]), clock_text(source["greatest"])
     return data
-
-
-def clock_text(micros: int) -> str:
-    """A time in microseconds as text; a dash before the first."""
-    if micros == NO_BOUND:
-        return "-"
-    if micros == END_OF_TIME:
-        return "end"
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
-    except OverflowError:
-        return f"{micros} us"
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def column_text(column: pa.ChunkedArray) -> list[str]:

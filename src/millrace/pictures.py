@@ -3,6 +3,7 @@
 Rules:
 - A picture is text: the same data gives the same file, and a diff of it can be read.
 - x grows to the right and y upwards; a scale maps the data's range to the drawing's.
+- An axis is straight or logarithmic; on a logarithmic one a value below its low end is drawn at that end.
 """
 
 from __future__ import annotations
@@ -19,21 +20,28 @@ _GREY = "#999999"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A straight map from the range `low`..`high` of the data to `start`..`end` of the drawing.
+    """A map from the range `low`..`high` of the data to `start`..`end` of the drawing, straight or by logarithms.
 
     >>> Scale(0, 10, 100, 200)(5)
     150.0
+    >>> Scale(1, 100, 0, 50, log=True)(10)
+    25.0
     """
 
     low: float
     high: float
     start: float
     end: float
+    log: bool = False
 
     def __call__(self, value: float) -> float:
         """Where a value lies in the drawing."""
-        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        low, high = self._length(self.low), self._length(self.high)
+        share = (self._length(value) - low) / ((high - low) or 1.0)
         return self.start + share * (self.end - self.start)
+
+    def _length(self, value: float) -> float:
+        return math.log10(max(value, self.low)) if self.log else value
 
 
 def ticks(low: float, high: float, about: int = 6) -> list[float]:
@@ -51,22 +59,39 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
     return [round(number * step, 10) for number in range(first, last + 1)]
 
 
+def decades(low: float, high: float, most: int = 9) -> list[float]:
+    """The powers of ten within a range, every second or third of them where they would be too many.
+
+    >>> decades(0.1, 500)
+    [0.1, 1.0, 10.0, 100.0]
+    """
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    step = max(1, math.ceil((last - first + 1) / most))
+    return [round(10.0**power, -power) if power < 0 else 10.0**power for power in range(first, last + 1, step)]
+
+
 def words_of(value: float) -> str:
     """A number as a tick says it.
 
-    >>> words_of(30.0), words_of(0.25)
-    ('30', '0.25')
+    >>> words_of(30.0), words_of(0.25), words_of(20000.0)
+    ('30', '0.25', '20,000')
     """
-    return f"{value:g}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:g}"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows, from where to where."""
+    """What an axis shows, from where to where, and whether by logarithms."""
 
     title: str
     low: float
     high: float
+    log: bool = False
+
+    def ticks(self, about: int) -> list[float]:
+        """The values to be marked."""
+        powers = decades(self.low, self.high) if self.log else []
+        return powers or ticks(self.low, self.high, about)
 
 
 @dataclass
@@ -86,8 +111,8 @@ class Picture:
     _legend: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.across = Scale(self.x.low, self.x.high, self.left, self.width - self.right)
-        self.up = Scale(self.y.low, self.y.high, self.height - self.bottom, self.top)
+        self.across = Scale(self.x.low, self.x.high, self.left, self.width - self.right, self.x.log)
+        self.up = Scale(self.y.low, self.y.high, self.height - self.bottom, self.top, self.y.log)
 
     def line(self, points: Sequence[tuple[float, float]], colour: str, *, dashed: bool = False) -> None:
         """A line through points."""
@@ -134,7 +159,7 @@ class Picture:
     def _x_axis(self) -> list[str]:
         base = self.height - self.bottom
         parts = [_rule(self.left, base, self.width - self.right, base)]
-        for value in ticks(self.x.low, self.x.high, 10):
+        for value in self.x.ticks(10):
             parts.append(_rule(self.across(value), base, self.across(value), base + 5))
             parts.append(_text(self.across(value), base + 19, words_of(value)))
         middle = (self.left + self.width - self.right) / 2
@@ -142,7 +167,7 @@ class Picture:
 
     def _y_axis(self) -> list[str]:
         parts = [_rule(self.left, self.top, self.left, self.height - self.bottom)]
-        for value in ticks(self.y.low, self.y.high):
+        for value in self.y.ticks(6):
             parts.append(_rule(self.left - 5, self.up(value), self.left, self.up(value)))
             parts.append(_text(self.left - 9, self.up(value) + 4, words_of(value), anchor="end"))
         middle = (self.top + self.height - self.bottom) / 2

@@ -1,18 +1,16 @@
-"""One call to run a network on any host, and a handle on the run."""
+"""One call to run a network on any host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from threading import Thread
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from millrace.console import Console
-from millrace.errors import RequestError
-from millrace.hosts.outputs import PLAIN, sink_folder
+from millrace.errors import NotYet, RequestError
+from millrace.hosts.changes import Changes
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.language.places import listed, near
 from millrace.plan.nodes import Network
@@ -35,6 +33,8 @@ class RunOptions:
     cost: int | None = None
     verbose: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
+    control: Path | None = None
+    """A folder through which other processes may change the network while it runs."""
 
 
 FURTHER = tuple(each.name for each in fields(RunOptions) if each.name not in ("on", "ending", "checkpoint"))
@@ -79,8 +79,9 @@ def open_run(
     options: RunOptions,
     listeners: Listeners | None = None,
     feeds: Mapping[str, Iterable[Any]] | None = None,
+    changes: Changes | None = None,
 ) -> Run:
-    """A network on the host that the options name, ready to run."""
+    """A network on the host that the options name, ready to run, and to be changed where the host can do that."""
     if options.on not in HOSTS:
         hint = f"{near(str(options.on), HOSTS)}The hosts are {listed(HOSTS)}."
         raise RequestError(f'there is no host "{options.on}"', hint=hint)
@@ -88,6 +89,7 @@ def open_run(
         # Imported here: the other hosts do not need Spark, nor the second it takes to load.
         from millrace.hosts.spark.host import SparkRun
 
+        _refuse_control(options, NotYet("a network on Spark cannot be changed while it runs yet", hint=UNTIL_THEN))
         return SparkRun(
             network,
             ending=options.ending,
@@ -102,8 +104,24 @@ def open_run(
     if options.on == "local":
         from millrace.hosts.local import LocalRun
 
-        return LocalRun(network, ending=options.ending, checkpoint=options.checkpoint, feeds=feeds, listeners=listeners)
-    return _virtual(network, options, listeners, feeds)
+        return LocalRun(
+            network,
+            ending=options.ending,
+            checkpoint=options.checkpoint,
+            feeds=feeds,
+            listeners=listeners,
+            changes=changes,
+            control=None if options.control is None else Path(options.control),
+        )
+    return _virtual(network, options, listeners, feeds, changes)
+
+
+UNTIL_THEN = "Run it on the local host, or stop it and start it with the other queries."
+
+
+def _refuse_control(options: RunOptions, refusal: RequestError) -> None:
+    if options.control is not None:
+        raise refusal
 
 
 def _virtual(
@@ -111,22 +129,28 @@ def _virtual(
     options: RunOptions,
     listeners: Listeners | None,
     feeds: Mapping[str, Iterable[Any]] | None,
+    changes: Changes | None,
 ) -> Run:
-    from millrace.hosts.virtual import VirtualRun
+    from millrace.hosts.virtual import Costs, VirtualRun
 
     if options.checkpoint is not None:
         raise RequestError(
             "the virtual host keeps no checkpoint", hint="Leave out --checkpoint: a virtual run is repeated exactly."
         )
+    _refuse_control(
+        options,
+        RequestError("a virtual run is over before it can be asked", hint="Leave out --control, or run it --on local."),
+    )
     cost = options.cost
     return VirtualRun(
         network,
         ending="end" if options.ending == "stopped" else options.ending,
         feeds=feeds,
         listeners=listeners,
-        cost=(lambda node, rows: 0) if cost is None else (lambda node, rows: cost * max(rows, 1)),
+        cost=Costs() if cost is None else Costs(row=cost, punctuation=cost),
         rows_per_step=None if cost is None else 1,
         tick=TICK if cost is None else 0,
+        changes=changes,
     )
 
 
@@ -149,65 +173,3 @@ class Once:
     def __next__(self) -> Any:
         self.begun = True
         return next(self._items)
-
-
-class Handle:
-    """A network at work, or one that has ended."""
-
-    def __init__(self, network: Network, options: RunOptions, feeds: Mapping[str, Iterable[Any]]) -> None:
-        self._queries = {query.name: query for query in network.queries}
-        self._console = Console()
-        self._printed: dict[str, list[pa.Table]] = {
-            query.name: [] for query in network.queries if query.sink.connector.format == "console"
-        }
-        self._run = open_run(network, options, Listeners(results=self._show), feeds)
-        for stream in network.streams():
-            if isinstance(feed := feeds.get(stream.name), Once):
-                feed.begun = True
-        self._error: BaseException | None = None
-        self._thread = Thread(target=self._work, name="millrace", daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        try:
-            self._run.run()
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._run.close()
-
-    def _show(self, query: str, rows: pa.Table) -> None:
-        """Print the rows of a query whose sink is the console, and keep them."""
-        if query in self._printed:
-            self._printed[query].append(rows)
-            self._console.results(query, rows)
-
-    def wait(self, timeout: float | None = None) -> Handle:
-        """Wait until the run has ended; raises what made it fail."""
-        self._thread.join(timeout)
-        if self._error is not None:
-            raise self._error
-        return self
-
-    def stop(self) -> Handle:
-        """End the run in order, and wait for it."""
-        self._run.stop()
-        return self.wait()
-
-    def results(self, query: str) -> pa.Table:
-        """The result rows of a query so far, for the sinks memory and console; a bare SELECT is "query_1"."""
-        if query not in self._queries:
-            hint = f"{near(query, self._queries)}The queries are {listed(self._queries)}."
-            raise RequestError(f'there is no query "{query}"', hint=hint)
-        found = self._queries[query]
-        if found.sink.connector.format not in PLAIN:
-            raise RequestError(
-                f'the results of query "{query}" are files in "{sink_folder(found.sink)}"',
-                hint="Read that folder, or leave the sink out to keep results in memory.",
-            )
-        tables = (self._printed if query in self._printed else self._run.memory)[query]
-        return pa.concat_tables(tables) if tables else found.root.schema.empty_table()
-
-    def metrics(self) -> Report:
-        """The accounting of every stream, and what came out."""
-        return self._run.report()

@@ -22,11 +22,17 @@ from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE_SCHEMA, REPORT_OUTPUT, unpack
 from millrace.hosts.spark.stage import Stage
-from millrace.plan.nodes import Connector, Network
-from tests.property.cases import Case, Row, batch, cases, schedules
+from millrace.kernel.expressions import Column
+from millrace.kernel.progress import TimeContract
+from millrace.language import parse_network
+from millrace.plan.nodes import Connector, Network, Project, Query, Scan, Sink, Stream
+from tests.property.cases import SECOND, Case, Row, batch, cases, declared, schedules
+from tests.property.test_admission import SCHEMA as ADMISSION_SCHEMA
+from tests.property.test_admission import contracts, pieces
+from tests.property.test_admission import rows as admission_rows
 from tests.property.test_answers import check_order
 from tests.property.test_progress import delayed, sorted_out, unruly
-from tests.reference import evaluate, multiset
+from tests.reference import admitted, evaluate, multiset
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +74,7 @@ class Levels:
     def micro_batch(
         self, files: dict[str, list[Path]], *, end: bool = False, woken: bool = False, replayed: bool = False
     ) -> None:
-        rows = [row for stream, paths in files.items() for path in paths for row in self._low(stream, path)]
+        rows = [row for stream, paths in files.items() for row in self._low(stream, paths)]
         if end or woken:
             note = json.dumps({"now": self.now, "end": end})
             rows += [(bucket, CONTROL_PORT, 0, b"", note) for bucket in self.buckets]
@@ -86,12 +92,15 @@ class Levels:
             reports.append(report)
         self.known = merge(self.known, reports)
 
-    def _low(self, stream: str, path: Path) -> Iterator[tuple[Any, ...]]:
+    def _low(self, stream: str, paths: list[Path]) -> Iterator[tuple[Any, ...]]:
         low = StreamLowLevel(self.network, stream, self.buckets)
         known = (self.known or {}).get("sources", {}).get(stream, {})
-        for exchanged in low.read(str(path), self.read[stream], self.now, known):
-            yield from zip(*(column.to_pylist() for column in exchanged.columns), strict=True)
-        self.read[stream] += 1
+        tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
+        for together in tasks:
+            names, alone = [str(path) for path in together], len(tasks) == 1
+            for exchanged in low.read(names, self.read[stream], self.now, known, alone=alone):
+                yield from zip(*(column.to_pylist() for column in exchanged.columns), strict=True)
+            self.read[stream] += len(together)
 
     def _high(self, bucket: int, rows: pd.DataFrame) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         stage = Stage(self.network, "test", live=self.live)
@@ -160,6 +169,37 @@ def test_two_levels_account_for_every_row(data: st.DataObject, case: Case) -> No
         assert multiset(levels.results) == multiset(evaluate(case.network.queries[0], {"s0": on_time}))
 
 
+@given(data=st.data(), contract=contracts(), given_rows=admission_rows())
+def test_two_levels_account_for_every_row_by_every_contract(
+    data: st.DataObject, contract: TimeContract, given_rows: list[Row]
+) -> None:
+    verdicts = [verdict for verdict, _ in admitted(contract, given_rows, ADMISSION_SCHEMA)]
+    stages._AT_HAND.clear()
+    with tempfile.TemporaryDirectory() as folder:
+        stream = Stream("s", ADMISSION_SCHEMA, contract, Connector("parquet", {"path": folder}))
+        query = Query("q", Project(Scan(stream), (("id", Column("id")),)), Sink("q", Connector("memory")))
+        levels = Levels(Network((query,)), data.draw(st.integers(1, 3), label="buckets"))
+        alone = True
+        for number, together in enumerate(data.draw(pieces(given_rows))):
+            parts = data.draw(pieces(together))
+            paths = [Path(folder) / f"{number:04d}-{part:04d}.parquet" for part in range(len(parts))]
+            for path, rows in zip(paths, parts, strict=True):
+                pq.write_table(pa.Table.from_pylist(rows, schema=ADMISSION_SCHEMA), path)
+            alone = alone and len(parts) == 1
+            levels.micro_batch({"s": paths}, replayed=data.draw(st.booleans()))
+            if data.draw(st.booleans()):
+                stages._AT_HAND.clear()
+    assert levels.known is not None
+    source = levels.known["sources"]["s"]
+    assert source["received"] == len(given_rows)
+    assert source["quarantined"] == verdicts.count("quarantined"), "never a matter of how files are read"
+    assert source["late"] <= verdicts.count("late")
+    assert len(levels.results) == source["received"] - source["quarantined"] - source["late"]
+    if alone or contract.max_future_skew is not None:
+        on_time = [row["id"] for row, verdict in zip(given_rows, verdicts, strict=True) if verdict == "admitted"]
+        assert sorted(row["id"] for row in levels.results) == on_time
+
+
 @given(data=st.data(), case=delayed())
 def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
     data: st.DataObject, case: tuple[Network, list[tuple[int, str, Row]]]
@@ -189,3 +229,23 @@ def live_run(data: st.DataObject, network: Network, arrivals: list[tuple[int, st
             levels.micro_batch({}, woken=True, replayed=data.draw(st.booleans()))
     levels.micro_batch({}, end=True)
     return levels
+
+
+def test_rows_of_a_stream_that_was_spoken_for_before_its_first_row_are_accounted_for(tmp_path: Path) -> None:
+    promise = "ETS ON DEMAND LULL INTERVAL 5 SECONDS"
+    window = "[RANGE 10 SECONDS SLIDE 10 SECONDS WA ts]"
+    sql = declared("s0", 0, promise) + declared("s1", 0, promise)
+    network = parse_network(f"{sql} CREATE QUERY q AS SELECT count(*) AS n FROM s0 UNION s1 {window};")
+    stages._AT_HAND.clear()
+    levels = Levels(on_files(network, tmp_path), 2, live=True)
+    for stream, now, second in (("s0", 20, 1), ("s1", 22, 3)):
+        path = tmp_path / f"{stream}.parquet"
+        pq.write_table(pa.table({"ts": pa.array([second * SECOND]).cast(pa.timestamp("us", tz="UTC"))}), path)
+        levels.now = now * SECOND
+        levels.micro_batch({stream: [path]})
+        levels.now += SECOND
+        levels.micro_batch({}, woken=True)
+    assert [row["n"] for row in levels.results] == [1]
+    assert levels.known is not None
+    source = levels.known["sources"]["s1"]
+    assert (source["received"], source["late"], source["quarantined"]) == (1, 1, 0)

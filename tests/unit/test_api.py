@@ -35,6 +35,35 @@ def test_the_methods_build_the_query_that_sql_would() -> None:
     assert sums == {"x": 11, "y": 2}
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"disorder_rows": 3}, "external time ts, disorder 3 ROWS, ETS none"),
+        ({"punctuated_by": "n > 1"}, "external time ts, punctuated by (n > 1), ETS none"),
+        (
+            {"disorder": "1 second", "partitioned_by": ["k", "n"], "lull": "1 minute"},
+            "external time ts, disorder 1 SECOND in each partition of k, n, ETS on demand lull 1 MINUTE",
+        ),
+        (
+            {"ets": "10 milliseconds", "skew": "1 second", "max_future_skew": "5 minutes"},
+            "external time ts, ordered, ETS every 10 MILLISECONDS skew 1 SECOND, 5 MINUTES ahead at most",
+        ),
+        ({"ets": "none"}, "external time ts, ordered, ETS none"),
+    ],
+)
+def test_what_a_stream_promises_can_be_said_in_python(given: dict[str, Any], words: str) -> None:
+    net = mr.Network()
+    net.query("q", net.stream("a", COLUMNS, time="ts", source=[], **given))
+    assert f"stream a: {words}\n" in net.explain()
+
+
+def test_a_stream_has_one_order_and_only_where_its_time_comes_from_outside() -> None:
+    with pytest.raises(mr.MillraceError, match="one order"):
+        mr.Network().stream("a", COLUMNS, time="ts", disorder="1 second", disorder_rows=5)
+    with pytest.raises(mr.MillraceError, match="in order, not"):
+        mr.Network().stream("a", COLUMNS, latent=True, disorder="1 second")
+
+
 def test_a_relation_can_be_selected_and_filtered_again() -> None:
     net = mr.Network()
     a = net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1), ("x", 2, 2), ("x", 3, 3))])

@@ -11,7 +11,9 @@ from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.kernel.metrics import SourceMetrics
 
 REPORT = Report(
-    sources={"link": SourceMetrics(received=10, late=2, quarantined=1, bound=NO_BOUND, greatest=0, enabled=3)},
+    sources={
+        "link": SourceMetrics(received=10, late=2, quarantined=1, buffered=0, bound=NO_BOUND, greatest=0, enabled=3)
+    },
     results={"q": 4},
     held=5,
     elapsed=2.0,

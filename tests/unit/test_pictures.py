@@ -75,3 +75,32 @@ def test_ticks_are_few_round_and_within_the_range(low: float, high: float) -> No
 
 def test_the_same_data_gives_the_same_picture() -> None:
     assert picture().svg() == picture().svg()
+
+
+def test_a_logarithmic_scale_gives_every_decade_the_same_room() -> None:
+    scale = Scale(0.1, 1000, 0, 400, log=True)
+    assert [round(scale(value), 6) for value in (0.1, 1, 10, 100, 1000)] == [0, 100, 200, 300, 400]
+
+
+def test_a_logarithmic_scale_draws_what_is_below_it_at_its_low_end() -> None:
+    assert Scale(0.1, 1000, 0, 400, log=True)(0) == 0
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.08, 625), (1e-9, 1e9), (3, 20), (1, 1)])
+def test_the_ticks_of_a_logarithmic_axis_are_powers_of_ten_within_it(low: float, high: float) -> None:
+    found = Axis("rate", low, high, log=True).ticks(6)
+    assert 1 <= len(found) <= 9
+    assert all(low <= value <= high and f"{value:e}".startswith("1.000000e") for value in found)
+
+
+def test_an_axis_without_a_power_of_ten_is_marked_all_the_same() -> None:
+    assert Axis("rate", 2, 8, log=True).ticks(6) == [2, 3, 4, 5, 6, 7, 8]
+
+
+def test_several_lines_have_several_names() -> None:
+    made = picture()
+    made.name("one", "#111111")
+    made.name("two", "#222222")
+    circles = drawn(made, "circle")
+    assert [each.attrib["fill"] for each in circles] == ["#111111", "#222222"]
+    assert float(circles[0].attrib["cx"]) < float(circles[1].attrib["cx"])

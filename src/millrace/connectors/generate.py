@@ -1,4 +1,4 @@
-"""Generated streams: Poisson or evenly spaced arrivals, with lag, disorder and a silence, the same for a seed.
+"""Generated streams: Poisson, evenly spaced or bursty arrivals, with lag, disorder and a silence, the same for a seed.
 
 A stream is made in slices of about `SLICE_ROWS` rows, each from its own seed, so that a run can go on at any slice.
 """
@@ -16,6 +16,7 @@ from millrace.kernel.elements import ARRIVED, Times
 from millrace.plan.nodes import TIMESTAMP, Stream
 
 SLICE_ROWS = 65_536
+ARRIVALS = ("poisson", "even", "bursts")
 _SECOND = 1_000_000
 
 
@@ -24,7 +25,8 @@ class Recipe:
     """The options of `FROM generate`; lengths of time are seconds.
 
     `lag` is how long after its own time a row arrives, `disorder` how far times are shaken back, and nothing is sent
-    between `silent_from` and `silent_to`.
+    between `silent_from` and `silent_to`. With `arrivals` "bursts", `burst` rows come at one moment, and the moments
+    are evenly spaced so that the rate is kept.
     """
 
     rate: float = 100.0
@@ -32,6 +34,7 @@ class Recipe:
     start: str = "2024-01-01 00:00:00"
     seed: int = 1
     arrivals: str = "poisson"
+    burst: int = 10
     keys: int = 100
     lag: float = 0.0
     disorder: float = 0.0
@@ -55,7 +58,21 @@ def recipe(stream: Stream) -> Recipe:
                 f'stream "{stream.name}" has no generate option "{key}"', hint=f"The options are {known}."
             )
         given[key] = _as(type(getattr(defaults, key)), key, text)
-    return Recipe(**given)  # type: ignore[arg-type]
+    plan = Recipe(**given)  # type: ignore[arg-type]
+    _check(plan)
+    return plan
+
+
+def _check(plan: Recipe) -> None:
+    if plan.arrivals not in ARRIVALS:
+        raise RequestError(
+            f'option "arrivals" does not take "{plan.arrivals}"', hint=f"It takes {', '.join(ARRIVALS)}."
+        )
+    for key in ("rate", "burst"):
+        if getattr(plan, key) <= 0:
+            raise RequestError(
+                f'option "{key}" does not take "{getattr(plan, key)}"', hint="It takes a number above zero."
+            )
 
 
 def _as(kind: type, key: str, text: str) -> object:
@@ -79,13 +96,7 @@ def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
 
 
 def _times(plan: Recipe, number: int, random: np.random.Generator) -> Times:
-    begin = number * SLICE_ROWS / plan.rate
-    end = min(plan.seconds, (number + 1) * SLICE_ROWS / plan.rate)
-    expected = plan.rate * max(0.0, end - begin)
-    if plan.arrivals == "even":
-        offsets = begin + np.arange(round(expected)) / plan.rate
-    else:
-        offsets = np.sort(random.uniform(begin, end, random.poisson(expected)))
+    offsets = _offsets(plan, number, random)
     offsets = offsets[(offsets < plan.silent_from) | (offsets >= plan.silent_to)]
     start = cast(pa.scalar(plan.start), TIMESTAMP)
     if not start.is_valid:
@@ -94,6 +105,19 @@ def _times(plan: Recipe, number: int, random: np.random.Generator) -> Times:
         )
     micros: Times = start.cast(pa.int64()).as_py() + np.round(offsets * _SECOND).astype(np.int64)
     return micros
+
+
+def _offsets(plan: Recipe, number: int, random: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Seconds after the start at which the rows of a slice are made."""
+    begin = number * SLICE_ROWS / plan.rate
+    end = min(plan.seconds, (number + 1) * SLICE_ROWS / plan.rate)
+    expected = plan.rate * max(0.0, end - begin)
+    if plan.arrivals == "poisson":
+        return np.sort(random.uniform(begin, end, random.poisson(expected)))
+    size = plan.burst if plan.arrivals == "bursts" else 1
+    # A burst belongs to the slice that its first row is in, so that none is cut in two.
+    first, past = (-(-rows // size) for rows in (number * SLICE_ROWS, number * SLICE_ROWS + round(expected)))
+    return np.repeat(np.arange(first, past) * (size / plan.rate), size)
 
 
 def _column(field: pa.Field, times: Times, time: str | None, plan: Recipe, number: int) -> pa.Array:

@@ -9,7 +9,9 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,6 +69,13 @@ def open_input(stream: Stream, columns: list[str], feed: Iterable[Any] | None, p
             hint=f"The connectors are {known}.",
         )
     return FileInput(stream, schema, position)
+
+
+def reopen_input(source: Input, stream: Stream, columns: list[str], position: Position) -> Input:
+    """An input with other columns, from a position of its own; what a feed gave before its last item is gone."""
+    if isinstance(source, FeedInput):
+        return source.again(read_schema(stream, columns), position)
+    return open_input(stream, columns, None, position)
 
 
 def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
@@ -170,6 +179,7 @@ class FeedInput:
         self.finished = False
         self._items = iter(feed)
         self._taken = 0
+        self._last: Any = None
         for _ in range(int(position["items"]) if position else 0):
             next(self._items, None)
             self._taken += 1
@@ -181,7 +191,16 @@ class FeedInput:
             self.finished = True
             return None
         self._taken += 1
+        self._last = item
         return Chunk(as_rows(item, self.schema, self.stream.name))
+
+    def again(self, schema: pa.Schema, position: Position) -> FeedInput:
+        """The same feed read with other columns, from here or from one item before; this one is read no further."""
+        after = copy(self)
+        after.schema = schema
+        if position["items"] < self._taken:
+            after._items, after._taken = chain([self._last], self._items), self._taken - 1
+        return after
 
     def position(self) -> dict[str, Any]:
         """How many items have been taken."""

@@ -40,3 +40,10 @@ def _column(stream: Stream, rows: pa.RecordBatch, name: str) -> Times:
     least = np.iinfo(np.int64).min
     times: Times = column.cast(pa.int64()).fill_null(least).to_numpy()
     return times
+
+
+def stamped(rows: pa.RecordBatch, times: Times) -> pa.RecordBatch:
+    """Rows with their arrival by the host's clock, in the place of any they came with."""
+    if ARRIVED in rows.schema.names:
+        rows = rows.drop_columns([ARRIVED])
+    return rows.append_column(ARRIVED, pa.array(times))

@@ -4,13 +4,14 @@ Rules:
 - `current.json` is replaced at once; whatever it does not name is as if never written.
 - A save writes the segments added since the last one and removes those it no longer needs, afterwards.
 - It names the staged result files too, so that a run that died between commit and publishing publishes them.
+- It belongs to the queries that the first run began with, and holds the changes made to them since.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import CheckpointError
+from millrace.hosts.changes import Entry
 from millrace.hosts.durable import make_folder, replace_file, sync
 from millrace.kernel.executor import Place, Saved
 from millrace.plan.stages import Physical
 
-_LAYOUT = 1
+_LAYOUT = 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Resumed:
     positions: dict[str, Any]
     staged: dict[str, str]
     results: dict[str, int]
+    history: tuple[Entry, ...] = ()
 
 
 def fingerprint(plan: Physical) -> str:
@@ -70,7 +73,13 @@ class Checkpoint:
         self._live = {(node, number) for node, number in saved["segments"]}
         segments = {place: _read(self._path(place)) for place in self._live}
         return Resumed(
-            saved["epoch"], saved["control"], segments, saved["positions"], saved["staged"], saved["results"]
+            epoch=saved["epoch"],
+            control=saved["control"],
+            segments=segments,
+            positions=saved["positions"],
+            staged=saved["staged"],
+            results=saved["results"],
+            history=tuple(Entry(text, tuple(starts)) for text, starts in saved["history"]),
         )
 
     def save(
@@ -80,11 +89,12 @@ class Checkpoint:
         positions: Mapping[str, Any],
         staged: Mapping[str, str],
         results: Mapping[str, int],
+        history: Sequence[Entry] = (),
     ) -> None:
         """Commit an epoch."""
         for place, table in saved.added.items():
             _write(self._path(place), table)
-        self._live = (self._live | set(saved.added)) - set(saved.removed)
+        self._live = (self._live - set(saved.removed)) | set(saved.added)
         record = {
             "layout": _LAYOUT,
             "network": self._fingerprint,
@@ -94,9 +104,10 @@ class Checkpoint:
             "positions": dict(positions),
             "staged": dict(staged),
             "results": dict(results),
+            "history": [[entry.text, entry.starts] for entry in history],
         }
         replace_file(self.folder / "current.json", json.dumps(record))
-        for place in saved.removed:
+        for place in set(saved.removed) - self._live:
             self._path(place).unlink(missing_ok=True)
 
     def _path(self, place: Place) -> Path:

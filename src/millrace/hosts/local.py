@@ -1,33 +1,46 @@
 """The local host: one process, the machine's clock, milliseconds.
 
-It reads a chunk of each stream in turn, lets the kernel run, and hands results on. With a checkpoint folder every
-epoch is committed as a whole: state, positions in the input, and result files (see checkpoint.py).
+Rules:
+- A turn reads at most a chunk of each stream and lets the kernel work a moment after each, so that a stream that floods
+  does not keep the rows of another waiting. A stream whose rows still wait for the kernel is not read, and not silent.
+- Silence is judged when every stream has just been looked at, never by an older look.
+- With nothing to do it sleeps until a row is due, an enabling timestamp is, or someone asks for a change.
+- With a checkpoint folder every epoch is committed as a whole: state, positions in the input, result files, and the
+  changes made to the network (see checkpoint.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import Chunk, Input, open_input
+from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
 from millrace.errors import MillraceError
+from millrace.hosts.arrivals import stamped
+from millrace.hosts.changes import Changes
 from millrace.hosts.checkpoint import Checkpoint, Resumed
+from millrace.hosts.control import Control
+from millrace.hosts.intake import Intake
 from millrace.hosts.outputs import Outputs, publish
-from millrace.hosts.paced import PacedInput, start_together
+from millrace.hosts.paced import PacedInput
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.kernel.elements import ARRIVED
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
-from millrace.plan.nodes import Network, Stream
-from millrace.plan.stages import physical
+from millrace.plan.nodes import Network
+from millrace.plan.stages import Physical, physical
 
-_NAP = 0.02
-"""Seconds between two looks at sources that had nothing."""
+_MOMENT = 10_000
+"""Microseconds that the kernel works before the streams are looked at again."""
+_CONTROL_LOOK = 20_000
+"""Microseconds between two looks at the control folder."""
+_AT_LEAST = 200
+"""Microseconds to sleep when a wake-up that should have come is overdue."""
 
 
 class SystemClock:
@@ -37,12 +50,15 @@ class SystemClock:
         """Microseconds since the epoch."""
         return time.time_ns() // 1_000
 
-    def spend(self, node: str, rows: int) -> None:
+    def spend(self, node: str, rows: int, ets: bool = False) -> None:
         """Nothing: real work takes real time."""
 
 
 class LocalRun:
-    """A network at work in this process."""
+    """A network at work in this process.
+
+    `changes` brings requests to change it, and `control` names a folder through which other processes bring theirs.
+    """
 
     def __init__(
         self,
@@ -53,114 +69,202 @@ class LocalRun:
         feeds: Mapping[str, Iterable[Any]] | None = None,
         listeners: Listeners | None = None,
         interval: float = 1.0,
+        changes: Changes | None = None,
+        control: Path | None = None,
     ) -> None:
-        plan = physical(network)
         self.ending = ending
         self.interval = interval
+        self.changes = changes or Changes(network)
         self._clock = SystemClock()
         self._listeners = listeners or Listeners()
         self._stop = Event()
-        self._executor = Executor(plan.whole())
-        self._checkpoint = Checkpoint(checkpoint, plan) if checkpoint is not None else None
+        # First of all: a second run on the same folders must not touch anything.
+        self._control = Control(control) if control is not None else None
+        try:
+            self._open(network, checkpoint, feeds)
+        except BaseException:
+            self._close()
+            raise
+
+    def _open(self, network: Network, checkpoint: Path | None, feeds: Mapping[str, Iterable[Any]] | None) -> None:
+        self._checkpoint = Checkpoint(checkpoint, physical(network)) if checkpoint is not None else None
         resumed = self._checkpoint.load() if self._checkpoint is not None else None
-        positions = resumed.positions if resumed else {}
-        self._inputs: dict[str, Input] = {}
-        for stream in network.streams():
-            columns, feed = plan.columns_read(stream.name), (feeds or {}).get(stream.name)
-            self._inputs[stream.name] = _open(stream, columns, feed, positions.get(stream.name))
-        start_together((each for each in self._inputs.values() if isinstance(each, PacedInput)), self._clock.now)
-        self.outputs = Outputs(network.queries, self._listeners, fresh=resumed is None)
-        self._epoch = 0
-        self._results = {query.name: 0 for query in network.queries}
-        self._earlier = 0
-        self._started = time.monotonic()
-        self._committed = self._started
+        self.changes.repeat(resumed.history if resumed else ())
+        plan = physical(self.changes.network)
+        self._live = self._live_streams(plan)
+        self.executor = Executor(plan.whole(), live=self._live)
+        self._intake = Intake(plan, self._clock.now, feeds, resumed.positions if resumed else None)
+        self.outputs = Outputs(plan.network.queries, self._listeners, fresh=resumed is None)
+        self._results = {query.name: 0 for query in plan.network.queries}
+        self._epoch = self._earlier = 0
         self._silent: set[str] = set()
+        self._dry: set[str] = set()
+        self._control_look = self._clock.now()
+        self._started = self._committed = time.monotonic()
         if resumed is not None:
             self._resume(resumed)
+
+    def _live_streams(self, plan: Physical) -> set[str]:
+        """The streams whose rows come as they happen."""
+        if self.ending != "stopped":
+            return set()
+        return {stream.name for stream in plan.network.streams() if stream.replay is None}
 
     def _resume(self, resumed: Resumed) -> None:
         publish(resumed.staged)
         self.outputs.sweep(resumed.staged)
-        self._executor.restore(resumed.control, resumed.segments)
+        self.executor.restore(resumed.control, resumed.segments)
         self._epoch = resumed.epoch + 1
         self._results.update(resumed.results)
-        self._earlier = sum(ingress.received for ingress in self._executor.ingress.values())
+        self._earlier = sum(ingress.received for ingress in self.executor.ingress.values())
 
     def run(self) -> Report:
         """Work until the run ends in its way, or is stopped."""
-        while not self._stop.is_set():
-            if not self._turn():
-                if self._over():
-                    break
-                self._rest()
-            if time.monotonic() - self._committed >= self.interval:
-                self._commit()
-        if self.ending == "end" and not self._stop.is_set():
-            self._end()
-        self._commit()
+        try:
+            while not self._stop.is_set():
+                self._serve()
+                if not self._turn():
+                    if self._over():
+                        break
+                    self._sleep()
+                if time.monotonic() - self._committed >= self.interval:
+                    self._commit()
+            if self.ending == "end" and not self._stop.is_set():
+                self._end()
+            self._commit()
+        finally:
+            self._close()
         return self.report()
-
-    def _over(self) -> bool:
-        """Whether nothing will come that this run waits for."""
-        if self.ending == "stopped":
-            return all(source.finished for source in self._inputs.values())
-        return not any(source.pending for source in self._inputs.values())
 
     def stop(self) -> None:
         """Let the run end after its present turn; everything so far is committed."""
         self._stop.set()
+        self.changes.woken.set()
+
+    # A turn
 
     def _turn(self) -> bool:
-        """One chunk of every stream that has one; False when none had."""
+        """Look at every stream once and let the kernel work; whether there is more to do at once."""
         some = False
-        for name, source in self._inputs.items():
-            chunk = self._read(source)
-            if chunk is None:
-                self._silent.add(name)
-                continue
-            some = True
-            self._silent.discard(name)
-            self._executor.reject(name, chunk.malformed)
-            rows = chunk.rows.drop_columns([ARRIVED]) if ARRIVED in chunk.rows.schema.names else chunk.rows
-            self._executor.push(name, rows, self._clock.now())
-            self._work()
-        return some
+        for name, source in self._intake.inputs.items():
+            if self.executor.backlog(name) > CHUNK_ROWS:
+                self._silent.discard(name)
+                self._work((), _MOMENT)
+            elif self._take(name, source):
+                some = True
+                self._work((), _MOMENT)
+        at_rest = self._work(self._speechless(), _MOMENT)
+        return some or not at_rest
+
+    def _take(self, name: str, source: Input) -> bool:
+        """Push the next chunk of a stream; whether it held rows."""
+        chunk = self._read(source)
+        (self._dry.add if chunk is None else self._dry.discard)(name)
+        if chunk is None or not (chunk.rows.num_rows or chunk.malformed):
+            self._silent.add(name)
+            return False
+        self._silent.discard(name)
+        now = self._clock.now()
+        rows = chunk.rows
+        if not isinstance(source, PacedInput):
+            rows = stamped(rows, np.full(rows.num_rows, now))
+        self.executor.reject(name, chunk.malformed)
+        self.executor.push(name, rows, now)
+        return True
 
     def _read(self, source: Input) -> Chunk | None:
         try:
             return source.read()
         except MillraceError:
-            # The graph is at rest: all that came before the fault is worth keeping.
+            # All that came before the fault is worth keeping.
             self._commit()
             raise
 
-    def _work(self) -> None:
-        # What a bounded run has not read yet is unread, not silent: only a live run speaks for its sources.
-        self._executor.run(self._clock, self._silent if self.ending == "stopped" else ())
-        results = self._executor.take(self._clock.now())
+    def _speechless(self) -> Container[str]:
+        """The streams that may be spoken for: what a bounded run has not read yet is unread, not silent."""
+        return self._silent if self.ending == "stopped" else ()
+
+    def _work(self, silent: Container[str], budget: int | None = None) -> bool:
+        """Let the kernel work and hand its results on; whether it is at rest."""
+        at_rest = self.executor.run(self._clock, silent, budget)
+        results = self.executor.take(self._clock.now())
         for name, batches in results.items():
             self._results[name] += sum(map(len, batches))
         self.outputs.deliver(results)
+        return at_rest
 
-    def _rest(self) -> None:
-        self._work()
-        self._stop.wait(_NAP)
+    def _over(self) -> bool:
+        """Whether nothing will come that this run waits for."""
+        inputs = self._intake.inputs
+        if self.ending == "stopped":
+            return all(source.finished for source in inputs.values())
+        return all(name in self._dry and not source.pending for name, source in inputs.items())
+
+    def _sleep(self) -> None:
+        """Wait until there may be something to do."""
+        now, wakes = self._clock.now(), [self._intake.next_look()]
+        due = self.executor.wake_at(self._speechless())
+        if due is not None:
+            wakes.append(max(due, now + _AT_LEAST))
+        if self._control is not None:
+            wakes.append(self._control_look)
+        wait = min((min(wakes) - now) / 1e6, self._committed + self.interval - time.monotonic())
+        if wait > 0:
+            self.changes.woken.wait(wait)
 
     def _end(self) -> None:
-        for name in self._inputs:
-            self._executor.end(name)
-        self._work()
+        for name in self._intake.inputs:
+            self.executor.end(name)
+        self.settle()
+
+    # What lasts
 
     def _commit(self) -> None:
+        self.settle()
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
-            positions = {name: source.position() for name, source in self._inputs.items()}
-            self._checkpoint.save(self._epoch, self._executor.save(), positions, staged, self._results)
+            saved, positions = self.executor.save(), self._intake.positions()
+            self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.history)
         publish(staged)
         self._epoch += 1
         self._committed = time.monotonic()
         self._listeners.progress(self.report())
+
+    def _close(self) -> None:
+        self.changes.close()
+        if self._control is not None:
+            self._control.close()
+
+    # Changes (see changes.py)
+
+    def _serve(self) -> None:
+        self.changes.woken.clear()
+        self.changes.serve(self)
+        if self._control is not None and self._clock.now() >= self._control_look:
+            self._control.serve(lambda text: self.changes.carry_out(text, self))
+            self._control_look = self._clock.now() + _CONTROL_LOOK
+
+    def settle(self) -> None:
+        """Work until nothing is left to do."""
+        self._work(())
+
+    def prepare(self, plan: Physical) -> Callable[[], None]:
+        """Open the inputs and sinks of a changed plan."""
+        take_inputs, take_sinks = self._intake.prepare(plan), self.outputs.prepare(plan.network.queries)
+        # The executor asks whether a stream is live when it adopts it.
+        self._live |= self._live_streams(plan)
+
+        def take_into_use() -> None:
+            take_inputs()
+            take_sinks()
+            self._results = {query.name: self._results.get(query.name, 0) for query in plan.network.queries}
+            self._silent &= set(self._intake.inputs)
+
+        return take_into_use
+
+    def keep(self) -> None:
+        """Commit, so that the change is made when the answer is given."""
+        self._commit()
 
     def close(self) -> None:
         """Nothing is held outside this process."""
@@ -172,16 +276,10 @@ class LocalRun:
 
     def metrics(self) -> Metrics:
         """The kernel's counts."""
-        return self._executor.metrics()
+        return self.executor.metrics()
 
     def report(self) -> Report:
         """The run at this moment."""
-        elapsed = time.monotonic() - self._started
-        return Report.of(self._executor.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)
-
-
-def _open(stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Any) -> Input:
-    if stream.replay is None:
-        return open_input(stream, columns, feed, position)
-    inner, given = (position["inner"], position["given"]) if position else (None, 0)
-    return PacedInput(stream, open_input(stream, columns, feed, inner), given)
+        with self.changes.changing:
+            elapsed = time.monotonic() - self._started
+            return Report.of(self.executor.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)

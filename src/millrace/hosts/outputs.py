@@ -9,7 +9,8 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,14 +44,16 @@ def file_sinks(queries: Sequence[Query]) -> dict[str, Sink]:
         if form not in FORMATS:
             known = ", ".join([*FORMATS, *PLAIN])
             raise RequestError(f'sink "{query.sink.name}" has no format "{form}"', hint=f"The formats are {known}.")
-        clash = next((name for name, sink in found.items() if sink_folder(sink) == sink_folder(query.sink)), None)
-        if clash is not None:
-            raise RequestError(
-                f'queries "{clash}" and "{query.name}" write to one folder', hint="Give each query a sink of its own."
-            )
+        for name, sink in found.items():
+            if sink_folder(sink) == sink_folder(query.sink):
+                raise _one_folder(name, query.name)
         _keep_apart(query.sink, Network(tuple(queries)).streams())
         found[query.name] = query.sink
     return found
+
+
+def _one_folder(one: str, other: str) -> RequestError:
+    return RequestError(f'queries "{one}" and "{other}" write to one folder', hint="Give each query a sink of its own.")
 
 
 def _keep_apart(sink: Sink, streams: Sequence[Stream]) -> None:
@@ -68,7 +71,7 @@ def prepare_folder(sink: Sink, *, fresh: bool) -> Path:
     """The sink's folder, made if need be; a fresh run wants it without results."""
     folder = sink_folder(sink)
     make_folder(folder, f'the path of sink "{sink.name}"')
-    old = sorted(path for path in folder.glob("part-*") if _RESULTS.fullmatch(path.name))
+    old = results_in(folder)
     if fresh and old:
         if sink.connector.options.get("mode") != "overwrite":
             raise RequestError(
@@ -80,9 +83,34 @@ def prepare_folder(sink: Sink, *, fresh: bool) -> Path:
     return folder
 
 
+def results_in(folder: Path) -> list[Path]:
+    """The result files in a folder, by name."""
+    return sorted(path for path in folder.glob("part-*") if _RESULTS.fullmatch(path.name))
+
+
 def kept_in_memory(queries: Sequence[Query]) -> dict[str, list[pa.Table]]:
     """A place for the results of each query with a memory sink."""
     return {query.name: [] for query in queries if query.sink.connector.format == "memory"}
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The folder of a query, and the rows gathered for it in this epoch."""
+
+    sink: Sink
+    folder: Path
+    gathered: list[pa.Table] = field(default_factory=list)
+
+    def stage(self, epoch: int) -> dict[str, str]:
+        """Write the gathered rows as a hidden file, if there are any: hidden path -> final path."""
+        if not self.gathered:
+            return {}
+        connector = self.sink.connector
+        final = self.folder / f"part-{epoch:08d}{_dotted(connector)}"
+        hidden = final.with_name(f".{final.name}")
+        write_file(hidden, connector.format, pa.concat_tables(self.gathered), _format_options(connector))
+        self.gathered.clear()
+        return {str(hidden): str(final)}
 
 
 class Outputs:
@@ -90,37 +118,73 @@ class Outputs:
 
     def __init__(self, queries: Sequence[Query], listeners: Listeners, *, fresh: bool) -> None:
         self.memory = kept_in_memory(queries)
+        self._queries = {query.name: query for query in queries}
         self._listeners = listeners
-        self._gathered: dict[str, list[pa.Table]] = {}
-        self._files = file_sinks(queries)
-        self._folders = {name: prepare_folder(sink, fresh=fresh) for name, sink in self._files.items()}
+        self._files = {
+            name: _Files(sink, prepare_folder(sink, fresh=fresh)) for name, sink in file_sinks(queries).items()
+        }
+        self._leaving: list[_Files] = []
+
+    def prepare(self, queries: Sequence[Query]) -> Callable[[], None]:
+        """Check the sinks of a changed network; the call it gives takes them into use.
+
+        What a query that left has gathered is still written, and what it has in memory stays until its name is used
+        again.
+        """
+        sinks = file_sinks(queries)
+        kept = {name: self._files[name] for name, sink in sinks.items() if self._kept(name, sink)}
+        new = {name: _Files(sink, self._new_folder(name, sink)) for name, sink in sinks.items() if name not in kept}
+        memory = kept_in_memory([query for query in queries if not self._same(query)])
+
+        def take_into_use() -> None:
+            self._leaving += [files for name, files in self._files.items() if name not in kept]
+            self._files = {**kept, **new}
+            self._queries = {query.name: query for query in queries}
+            self.memory.update(memory)
+
+        return take_into_use
+
+    def _same(self, query: Query) -> bool:
+        before = self._queries.get(query.name)
+        return before is not None and before.root == query.root
+
+    def _kept(self, name: str, sink: Sink) -> bool:
+        return name in self._files and self._files[name].sink == sink
+
+    def _new_folder(self, name: str, sink: Sink) -> Path:
+        """The folder of a query that joins: without results, whatever its mode, for they may be this run's own."""
+        for other, files in self._files.items():
+            if other != name and files.folder == sink_folder(sink):
+                raise _one_folder(other, name)
+        if results_in(sink_folder(sink)):
+            raise RequestError(
+                f'the folder "{sink_folder(sink)}" of sink "{sink.name}" holds results already',
+                hint="Give a query that joins a running network a folder of its own.",
+            )
+        return prepare_folder(sink, fresh=True)
 
     def deliver(self, results: Mapping[str, Sequence[Batch]]) -> None:
         """Take results over from the kernel."""
         for name, batches in results.items():
             rows = user_table(batches)
             if name in self._files:
-                self._gathered.setdefault(name, []).append(rows)
+                self._files[name].gathered.append(rows)
             elif name in self.memory:
                 self.memory[name].append(rows)
             self._listeners.results(name, rows)
 
     def stage(self, epoch: int) -> dict[str, str]:
         """Write the gathered rows of the epoch as hidden files: hidden path -> final path."""
-        staged = {}
-        for name, tables in self._gathered.items():
-            connector = self._files[name].connector
-            final = self._folders[name] / f"part-{epoch:08d}{_dotted(connector)}"
-            hidden = final.with_name(f".{final.name}")
-            write_file(hidden, connector.format, pa.concat_tables(tables), _format_options(connector))
-            staged[str(hidden)] = str(final)
-        self._gathered.clear()
+        staged: dict[str, str] = {}
+        for files in (*self._files.values(), *self._leaving):
+            staged |= files.stage(epoch)
+        self._leaving.clear()
         return staged
 
     def sweep(self, keep: Mapping[str, str]) -> None:
         """Remove hidden files that no committed epoch knows."""
-        for folder in self._folders.values():
-            for path in folder.glob(".part-*"):
+        for files in self._files.values():
+            for path in files.folder.glob(".part-*"):
                 if str(path) not in keep:
                     path.unlink()
 

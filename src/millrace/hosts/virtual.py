@@ -1,6 +1,6 @@
 """The virtual host: discrete events, exact and fast.
 
-Rows arrive at the times their stream says (see arrivals.py); an operator's work takes `cost` per row; the clock jumps
+Rows arrive at the times their stream says (see arrivals.py); an operator's work takes what `cost` says; the clock jumps
 from one event to the next. Everything that happens is a function of the input, so a run can be repeated exactly.
 With a `tick` all rows of a tick arrive together at its end: coarser, and faster by as much.
 """
@@ -8,7 +8,8 @@ With a `tick` all rows of a tick arrive together at its end: coarser, and faster
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,32 +19,43 @@ import pyarrow as pa
 from millrace.connectors.inputs import open_input
 from millrace.errors import RequestError
 from millrace.hosts.arrivals import arrivals
+from millrace.hosts.changes import Changes
 from millrace.hosts.outputs import Outputs, publish
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.kernel.elements import ARRIVED, NO_BOUND, Microseconds, Times, user_table
+from millrace.kernel.elements import ARRIVED, NO_BOUND, Batch, Microseconds, Times, concat, user_table
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
+from millrace.kernel.progress import Ingress
 from millrace.plan.nodes import Network, Stream
-from millrace.plan.stages import physical
-
-Cost = Callable[[str, int], Microseconds]
-"""What it costs a node to take so many rows (0: a punctuation)."""
+from millrace.plan.stages import Physical, physical
 
 
-@dataclass
+@dataclass(frozen=True)
+class Costs:
+    """What an operator's work costs, in microseconds: a row, a punctuation, an ETS that came by an ETS arc."""
+
+    row: Microseconds = 0
+    punctuation: Microseconds = 0
+    ets: Microseconds = 0
+
+
 class VirtualClock:
     """A clock that moves by the cost of work and by jumps."""
 
-    cost: Cost
-    time: Microseconds = 0
+    def __init__(self, costs: Costs) -> None:
+        self.costs = costs
+        self.time: Microseconds = 0
 
     def now(self) -> Microseconds:
         """Where it stands."""
         return self.time
 
-    def spend(self, node: str, rows: int) -> None:
+    def spend(self, node: str, rows: int, ets: bool = False) -> None:
         """Move by the cost of the work done."""
-        self.time += self.cost(node, rows)
+        if rows:
+            self.time += self.costs.row * rows
+        else:
+            self.time += self.costs.ets if ets else self.costs.punctuation
 
 
 @dataclass(frozen=True)
@@ -58,24 +70,36 @@ class Delivery:
 class _Arriving:
     """The rows of one stream in order of arrival."""
 
-    def __init__(self, stream: Stream, columns: list[str], feed: Iterable[Any] | None, tick: int) -> None:
+    def __init__(
+        self, stream: Stream, ingress: Ingress, columns: list[str], feed: Iterable[Any] | None, tick: int
+    ) -> None:
         self.stream = stream
         self.tick = tick
+        self._ingress = ingress
         self._source = open_input(stream, columns, feed, None)
-        self._rows: pa.RecordBatch | None = None
+        self._batch: Batch | None = None
+        self._stamped = False
         self._times: Times = np.empty(0, np.int64)
         self._at = 0
+        self._next: Microseconds | None = None
         self.malformed = 0
+        self._advance(0)
 
+    @property
     def next_time(self) -> Microseconds | None:
         """When the next row arrives; None when none will."""
-        while self._rows is None or self._at >= self._rows.num_rows:
+        return self._next
+
+    def _advance(self, at: int) -> None:
+        self._at = at
+        while self._at >= len(self._times):
             chunk = self._source.read()
             if chunk is None:
-                return None
+                self._next = None
+                return
             self._load(chunk.rows)
             self.malformed += chunk.malformed
-        return int(self._times[self._at])
+        self._next = int(self._times[self._at])
 
     def _load(self, rows: pa.RecordBatch) -> None:
         times = arrivals(self.stream, rows, int(self._times[-1]) if len(self._times) else NO_BOUND)
@@ -88,19 +112,28 @@ class _Arriving:
             rows = rows.append_column(ARRIVED, pa.array(times))
         if self.tick:
             times = -(-times // self.tick) * self.tick
-        self._rows, self._times, self._at = rows, times, 0
+        stamped = self._ingress.stamped_ahead(rows, times)
+        self._batch = Batch(rows if stamped is None else stamped)
+        self._stamped = stamped is not None
+        self._times, self._at = times, 0
 
-    def take(self, until: Microseconds) -> pa.RecordBatch:
-        """The rows at hand that have arrived by `until`."""
-        assert self._rows is not None
-        end = int(np.searchsorted(self._times, until, side="right"))
-        rows = self._rows.slice(self._at, end - self._at)
-        self._at = end
-        return rows
+    def push(self, executor: Executor, now: Microseconds) -> None:
+        """Let in the rows at hand that have arrived by now."""
+        assert self._batch is not None
+        end = int(np.searchsorted(self._times, now, side="right"))
+        piece = self._batch.slice(self._at, end - self._at)
+        if self._stamped:
+            executor.push_stamped_ahead(self.stream.name, piece, now)
+        else:
+            executor.push(self.stream.name, piece.rows, now)
+        self._advance(end)
 
 
 class VirtualRun:
-    """A network at work in virtual time, from the first arrival to the end of its input."""
+    """A network at work in virtual time, from the first arrival to the end of its input.
+
+    `scripted` changes the network at given times, as `changes` reads the texts.
+    """
 
     def __init__(
         self,
@@ -109,37 +142,55 @@ class VirtualRun:
         ending: Ending = "end",
         feeds: Mapping[str, Iterable[Any]] | None = None,
         listeners: Listeners | None = None,
-        cost: Cost = lambda node, rows: 0,
+        cost: Costs | None = None,
         rows_per_step: int | None = None,
         tick: Microseconds = 0,
+        ets_arcs: bool = True,
+        merge_punctuation: bool = True,
+        changes: Changes | None = None,
+        scripted: Sequence[tuple[Microseconds, str]] = (),
     ) -> None:
         plan = physical(network)
         self.ending = ending
-        self.clock = VirtualClock(cost)
-        self.deliveries: list[Delivery] = []
+        self.clock = VirtualClock(cost or Costs())
+        self.changes = changes
+        self._scripted = deque(sorted(scripted))
         self._listeners = listeners or Listeners()
-        self._executor = Executor(plan.whole(), rows_per_step=rows_per_step)
-        self._streams = {
-            stream.name: _Arriving(stream, plan.columns_read(stream.name), (feeds or {}).get(stream.name), tick)
-            for stream in network.streams()
-        }
+        self.executor = Executor(
+            plan.whole(), rows_per_step=rows_per_step, ets_arcs=ets_arcs, merge_punctuation=merge_punctuation
+        )
+        self._feeds, self._tick = feeds or {}, tick
+        self._streams = {stream.name: self._arriving(stream, plan) for stream in network.streams()}
         self.outputs = Outputs(network.queries, self._listeners, fresh=True)
+        self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
+        self._handed_on = 0
         self._stopped = False
         self._events = 0
         self._started = self._reported = time.monotonic()
+
+    def _arriving(self, stream: Stream, plan: Physical) -> _Arriving:
+        # A query that joins later may read any column.
+        columns = plan.columns_read(stream.name) if self.changes is None else list(stream.schema.names)
+        ingress = self.executor.ingress.get(stream.name) or Ingress(stream.time)
+        return _Arriving(stream, ingress, columns, self._feeds.get(stream.name), self._tick)
 
     def run(self) -> Report:
         """Work through all events."""
         first = self._next_arrival()
         self.clock.time = first if first is not None else 0
+        self._due = first
         while not self._stopped and self._event():
             self._events += 1
-            self._report_now_and_then()
+            if self._events % 1024 == 0:
+                self._report_now_and_then()
         if self.ending == "end" and not self._stopped:
             for name in self._streams:
-                self._executor.end(name)
-            self._settle()
+                self.executor.end(name)
+            self.settle()
+        self._hand_on()
         publish(self.outputs.stage(0))
+        if self.changes is not None:
+            self.changes.close()
         self._listeners.progress(self.report())
         return self.report()
 
@@ -149,49 +200,98 @@ class VirtualRun:
 
     def _event(self) -> bool:
         """Let in what has arrived and work one step, or jump to the next event; False when there is none."""
-        silent = self._let_in()
-        if self._executor.step(self.clock, silent):
-            self._deliver()
+        if self._due is not None and self._due <= self.clock.time:
+            self._let_in()
+            self._due = self._next_arrival()
+        if self.changes is not None:
+            self._change(self.changes)
+        # What has arrived by now has been let in: at this moment every stream is silent.
+        if self.executor.step(self.clock, self._streams):
+            if self.executor.has_results:
+                self._deliver()
             return True
-        coming = [time for time in (self._next_arrival(), self._wake()) if time is not None]
+        coming = [time for time in (self._due, self._wake(), self._next_change()) if time is not None]
         if not coming:
             return False
         self.clock.time = max(self.clock.time, min(coming))
         return True
 
-    def _let_in(self) -> set[str]:
-        """Push what has arrived by now; the sources that have nothing more at this moment."""
+    def _let_in(self) -> None:
+        """Push what has arrived by now."""
         now = self.clock.time
         for name, arriving in self._streams.items():
-            while (due := arriving.next_time()) is not None and due <= now:
-                self._executor.push(name, arriving.take(now), now)
-            self._executor.reject(name, arriving.malformed)
-            arriving.malformed = 0
-        return set(self._streams)
+            while (due := arriving.next_time) is not None and due <= now:
+                arriving.push(self.executor, now)
+            if arriving.malformed:
+                self.executor.reject(name, arriving.malformed)
+                arriving.malformed = 0
 
     def _next_arrival(self) -> Microseconds | None:
-        times = [due for each in self._streams.values() if (due := each.next_time()) is not None]
+        times = [due for each in self._streams.values() if (due := each.next_time) is not None]
         return min(times, default=None)
 
     def _wake(self) -> Microseconds | None:
-        """When an ETS would help; without further arrivals only a run that is not ended by its input waits for it."""
-        return self._executor.wake_at(self._streams) if self._next_arrival() is not None else None
-
-    def _settle(self) -> None:
-        self._executor.run(self.clock)
-        self._deliver()
+        """When an ETS is due; after the last arrival only one that releases something, in a run that closes all."""
+        if self._due is not None:
+            return self.executor.wake_at(self._streams)
+        return self.executor.release_at(self._streams) if self.ending == "end" else None
 
     def _deliver(self) -> None:
-        results = self._executor.take(self.clock.time)
-        for name, batches in results.items():
-            rows = user_table(batches)
-            self.deliveries.append(Delivery(self.clock.time, name, rows))
-        self.outputs.deliver(results)
+        for name, batches in self.executor.take(self.clock.time).items():
+            self._delivered.append((self.clock.time, name, batches))
+
+    def _hand_on(self) -> None:
+        """Give the sinks what has come out since the last time."""
+        gathered: dict[str, list[Batch]] = {}
+        for _, name, batches in self._delivered[self._handed_on :]:
+            gathered.setdefault(name, []).extend(batches)
+        self._handed_on = len(self._delivered)
+        self.outputs.deliver({name: [concat(batches)] for name, batches in gathered.items()})
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """All results, with the moment they came out."""
+        return [Delivery(now, name, user_table(batches)) for now, name, batches in self._delivered]
 
     def _report_now_and_then(self) -> None:
         if time.monotonic() - self._reported > 1:
             self._reported = time.monotonic()
+            self._hand_on()
             self._listeners.progress(self.report())
+
+    # Changes (see changes.py)
+
+    def _change(self, changes: Changes) -> None:
+        changes.serve(self)
+        while self._scripted and self._scripted[0][0] <= self.clock.time:
+            changes.carry_out(self._scripted.popleft()[1], self)
+
+    def _next_change(self) -> Microseconds | None:
+        return self._scripted[0][0] if self._scripted and self._due is not None else None
+
+    def settle(self) -> None:
+        """Work until nothing is left to do."""
+        self.executor.run(self.clock)
+        self._deliver()
+
+    def prepare(self, plan: Physical) -> Callable[[], None]:
+        """Open the streams of a changed plan, and its sinks."""
+        opened = {
+            stream.name: self._streams.get(stream.name) or self._arriving(stream, plan)
+            for stream in plan.network.streams()
+        }
+        take_sinks = self.outputs.prepare(plan.network.queries)
+
+        def take_into_use() -> None:
+            self._hand_on()
+            take_sinks()
+            self._streams = opened
+            self._due = self._next_arrival()
+
+        return take_into_use
+
+    def keep(self) -> None:
+        """Nothing: a virtual run is repeated from its beginning."""
 
     def close(self) -> None:
         """Nothing is held outside this process."""
@@ -203,10 +303,10 @@ class VirtualRun:
 
     def metrics(self) -> Metrics:
         """The kernel's counts."""
-        return self._executor.metrics()
+        return self.executor.metrics()
 
     def report(self) -> Report:
         """The run at this moment."""
-        metrics = self._executor.metrics()
+        metrics = self.executor.metrics()
         results = {name: sink.rows for name, sink in metrics.sinks.items()}
         return Report.of(metrics, results, time.monotonic() - self._started, self._events)

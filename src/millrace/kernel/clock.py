@@ -14,8 +14,8 @@ class Clock(Protocol):
     def now(self) -> Microseconds:
         """Microseconds since the epoch."""
 
-    def spend(self, node: str, rows: int) -> None:
-        """Called after an operator has taken `rows` rows (0: a punctuation)."""
+    def spend(self, node: str, rows: int, ets: bool = False) -> None:
+        """Called when an operator takes `rows` rows (0: a punctuation, or an ETS that came by an ETS arc)."""
 
 
 @dataclass(slots=True)
@@ -28,5 +28,5 @@ class StandingClock:
         """Where it stands."""
         return self.time
 
-    def spend(self, node: str, rows: int) -> None:
+    def spend(self, node: str, rows: int, ets: bool = False) -> None:
         """Nothing."""

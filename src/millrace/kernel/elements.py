@@ -6,6 +6,9 @@ Rules:
   It stays with the row when the query drops the column it came from.
 - The reserved column `__arrived` is there when a host measures latency: the clock at entry.
 - A bound b says that every later row of the arc has time >= b. Bounds never go back.
+- A bound that comes with rows rides on their batch; one that comes alone is a punctuation.
+- A step may take a few rows of a large block: a batch is a piece of a block, and what an operator computes of the
+  block it computes once. So the size of a step is a matter of scheduling, not of speed.
 """
 
 from __future__ import annotations
@@ -31,19 +34,65 @@ END_OF_TIME: Microseconds = 2**63 - 1
 """No row will ever follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Rows of one arc, in columns."""
+class Block:
+    """Rows as they were made; what is computed of them once holds for all pieces cut from them."""
 
-    rows: pa.RecordBatch
+    __slots__ = ("_columns", "rows")
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self.rows = rows
+        self._columns: dict[str, Times] = {}
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
+    def integers(self, name: str) -> Times:
+        """An int64 column as a numpy array that shares its memory."""
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = column_times(self.rows, name)
+        return found
+
+
+class Batch:
+    """Rows of one arc, in columns: a piece of a block, never changed; `until` is the punctuation that ends it, if any."""
+
+    __slots__ = ("block", "start", "stop", "until")
+
+    def __init__(self, rows: pa.RecordBatch, until: Microseconds | None = None) -> None:
+        self.block = Block(rows)
+        self.start = 0
+        self.stop: int = rows.num_rows
+        self.until = until
+
+    @classmethod
+    def cut(cls, block: Block, start: int, stop: int, until: Microseconds | None = None) -> Batch:
+        """The rows of a block from `start` up to `stop`."""
+        piece = cls.__new__(cls)
+        piece.block, piece.start, piece.stop, piece.until = block, start, stop, until
+        return piece
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self)} rows, until={self.until})"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of its block."""
+        return self.start == 0 and self.stop == self.block.rows.num_rows
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """The rows as columns."""
+        rows = self.block.rows
+        return rows if self.whole else rows.slice(self.start, self.stop - self.start)
+
     @property
     def times(self) -> Times:
         """Each row's timestamp in microseconds."""
-        return column_times(self.rows, TIME)
+        return self.block.integers(TIME)[self.start : self.stop]
 
     def where(self, mask: Mask) -> Batch:
         """The rows where `mask` holds; the batch itself when it holds everywhere."""
@@ -51,7 +100,11 @@ class Batch:
 
     def slice(self, start: int, length: int) -> Batch:
         """`length` rows from `start` on, without a copy."""
-        return Batch(self.rows.slice(start, length))
+        return Batch.cut(self.block, self.start + start, self.start + start + length)
+
+    def ending(self, until: Microseconds | None) -> Batch:
+        """The same rows, ended by a punctuation."""
+        return Batch.cut(self.block, self.start, self.stop, until)
 
     def sorted_by_time(self) -> Batch:
         """The rows in time order; rows of equal time keep their order."""
@@ -63,9 +116,13 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """A promise: no later row on this arc has a timestamp below `until`."""
+    """A promise: no later row on this arc has a timestamp below `until`.
+
+    `ets` says that it is an enabling timestamp: made because rows wait, not because rows came.
+    """
 
     until: Microseconds
+    ets: bool = False
 
 
 Element = Batch | Punctuation

@@ -1,33 +1,42 @@
-"""The two-step cycle over a query graph (001 Fig. 4), and on-demand enabling timestamps (000 section 4).
+"""The two-step cycle over a query graph (001 Fig. 4), and enabling timestamps (000 section 4, 001 section 4).
 
 Rules:
-- Execution step: the current operator takes one element (of a batch at most `rows_per_step` rows). Continuation
-  step: its rule in the state table names the next operator.
-- When a rule gives control back, the scheduler takes the operator furthest downstream that has input.
-- When no operator has input, the sources behind an operator that waits are asked for an ETS, but only if all of them
-  are silent and together they would release something: then each cycle emits, and it ends when none would.
+- Execution step: an operator takes one element (of a batch at most `rows_per_step` rows). Continuation step: its rule
+  names the next operator. When a rule gives control back, the scheduler chooses (see scheduler.py).
+- A bound that comes with rows rides on their batch. One that stands alone is sent only when it has advanced to a
+  boundary that some operator downstream can use (004 A.1.1); an ETS is sent as it is.
+- Control that has walked back without finding input asks the sources behind an operator that waits for an ETS, but
+  only if all of them are silent and together they would release something: so every ETS helps, and the cycle ends.
+- An ETS goes by ETS arcs past operators that only pass bounds on, straight into the register of the next one that
+  senses them, if nothing stands in the buffers between (papers: the enhanced query graph); else as punctuation.
 - State may be saved only when the graph is at rest, so arcs are never part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from millrace.errors import MillraceError, RunError
+from millrace.kernel import chain
 from millrace.kernel.clock import Clock
-from millrace.kernel.elements import END_OF_TIME, Batch, Element, Microseconds, Punctuation
-from millrace.kernel.graph import Arc, Graph, Node, sources_behind
-from millrace.kernel.metrics import Metrics, NodeMetrics, SinkMetrics, SourceMetrics
-from millrace.kernel.progress import Ingress
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation, Times
+from millrace.kernel.graph import Arc, Graph, Node, ets_arcs, sources_behind, users
+from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
+from millrace.kernel.operators.operator import Operator
+from millrace.kernel.progress import Admission, Ingress, Progress
+from millrace.kernel.scheduler import Fragment, Scheduler
 from millrace.kernel.state import Changes
-from millrace.kernel.strategy import state_table
+from millrace.kernel.strategy import rule_of, with_breaks
 
 Place = tuple[str, int]
 """Where a segment belongs: an operator's name and the segment's number."""
+
+_CHAIN_EVERY = 4096
+"""Steps between two looks at where break nodes would free most memory."""
 
 
 @dataclass(frozen=True)
@@ -40,41 +49,137 @@ class Saved:
 
 
 class Executor:
-    """Drives one query graph; a host pushes rows in, lets it run, and takes results out."""
+    """Drives one query graph; a host pushes rows in, lets it run, and takes results out.
 
-    def __init__(self, graph: Graph, *, rows_per_step: int | None = None) -> None:
+    `ets_arcs` and `merge_punctuation` can be switched off to compare; `live` names the streams whose rows come as they
+    happen, which the guard against bad clocks measures by the clock.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        rows_per_step: int | None = None,
+        ets_arcs: bool = True,
+        merge_punctuation: bool = True,
+        live: Container[str] = (),
+    ) -> None:
         self.graph = graph
         self.rows_per_step = rows_per_step
-        self.ingress = {node.name: _ingress(node) for node in graph.sources()}
-        self.table = state_table(graph)
-        self._operators = graph.operators()
-        self._sinks = graph.sinks()
-        self._current: Node | None = None
-        self._taken = 0
-        self._metrics = {node.name: NodeMetrics() for node in self._operators}
-        self._delivered = {node.name: SinkMetrics() for node in self._sinks}
+        self.ets_arcs = ets_arcs
+        self.merge_punctuation = merge_punctuation
+        self.live = live
+        self.ingress: dict[str, Ingress] = {}
+        self.breaks: set[tuple[str, str]] = set()
+        self._scheduler: Scheduler | None = None
+        self._steps = 0
+        self._queued = self._peak_queued = 0
+        self._delivered: dict[str, SinkMetrics] = {}
+        self._saved: set[Place] = set()
+        self._dropped: set[Place] = set()
+        self.adopt()
+
+    # Topology
+
+    def adopt(self) -> None:
+        """Take over the graph as it is now, after nodes came or went: rules are mapped anew, nothing else changes."""
+        graph = self.graph
+        self._operators, self._sinks = graph.operators(), graph.sinks()
+        self._dropped |= {place for place in self._saved if place[0] not in graph.nodes}
+        self._saved -= self._dropped
+        self.ingress = {node.name: self.ingress.get(node.name) or self._ingress(node) for node in graph.sources()}
+        self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
+        for node in graph.nodes.values():
+            node.ets_paths, node.users = ets_arcs(node), users(node)
+        self._beating = [node for node in graph.sources() if self.ingress[node.name].contract.every is not None]
+        self._map()
+
+    def _ingress(self, node: Node) -> Ingress:
+        assert node.contract is not None
+        return Ingress(node.contract, node.name in self.live)
+
+    def _map(self) -> None:
+        """Break arcs, map rules, and count afresh what waits where."""
+        with_breaks(self.graph, self.breaks)
+        for node in self.graph.nodes.values():
+            node.waiting = node.yielding = 0
+            node.ready = node.done = None
+            if node.operator is not None:
+                node.rule = rule_of(node.strategy)[1]
+            for arc in node.inputs:
+                arc.pending = 0
+        for node in self.graph.nodes.values():
+            for arc in node.inputs:
+                arc.recount()
+        spent = self._scheduler.spent() if self._scheduler is not None else {}
+        self._scheduler = Scheduler(self.graph)
+        self._scheduler.carry_over(spent)
+        self._waiting = {node for node in self._operators if _wanted(node) is not None}
+
+    def reschedule(self, strategies: Mapping[str, str]) -> None:
+        """Give operators other strategies, by name, while running."""
+        for name, strategy in strategies.items():
+            self.graph.nodes[name].strategy = strategy
+        self._map()
+
+    def set_breaks(self, breaks: Iterable[tuple[str, str]]) -> None:
+        """Set virtual break nodes on these arcs, each named by its two operators, and unset all others."""
+        self.breaks = set(breaks)
+        self._map()
+
+    def place_breaks(self) -> None:
+        """Set break nodes where, as measured so far, operators free most memory per unit of work (Chain)."""
+        placed = chain.place(self._operators)
+        if placed.breaks != self.breaks:
+            self.set_breaks(placed.breaks)
+        assert self._scheduler is not None
+        self._scheduler.prefer(placed.priorities)
+
+    def start_point(self, streams: Iterable[str]) -> Microseconds:
+        """A time that no row of these streams has reached yet: a query that begins there misses nothing."""
+        seen = [self.ingress[name].greatest for name in streams if name in self.ingress]
+        return max((greatest + 1 for greatest in seen if greatest > NO_BOUND), default=NO_BOUND)
 
     # Input
 
     def push(self, source: str, rows: pa.RecordBatch, now: Microseconds) -> None:
-        """Raw rows of a stream: stamped, checked against its bound, and put on its arcs."""
+        """Raw rows of a stream: stamped, checked against its bound, and put in its buffer."""
         ingress = self.ingress[source]
         if ingress.bound == END_OF_TIME and rows.num_rows:
             raise RunError(
                 f'stream "{source}" has ended, and now has {rows.num_rows} rows more',
                 hint="A run with --until-end ends its streams for good: start anew with another checkpoint and sink.",
             )
-        self._enter(source, ingress.admit(rows, now).admitted)
+        self._enter(source, ingress.admit(rows, now))
+
+    def push_stamped_ahead(self, source: str, batch: Batch, now: Microseconds) -> None:
+        """Rows of a stream that were given their time by `Ingress.stamped_ahead`, as they arrive."""
+        self._enter(source, self.ingress[source].enter(batch, now))
+
+    def _enter(self, source: str, admission: Admission) -> None:
+        node = self.graph.nodes[source]
+        for piece in self._pieces(node, admission.admitted, admission.bounds):
+            self._put(node, piece)
+        self.promise(source)
+
+    def _pieces(self, node: Node, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
+        """The rows as an operator will take them, each piece ended by the bound that its last row has set."""
+        size = self.rows_per_step or len(batch) or 1
+        for start in range(0, len(batch), size):
+            stop = min(start + size, len(batch))
+            until = self._usable(node, int(bounds[stop - 1]))
+            node.promised = max(node.promised, until)
+            yield Batch.cut(batch.block, batch.start + start, batch.start + stop, until if until > NO_BOUND else None)
 
     def push_stamped(self, source: str, batch: Batch) -> None:
         """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""
         admitted = self.ingress[source].readmit(batch).admitted
         if len(admitted):
-            self._send(self.graph.nodes[source], admitted)
+            self._put(self.graph.nodes[source], admitted)
 
-    def observe(self, source: str, greatest: Microseconds, now: Microseconds) -> None:
-        """Learn how far a stream that is stamped elsewhere has come, and promise it."""
-        self.ingress[source].observe(greatest, now)
+    def observe(self, source: str, progresses: Sequence[Progress]) -> None:
+        """Learn how far a stream that is stamped elsewhere has come, file by file, and promise it."""
+        self.ingress[source].follow(progresses)
         self.promise(source)
 
     def reject(self, source: str, rows: int) -> None:
@@ -83,59 +188,77 @@ class Executor:
         self.ingress[source].quarantined += rows
 
     def promise(self, source: str) -> None:
-        """Send a stream's bound down its arcs."""
-        self._send(self.graph.nodes[source], Punctuation(self.ingress[source].bound))
+        """Send a stream's bound to those who can use it."""
+        self._send(self.graph.nodes[source], [Punctuation(self.ingress[source].bound)])
 
     def end(self, source: str) -> None:
         """Take the stream as ended: its last bound closes everything."""
         self.ingress[source].raise_bound(END_OF_TIME)
         self.promise(source)
 
-    def _enter(self, source: str, batch: Batch) -> None:
-        if len(batch):
-            self._send(self.graph.nodes[source], batch)
-        self.promise(source)
+    def backlog(self, source: str) -> int:
+        """How many rows of a stream wait for an operator to take them."""
+        return max((arc.rows for arc in self.graph.nodes[source].outputs), default=0)
 
     # Work
 
-    def run(self, clock: Clock, silent: Container[str] = ()) -> None:
-        """Work until nothing is left to do; `silent` names the sources that may be spoken for."""
+    def run(self, clock: Clock, silent: Container[str] = (), budget: Microseconds | None = None) -> bool:
+        """Work until nothing is left to do, or the budget is spent; whether the graph is at rest.
+
+        `silent` names the sources that may be spoken for.
+        """
+        until = None if budget is None else clock.now() + budget
         while self.step(clock, silent):
-            pass
+            if until is not None and clock.now() >= until:
+                return False
+        return True
 
     def step(self, clock: Clock, silent: Container[str] = ()) -> bool:
         """One turn of the cycle; False when the graph is at rest."""
-        node = self._next_with_input()
-        if node is None:
-            return self._enable(clock.now(), silent)
-        taken = self._execute(node, clock)
-        self._taken += taken
-        self._current = self.table[node.name].rule(node, self._taken)
-        if self._current is not node:
-            self._taken = 0
+        began, scheduler = clock.now(), self._scheduler
+        assert scheduler is not None
+        if self._beating:
+            self._beat(began, silent)
+        fragment = scheduler.next()
+        if fragment is None:
+            return bool(self._waiting) and self._enable(self._waiting, began, silent)
+        node = scheduler.entry(fragment)
+        fragment.taken += self._execute(node, clock)
+        now = clock.now()
+        node.metrics.cost += now - began
+        scheduler.charge(fragment, now - began)
+        self._continue(fragment, node)
+        if fragment.current is None and self._waiting:
+            self._enable(self._waiting & fragment.nodes, now, silent)
+        self._steps += 1
+        if self._steps % _CHAIN_EVERY == 0 and any(each.chain for each in self._operators):
+            self.place_breaks()
         return True
 
-    def reschedule(self, strategies: Mapping[str, str]) -> None:
-        """Give operators other strategies, by name, while running: the state table is made anew, nothing else."""
-        for name, strategy in strategies.items():
-            self.graph.nodes[name].strategy = strategy
-        self.table = state_table(self.graph)
-
-    def _next_with_input(self) -> Node | None:
-        """Where the rules lead, walking back until there is input; else the scheduler's choice."""
-        node = self._current
-        while node is not None and not node.more:
-            node = self.table[node.name].rule(node, 0)
-        return node or next((each for each in reversed(self._operators) if each.more), None)
+    def _continue(self, fragment: Fragment, node: Node) -> None:
+        """Follow the rules to the next operator with input; None where they give control back."""
+        assert node.rule is not None
+        following = node.rule(node, fragment.taken)
+        if following is not node:
+            fragment.taken = 0
+        while following is not None and not following.waiting:
+            assert following.rule is not None
+            following = following.rule(following, 0)
+        fragment.current = following
 
     def _execute(self, node: Node, clock: Clock) -> int:
         """Let an operator take one element; how many rows that was."""
-        arc = min((arc for arc in node.inputs if arc), key=lambda each: each.register)
+        arc, operator = _next_input(node), node.operator
+        assert operator is not None
+        buffer = arc.producer.buffer
+        before, by_arc = buffer.size, arc.active
         element = arc.take(self.rows_per_step)
-        rows = len(element) if isinstance(element, Batch) else 0
-        clock.spend(node.name, rows)
+        self._queued += buffer.size - before
+        rows = element.stop - element.start if isinstance(element, Batch) else 0
+        clock.spend(node.name, rows, by_arc)
+        held = operator.held if operator.holds else 0
         try:
-            self._handle(node, arc, element)
+            self._handle(node, arc, element, by_arc)
         except MillraceError:
             raise
         except pa.ArrowException as error:
@@ -143,44 +266,113 @@ class Executor:
                 f'operator "{node.name}" failed: {str(error).splitlines()[0]}',
                 hint="The rows it failed on were not committed; change the expression or filter such rows out.",
             ) from error
-        held = node.operator.held if node.operator is not None else 0
-        self._metrics[node.name].peak_held = max(self._metrics[node.name].peak_held, held)
+        if operator.holds:
+            self._queued += operator.held - held
+            self._observe_waiting(node, operator, clock.now())
         return rows
 
-    def _handle(self, node: Node, arc: Arc, element: Element) -> None:
-        assert node.operator is not None
-        metrics = self._metrics[node.name]
+    def _handle(self, node: Node, arc: Arc, element: Element, by_arc: bool) -> None:
+        operator, metrics = node.operator, node.metrics
+        assert operator is not None
+        outputs: list[Element] = []
         if isinstance(element, Batch):
-            metrics.rows_in += len(element)
-            for output in node.operator.on_batch(arc.port, element):
-                self._send(node, output)
-            return
-        metrics.punctuations_in += 1
-        arc.register = max(arc.register, element.until)
-        least = min(each.register for each in node.inputs)
-        if least > node.bound:
-            node.bound = least
-            for output in node.operator.on_punctuation(Punctuation(least)):
-                self._send(node, output)
+            metrics.rows_in += element.stop - element.start
+            outputs += operator.on_batch(arc.port, element)
+            until, ets = element.until, False
+        else:
+            metrics.punctuations_in += 1
+            until, ets = element.until, element.ets
+        if until is not None:
+            if until > arc.register:
+                arc.register = until
+            least = arc.register if len(node.inputs) == 1 else min([each.register for each in node.inputs])
+            if least > node.bound:
+                node.bound = least
+                outputs += operator.on_punctuation(Punctuation(least, ets))
+        if outputs:
+            self._send(node, outputs, by_arc)
 
-    def _send(self, node: Node, element: Element) -> None:
-        if isinstance(element, Punctuation):
-            if element.until <= node.promised:
-                return
-            node.promised = element.until
-        if node.operator is not None:
-            metrics = self._metrics[node.name]
-            if isinstance(element, Batch):
-                metrics.rows_out += len(element)
-            else:
-                metrics.punctuations_out += 1
-        for arc in node.outputs:
-            arc.put(element)
+    def _observe_waiting(self, node: Node, operator: Operator, now: Microseconds) -> None:
+        metrics = node.metrics
+        metrics.peak_held = max(metrics.peak_held, operator.held)
+        wanted = operator.wanted()
+        metrics.waits_for(wanted, now)
+        if wanted is None:
+            self._waiting.discard(node)
+        else:
+            self._waiting.add(node)
+
+    # Sending
+
+    def _send(self, node: Node, outputs: Iterable[Element], by_arc: bool = False) -> None:
+        """Put what a node yields in its buffer; a bound that follows rows rides on them, an ETS may go `by_arc`."""
+        rows: Batch | None = None
+        for output in outputs:
+            if isinstance(output, Batch):
+                if rows is not None:
+                    self._put(node, rows)
+                rows = output if output.until is None else output.ending(None)
+                continue
+            until = output.until if output.ets else self._usable(node, output.until)
+            if until <= node.promised:
+                continue
+            node.promised = until
+            if rows is not None and not output.ets:
+                rows = rows.ending(until)
+                continue
+            if rows is not None:
+                self._put(node, rows)
+                rows = None
+            self._put_bound(node, Punctuation(until, output.ets), by_arc)
+        if rows is not None:
+            self._put(node, rows)
+
+    def _put(self, node: Node, batch: Batch) -> None:
+        rows = batch.stop - batch.start
+        node.metrics.rows_out += rows
+        self._queued += rows
+        if self._queued > self._peak_queued:
+            self._peak_queued = self._queued
+        node.buffer.put(batch, merge=self.merge_punctuation)
+
+    def _put_bound(self, node: Node, punctuation: Punctuation, by_arc: bool) -> None:
+        """Send a bound that stands alone, an ETS on demand by its arcs where the way is clear."""
+        node.metrics.punctuations_out += 1
+        paths = node.ets_paths
+        if not paths and punctuation.until < END_OF_TIME:
+            return
+        if by_arc and self.ets_arcs and all([_clear(path) for path in paths]):
+            for path in paths:
+                _pass_along(path, punctuation.until)
+            node.tsm_successor = paths[0][-1].consumer
+            return
+        before = node.buffer.size
+        node.buffer.put(punctuation, merge=self.merge_punctuation)
+        self._queued += node.buffer.size - before
+        self._peak_queued = max(self._peak_queued, self._queued)
+
+    def _usable(self, node: Node, until: Microseconds) -> Microseconds:
+        """The greatest bound up to `until` that some operator downstream can use."""
+        if node.users is None or until == END_OF_TIME:
+            return until
+        return max([user.usable(until) for user in node.users], default=NO_BOUND)
 
     # Enabling timestamps
 
-    def _enable(self, now: Microseconds, silent: Container[str]) -> bool:
-        for node in self._operators:
+    def _beat(self, now: Microseconds, silent: Container[str]) -> None:
+        """Send the periodic ETS that have come due."""
+        for node in self._beating:
+            ingress = self.ingress[node.name]
+            for beat in ingress.beats(now, every_one=not self.merge_punctuation):
+                until = ingress.ets(beat) if ingress.contract.kind != "external" or node.name in silent else None
+                if until is not None:
+                    ingress.raise_bound(until)
+                    ingress.enabled += 1
+                    self._send(node, [Punctuation(until, ets=True)])
+
+    def _enable(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
+        """Make the ETS that release something for one of the nodes; False when there are none."""
+        for node in nodes:
             speakers = self._speakers(node, silent)
             enabled = {name: self.ingress[name].ets(now) for name in speakers}
             if speakers and all((until := enabled[name]) is not None and until >= speakers[name] for name in speakers):
@@ -188,25 +380,32 @@ class Executor:
                     assert until is not None
                     self.ingress[name].raise_bound(until)
                     self.ingress[name].enabled += 1
-                    self.promise(name)
+                    self._send(self.graph.nodes[name], [Punctuation(until, ets=True)], by_arc=True)
                 return True
         return False
 
     def _speakers(self, node: Node, silent: Container[str]) -> dict[str, Microseconds]:
-        """The silent sources a node waits for and the bound each must reach; none if one of them is not silent."""
-        assert node.operator is not None
-        wanted = node.operator.wanted()
+        """The sources a node waits for and the bound each must reach; none if one of them is not silent."""
+        wanted = _wanted(node)
         if wanted is None:
             return {}
         behind: dict[str, Microseconds] = {}
         for source, until in sources_behind(node, wanted):
+            if source is None or source.name not in silent or self.ingress[source.name].contract.ets != "on_demand":
+                return {}
             behind[source.name] = max(until, behind.get(source.name, until))
-        return behind if all(name in silent for name in behind) else {}
+        return behind
 
     def wake_at(self, silent: Container[str]) -> Microseconds | None:
-        """When an ETS will release something if the sources stay silent; None is never."""
+        """When an ETS is due or will release something, if the sources stay silent; None is never."""
+        times = [beat for node in self._beating if (beat := self.ingress[node.name].next_beat) is not None]
+        release = self.release_at(silent)
+        return min(times if release is None else [*times, release], default=None)
+
+    def release_at(self, silent: Container[str]) -> Microseconds | None:
+        """When an ETS on demand will release something, if the sources stay silent; None is never."""
         times = []
-        for node in self._operators:
+        for node in self._waiting:
             speakers = self._speakers(node, silent)
             reached = [self.ingress[name].reaches(until) for name, until in speakers.items()]
             if reached and None not in reached:
@@ -215,42 +414,62 @@ class Executor:
 
     # Output
 
+    @property
+    def has_results(self) -> bool:
+        """Whether `take` would give anything."""
+        return any([sink.waiting for sink in self._sinks])
+
     def take(self, now: Microseconds) -> dict[str, list[Batch]]:
         """The results since the last call, by sink; punctuation ends here."""
         taken: dict[str, list[Batch]] = {}
         for sink in self._sinks:
-            for arc in sink.inputs:
-                while arc:
-                    element = arc.take()
-                    if isinstance(element, Batch):
-                        self._delivered[sink.name].count(element, now)
-                        taken.setdefault(sink.name, []).append(element)
-                    else:
-                        sink.bound = max(sink.bound, element.until)
+            while sink.waiting:
+                arc = sink.inputs[0]
+                before = arc.producer.buffer.size
+                element = arc.take()
+                self._queued += arc.producer.buffer.size - before
+                if isinstance(element, Batch):
+                    self._delivered[sink.name].count(element, now)
+                    taken.setdefault(sink.name, []).append(element)
         return taken
 
     def metrics(self) -> Metrics:
         """A snapshot of all counts."""
         return Metrics(
-            sources={name: _source_metrics(ingress) for name, ingress in self.ingress.items()},
-            nodes={name: replace(metrics) for name, metrics in self._metrics.items()},
-            sinks={name: replace(metrics) for name, metrics in self._delivered.items()},
+            sources={name: self._source_metrics(name) for name in self.ingress},
+            nodes={node.name: node.metrics.copy() for node in self._operators},
+            sinks={name: metrics.copy() for name, metrics in self._delivered.items()},
             held={node.name: node.operator.held for node in self._operators if node.operator is not None},
             state_bytes={node.name: node.operator.state_bytes for node in self._operators if node.operator is not None},
+            peak_queued=self._peak_queued,
+        )
+
+    def _source_metrics(self, name: str) -> SourceMetrics:
+        ingress = self.ingress[name]
+        return SourceMetrics(
+            received=ingress.received,
+            late=ingress.late,
+            quarantined=ingress.quarantined,
+            buffered=self.backlog(name),
+            bound=ingress.bound,
+            greatest=ingress.greatest,
+            enabled=ingress.enabled,
         )
 
     # State
 
     def save(self) -> Saved:
         """What changed since the last save; only at rest, with all results taken."""
-        assert not any(node.more for node in self.graph.nodes.values()), "state is saved at rest"
-        notes, added, removed = {}, {}, []
+        assert not any(node.waiting for node in self.graph.nodes.values()), "state is saved at rest"
+        notes, added, removed = {}, {}, sorted(self._dropped)
         for node in self._operators:
             assert node.operator is not None
             changes = node.operator.changes()
             notes[node.name] = dict(changes.note)
             added.update({(node.name, number): table for number, table in changes.added.items()})
             removed += [(node.name, number) for number in changes.removed]
+        self._saved = (self._saved | set(added)) - set(removed)
+        self._dropped.clear()
         control = {
             "sources": {name: ingress.save() for name, ingress in self.ingress.items()},
             "nodes": {node.name: _save_node(node) for node in self.graph.nodes.values()},
@@ -267,20 +486,40 @@ class Executor:
         for node in self._operators:
             assert node.operator is not None
             own = {number: table for (name, number), table in segments.items() if name == node.name}
-            note = control["notes"][node.name]
+            note = control["notes"].get(node.name)
             if note:
                 node.operator.restore(Changes(own, (), note))
+                self._queued += node.operator.held
+        self._saved = set(segments)
+        self._map()
 
 
-def _ingress(node: Node) -> Ingress:
-    assert node.contract is not None
-    return Ingress(node.contract)
+def _wanted(node: Node) -> Microseconds | None:
+    return None if node.operator is None else node.operator.wanted()
 
 
-def _source_metrics(ingress: Ingress) -> SourceMetrics:
-    return SourceMetrics(
-        ingress.received, ingress.late, ingress.quarantined, ingress.bound, ingress.greatest, ingress.enabled
-    )
+def _next_input(node: Node) -> Arc:
+    """The input with the least register among those that have an element."""
+    least = node.inputs[0]
+    if len(node.inputs) > 1:
+        for arc in node.inputs[1:]:
+            if arc.pending and (not least.pending or arc.register < least.register):
+                least = arc
+    return least
+
+
+def _clear(path: list[Arc]) -> bool:
+    """Whether nothing stands on an ETS arc, and every query it passes allows it."""
+    return all([not arc.pending and arc.consumer.ets_arcs for arc in path])
+
+
+def _pass_along(path: list[Arc], until: Microseconds) -> None:
+    """Write an ETS into the register at the end of its arc; the operators skipped are as if they had passed it on."""
+    for arc in path[:-1]:
+        arc.register = arc.consumer.bound = max(arc.register, until)
+        arc.consumer.promised = max(arc.consumer.promised, until)
+    if path[-1].register < until:
+        path[-1].enable(until)
 
 
 def _save_node(node: Node) -> dict[str, Any]:
@@ -291,3 +530,4 @@ def _restore_node(node: Node, saved: Mapping[str, Any]) -> None:
     node.bound, node.promised = saved["bound"], saved["promised"]
     for arc, register in zip(node.inputs, saved["registers"], strict=True):
         arc.register = register
+        arc.active = False

@@ -39,6 +39,15 @@ def group(rows: pa.Table, by: Sequence[str], calls: Sequence[Call], names: Seque
     return pa.Table.from_arrays([*keys.columns, *results], names=[*by, *names])
 
 
+def codes_of(columns: Sequence[pa.Array], count: int) -> tuple[Places, Places]:
+    """Each row's group by number, numbered as they first turn up, and the first row of each."""
+    places, _ = _places([pa.chunked_array([column]) for column in columns], count)
+    codes, size = _encoded(pa.array(places))
+    first = np.empty(size, np.int64)
+    first[codes[::-1]] = np.arange(count)[::-1]
+    return codes, first
+
+
 def _places(columns: Sequence[pa.ChunkedArray], count: int) -> tuple[Places, int]:
     """Each row's place, the same for rows of equal columns, and how many places there are."""
     enough = max(_SPARSE * count, 2**16)

@@ -2,20 +2,119 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from millrace.kernel.elements import ARRIVED, Batch, Microseconds, column_times
+import numpy as np
+import numpy.typing as npt
+
+from millrace.kernel.elements import ARRIVED, Batch, Microseconds
+
+_FINE = 16
+"""Steps of a histogram between a power of two and the next: quantiles are right within 1/16."""
+
+
+class Latency:
+    """How long rows took, as a histogram with steps that grow with the length.
+
+    >>> latency = Latency()
+    >>> latency.add(np.array([10, 20, 1000]))
+    >>> latency.count, latency.max, round(latency.mean)
+    (3, 1000, 343)
+    >>> latency.quantile(0.5)
+    20
+    """
+
+    __slots__ = ("_counts", "count", "max", "sum")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sum: Microseconds = 0
+        self.max: Microseconds = 0
+        self._counts: dict[int, int] = {}
+
+    def add(self, micros: npt.NDArray[np.int64]) -> None:
+        """Take lengths of time into account."""
+        self.count += len(micros)
+        self.sum += int(micros.sum())
+        self.max = max(self.max, int(micros.max()))
+        for step, count in zip(*np.unique(_steps(micros), return_counts=True), strict=True):
+            self._counts[int(step)] = self._counts.get(int(step), 0) + int(count)
+
+    def add_one(self, micros: Microseconds) -> None:
+        """Take one length of time into account."""
+        self.count += 1
+        self.sum += micros
+        self.max = max(self.max, micros)
+        step = _step(max(micros, 0))
+        self._counts[step] = self._counts.get(step, 0) + 1
+
+    @property
+    def mean(self) -> float:
+        """The average; 0 without rows."""
+        return self.sum / self.count if self.count else 0.0
+
+    def quantile(self, share: float) -> Microseconds:
+        """The length that this share of rows did not exceed, within 1/16."""
+        passed, wanted = 0, share * self.count
+        for step in sorted(self._counts):
+            passed += self._counts[step]
+            if passed >= wanted:
+                return min(_length(step), self.max)
+        return self.max
+
+    def copy(self) -> Latency:
+        """The same counts, apart from later ones."""
+        other = Latency()
+        other.count, other.sum, other.max, other._counts = self.count, self.sum, self.max, dict(self._counts)
+        return other
+
+
+def _step(micros: int) -> int:
+    """The number of the step that a length falls in: exact below 2 * _FINE, then _FINE to each doubling."""
+    shift = max(micros.bit_length() - 5, 0)
+    return _FINE * shift + (micros >> shift)
+
+
+def _steps(micros: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    lengths = np.maximum(micros, 0)
+    shifts = np.maximum(np.frexp(lengths.astype(np.float64))[1] - 5, 0).astype(np.int64)
+    steps: npt.NDArray[np.int64] = _FINE * shifts + (lengths >> shifts)
+    return steps
+
+
+def _length(step: int) -> int:
+    """The least length of a step."""
+    if step < 2 * _FINE:
+        return step
+    shift = step // _FINE - 1
+    return (step - _FINE * shift) << shift
 
 
 @dataclass(slots=True)
 class NodeMetrics:
-    """What went through one node."""
+    """What went through one node, what it cost, and how long something due waited in it (microseconds)."""
 
     rows_in: int = 0
     rows_out: int = 0
     punctuations_in: int = 0
     punctuations_out: int = 0
     peak_held: int = 0
+    cost: Microseconds = 0
+    idle: Microseconds = 0
+    _wanted: Microseconds | None = None
+    _since: Microseconds = 0
+
+    def waits_for(self, wanted: Microseconds | None, now: Microseconds) -> None:
+        """Learn which bound a node waits for from now on; time counts as idle from when that bound is due."""
+        if wanted == self._wanted:
+            return
+        if self._wanted is not None:
+            self.idle += max(0, now - max(self._since, self._wanted))
+        self._wanted, self._since = wanted, now
+
+    def copy(self) -> NodeMetrics:
+        """The same counts, apart from later ones."""
+        return replace(self)
 
 
 @dataclass(slots=True)
@@ -23,27 +122,32 @@ class SinkMetrics:
     """What left through one sink; latency only where rows carry their arrival."""
 
     rows: int = 0
-    timed_rows: int = 0
-    latency_sum: Microseconds = 0
-    latency_max: Microseconds = 0
+    latency: Latency = field(default_factory=Latency)
 
     def count(self, batch: Batch, now: Microseconds) -> None:
         """Take a delivered batch into account."""
-        self.rows += len(batch)
-        if ARRIVED in batch.rows.schema.names:
-            latency = now - column_times(batch.rows, ARRIVED)
-            self.timed_rows += len(latency)
-            self.latency_sum += int(latency.sum())
-            self.latency_max = max(self.latency_max, int(latency.max()))
+        rows = len(batch)
+        self.rows += rows
+        if ARRIVED in batch.block.rows.schema.names:
+            arrived = batch.block.integers(ARRIVED)
+            if rows == 1:
+                self.latency.add_one(now - int(arrived[batch.start]))
+            else:
+                self.latency.add(now - arrived[batch.start : batch.stop])
+
+    def copy(self) -> SinkMetrics:
+        """The same counts, apart from later ones."""
+        return SinkMetrics(self.rows, self.latency.copy())
 
 
 @dataclass(frozen=True, slots=True)
 class SourceMetrics:
-    """The accounting of one stream: received = admitted + late + quarantined."""
+    """The accounting of one stream: received = processed + buffered + late + quarantined, at any moment."""
 
     received: int
     late: int
     quarantined: int
+    buffered: int
     bound: Microseconds
     greatest: Microseconds
     enabled: int
@@ -52,6 +156,11 @@ class SourceMetrics:
     def admitted(self) -> int:
         """Rows let in."""
         return self.received - self.late - self.quarantined
+
+    @property
+    def processed(self) -> int:
+        """Rows that every query has taken."""
+        return self.admitted - self.buffered
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +172,5 @@ class Metrics:
     sinks: dict[str, SinkMetrics]
     held: dict[str, int]
     state_bytes: dict[str, int]
+    peak_queued: int
+    """The most that buffers and operators held at once, rows and punctuation together."""

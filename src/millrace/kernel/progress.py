@@ -1,26 +1,35 @@
 """Who may still send what: time contracts, admission, bounds and enabling timestamps.
 
 Rules:
-- A stream's bound is the greatest timestamp admitted so far less its declared disorder; it never goes back.
-- A row below the bound is late: it is counted and handed back, never mixed in. A row without a time is quarantined.
-- Whether a row is late depends on the rows before it alone, not on how they were cut into batches.
-- An enabling timestamp (ETS) stands in for data of a silent stream: the clock for internal and latent time,
-  t + elapsed - skew for external time (000 section 5), nothing without a declared skew.
+- A stream's bound is the greatest that its rows allow by its order contract (see order.py); it never goes back.
+- A row below the bound is late: it is counted and handed back, never mixed in.
+- A row without a time is quarantined, and so is one from the future: further ahead of the clock in a live run, or of
+  its stream where that is asked for, than the future skew. A quarantined row moves nothing.
+- What becomes of a row depends on the rows before it alone, not on how they were cut into batches.
+- An enabling timestamp (ETS) stands in for data of a silent stream: the clock for internal and latent time; for
+  external time t + elapsed - skew (000 section 5) or clock - lull (004 A.1.1), whichever is declared and better.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.kernel.elements import NO_BOUND, TIME, Batch, Mask, Microseconds, Times
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
+from millrace.kernel.expressions import Expression
+from millrace.kernel.order import Entering, Order, Partitioned, Punctuated, TrailingRows, plus
 
 TimeKind = Literal["external", "internal", "latent"]
-EtsKind = Literal["none", "on_demand"]
+EtsKind = Literal["none", "periodic", "on_demand"]
+
+FUTURE_SKEW: Microseconds = 300_000_000
+"""How far a row of a live stream may be ahead of the clock where nothing else is declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +37,12 @@ class TimeContract:
     """What a stream promises about its timestamps.
 
     `column` names the time column (external: read from it; internal: written to it; latent: None).
-    `disorder` is how far a row may trail the greatest timestamp before it (0: ordered).
-    `ets` says whether a silent stream may be spoken for; `skew` is the delta of the external formula.
+    The order of an external stream: `disorder` is how far a row may trail the greatest timestamp before it (0:
+    ordered), `rows` by how many rows it may trail instead, `punctuation` what the source itself promises instead;
+    with `partitions` the order holds in each partition, and the stream is as far as the least of them.
+    `ets` says whether a silent stream may be spoken for, `every` how often if periodically; `skew` is the delta of
+    the external formula, `lull` how far a silent stream may be behind the clock.
+    `max_future_skew` is how far ahead a row may be.
     """
 
     kind: TimeKind
@@ -37,21 +50,55 @@ class TimeContract:
     disorder: Microseconds = 0
     ets: EtsKind = "none"
     skew: Microseconds | None = None
+    rows: int | None = None
+    punctuation: Expression | None = None
+    partitions: tuple[str, ...] = ()
+    every: Microseconds | None = None
+    lull: Microseconds | None = None
+    max_future_skew: Microseconds | None = None
+
+    def columns(self) -> Iterator[str]:
+        """The columns that the contract is about."""
+        if self.column is not None:
+            yield self.column
+        if self.punctuation is not None:
+            yield from self.punctuation.columns()
+        yield from self.partitions
+
+    def order(self) -> Order:
+        """How the rows let the bound rise, with nothing seen yet."""
+        if self.partitions:
+            return Partitioned(self.partitions, self.disorder, self.punctuation)
+        if self.punctuation is not None:
+            return Punctuated(self.punctuation)
+        return Order(self.disorder) if self.rows is None else TrailingRows(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What became of some rows at the edge: those let in, and those that came too late."""
+    """What became of some rows at the edge: those let in, and those that came too late.
+
+    `bounds` are the stream's bounds after each row let in, up to the next one; the last is where the stream stands.
+    """
 
     admitted: Batch
     late: Batch
+    bounds: Times | tuple[Microseconds, ...] = ()
+
+
+Progress = Mapping[str, Any]
+"""How far a stream has come, as plain data: all of a `save` but the counts."""
 
 
 class Ingress:
-    """The edge of one stream: stamps rows, turns late ones away, and knows the stream's bound."""
+    """The edge of one stream: stamps rows, turns late ones away, and knows the stream's bound.
 
-    def __init__(self, contract: TimeContract) -> None:
+    `live` says that its rows come as they happen, so that the clock can tell which of them are from the future.
+    """
+
+    def __init__(self, contract: TimeContract, live: bool = False) -> None:
         self.contract = contract
+        self.live = live
         self.greatest = NO_BOUND
         self.seen_at = NO_BOUND
         self.bound = NO_BOUND
@@ -59,96 +106,217 @@ class Ingress:
         self.late = 0
         self.quarantined = 0
         self.enabled = 0
+        self.next_beat: Microseconds | None = None
+        """When the next periodic ETS is due; None until the clock has been seen."""
+        self._order = contract.order()
+        self.held = False
+        """Whether the bound stays where it is, because others read the stream too: they may know more partitions."""
+        self._simple = type(self._order) is Order and self._future_skew is None
+
+    # Rows
 
     def admit(self, rows: pa.RecordBatch, now: Microseconds) -> Admission:
         """Stamp raw rows, let in those at or above the bound, and advance the bound past them."""
-        self.received += rows.num_rows
         stamped = self._stamp(rows, now)
-        self.quarantined += rows.num_rows - stamped.num_rows
-        batch = Batch(stamped)
-        if not len(batch):
-            return Admission(batch, batch)
+        nameless = rows.num_rows - stamped.num_rows
+        self.received += nameless
+        self.quarantined += nameless
+        return self.enter(Batch(stamped), now)
+
+    def enter(self, batch: Batch, now: Microseconds) -> Admission:
+        """Let in rows that have their time already (see `stamped_ahead`) as `admit` does."""
+        if self.contract.kind != "external":
+            batch = self._raised(batch)
+        self.received += len(batch)
+        if len(batch) == 1 and self._simple:
+            return self._enter_one(batch, now)
+        entering = self._from_past(batch, now)
+        self.quarantined += len(batch) - len(entering)
+        if not len(entering):
+            return Admission(entering, entering)
+        times = entering.times
+        bounds = self._bounds(entering, now)
+        on_time = times >= np.concatenate([[self.bound], bounds[:-1]])
+        self.bound = int(bounds[-1])
+        return self._admitted(entering, on_time, bounds)
+
+    def _enter_one(self, batch: Batch, now: Microseconds) -> Admission:
+        """One row under a plain order: numbers instead of columns."""
+        time, bound = int(batch.times[0]), self.bound
+        self._note(time, now)
+        self.bound = max(bound, self.greatest - self.contract.disorder)
+        if time >= bound:
+            return Admission(batch, batch.slice(0, 0), (self.bound,))
+        self.late += 1
+        return Admission(batch.slice(0, 0), batch)
+
+    def _raised(self, batch: Batch) -> Batch:
+        """Rows that the system stamps are never late: a stamp that an ETS has overtaken is raised to it."""
         times = batch.times
-        admission = self._admitted(batch, times >= self._floors(times))
-        self.observe(int(times.max()), now)
-        return admission
+        if not len(times) or int(times[0]) >= self.bound:
+            return batch
+        return Batch(self._with_stamps(batch.rows, np.maximum(times, self.bound)))
 
     def readmit(self, batch: Batch) -> Admission:
         """Check rows that carry their time already against the bound once more; the bound stays as it is."""
-        return self._admitted(batch, batch.times >= self.bound)
+        return self._admitted(batch, batch.times >= self.bound, np.full(len(batch), self.bound, np.int64))
 
-    def _admitted(self, batch: Batch, on_time: Mask) -> Admission:
+    def _bounds(self, batch: Batch, now: Microseconds) -> Times:
+        """The stream's bound after each row; notes how far the rows have come."""
+        times = batch.times
+        greatest = np.maximum(np.maximum.accumulate(times), self.greatest)
+        entering = Entering(batch.rows, times, greatest, self._limits(greatest, now), now)
+        allowed = self._order.after(entering)
+        self._note(int(greatest[-1]), now)
+        if self.held:
+            return np.full(len(times), self.bound, np.int64)
+        bounds: Times = np.maximum.accumulate(np.maximum(allowed, self.bound))
+        return bounds
+
+    def _admitted(self, batch: Batch, on_time: Mask, bounds: Times) -> Admission:
         if on_time.all():
-            return Admission(batch, batch.slice(0, 0))
+            return Admission(batch, batch.slice(0, 0), bounds)
         late = batch.where(~on_time)
         self.late += len(late)
-        return Admission(batch.where(on_time), late)
+        # What late rows add to the bound belongs to the row before them.
+        places = np.flatnonzero(on_time)
+        ends = np.append(places[1:] - 1, len(bounds) - 1)[: len(places)]
+        return Admission(batch.where(on_time), late, bounds[ends])
 
-    def observe(self, greatest: Microseconds, now: Microseconds) -> None:
-        """Learn that the stream has come as far as `greatest`."""
+    def _note(self, greatest: Microseconds, seen_at: Microseconds) -> None:
         if greatest > self.greatest:
-            self.greatest, self.seen_at = greatest, now
-        if greatest != NO_BOUND:
-            self.raise_bound(max(self.greatest - self.contract.disorder, NO_BOUND))
-
-    def raise_bound(self, until: Microseconds) -> None:
-        """Promise that nothing below `until` will be let in any more."""
-        self.bound = max(self.bound, until)
-
-    def ets(self, now: Microseconds) -> Microseconds | None:
-        """The enabling timestamp that silence up to `now` allows, if it is better than the bound."""
-        until = self._silence(now)
-        return until if until is not None and until > self.bound else None
-
-    def reaches(self, until: Microseconds) -> Microseconds | None:
-        """The clock at which an enabling timestamp of `until` becomes possible; None is never."""
-        if self._silence(0) is None:
-            return None
-        if self.contract.kind != "external":
-            return until
-        assert self.contract.skew is not None
-        return until - self.greatest + self.seen_at + self.contract.skew
-
-    def _silence(self, now: Microseconds) -> Microseconds | None:
-        if self.contract.ets == "none":
-            return None
-        if self.contract.kind != "external":
-            return now
-        if self.contract.skew is None or self.greatest == NO_BOUND:
-            return None
-        return self.greatest + (now - self.seen_at) - self.contract.skew
-
-    def _floors(self, times: Times) -> Times:
-        """For each row the bound that the rows before it had set."""
-        disorder = self.contract.disorder
-        before = np.empty_like(times)
-        before[0] = self.greatest
-        np.maximum.accumulate(times[:-1], out=before[1:])
-        np.maximum(before, max(self.greatest, NO_BOUND + disorder), out=before)
-        floors: Times = np.maximum(before - disorder, self.bound)
-        return floors
+            self.greatest, self.seen_at = greatest, seen_at
 
     def _stamp(self, rows: pa.RecordBatch, now: Microseconds) -> pa.RecordBatch:
         contract = self.contract
         if contract.kind == "external":
             return _with_external_time(rows, contract.column)
-        stamp = max(now, self.bound)
-        times = pa.array(np.full(rows.num_rows, stamp, dtype=np.int64))
-        if contract.column is not None:
-            rows = _with_column(rows, contract.column, times.cast(pa.timestamp("us", tz="UTC")))
-        return rows.append_column(TIME, times)
+        return self._with_stamps(rows, np.full(rows.num_rows, max(now, self.bound), dtype=np.int64))
+
+    def _with_stamps(self, rows: pa.RecordBatch, stamps: Times) -> pa.RecordBatch:
+        times = pa.array(stamps)
+        if self.contract.column is not None:
+            rows = _with_column(rows, self.contract.column, times.cast(pa.timestamp("us", tz="UTC")))
+        return _with_column(rows, TIME, times)
+
+    def stamped_ahead(self, rows: pa.RecordBatch, arrivals: Times) -> pa.RecordBatch | None:
+        """Rows with their time before they enter, so that pieces of them can `enter` cheaply as they arrive.
+
+        The system's own stamp is the arrival. None where a row has no time.
+        """
+        if self.contract.kind != "external":
+            return self._with_stamps(rows, arrivals)
+        stamped = _with_external_time(rows, self.contract.column)
+        return stamped if stamped.num_rows == rows.num_rows else None
+
+    # The future guard
+
+    @property
+    def _future_skew(self) -> Microseconds | None:
+        if self.contract.kind != "external":
+            return None
+        skew = self.contract.max_future_skew
+        return FUTURE_SKEW if skew is None and self.live else skew
+
+    def _from_past(self, batch: Batch, now: Microseconds) -> Batch:
+        """The rows that are not from the future."""
+        skew = self._future_skew
+        if skew is None or not len(batch):
+            return batch
+        times = batch.times
+        if self.live:
+            return batch.where(times <= min(now + skew, END_OF_TIME))
+        start = int(times[0]) if self.greatest == NO_BOUND else self.greatest
+        before = np.maximum(np.concatenate([[start], np.maximum.accumulate(times)[:-1]]), start)
+        if (times > plus(before, skew)).any():
+            # Only the rows that are let through move the limit, so each row waits for the verdict on the one before.
+            before = np.array(list(accumulate(times.tolist(), _passing(skew), initial=start))[:-1], np.int64)
+        return batch.where(times <= plus(before, skew))
+
+    def _limits(self, greatest: Times, now: Microseconds) -> Times | None:
+        """For each row how far ahead its promise may be."""
+        skew = self._future_skew
+        if skew is None:
+            return None
+        if self.live:
+            return np.full(len(greatest), min(now + skew, END_OF_TIME), np.int64)
+        return plus(greatest, skew)
+
+    # Bounds
+
+    def follow(self, progresses: Sequence[Progress]) -> None:
+        """Learn how far the stream has come where it is read: one `progress` a file, in the order of the files."""
+        for progress in progresses:
+            self._note(progress["greatest"], progress["seen_at"])
+        orders = [progress["order"] for progress in progresses]
+        self.raise_bound(self._order.join(orders, [progress["bound"] for progress in progresses]))
+
+    def progress(self) -> dict[str, Any]:
+        """How far the stream has come, for `follow` and `resume`."""
+        return {"greatest": self.greatest, "seen_at": self.seen_at, "bound": self.bound, "order": self._order.save()}
+
+    def raise_bound(self, until: Microseconds) -> None:
+        """Promise that nothing below `until` will be let in any more."""
+        self.bound = max(self.bound, until)
+
+    # Enabling timestamps
+
+    def ets(self, now: Microseconds) -> Microseconds | None:
+        """The enabling timestamp that silence up to `now` allows, if it is better than the bound."""
+        until = max((now - behind for behind in self._behind()), default=NO_BOUND)
+        return until if until > self.bound else None
+
+    def reaches(self, until: Microseconds) -> Microseconds | None:
+        """The clock at which an enabling timestamp of `until` becomes possible; None is never."""
+        return min((until + behind for behind in self._behind()), default=None)
+
+    def _behind(self) -> Iterator[Microseconds]:
+        """How far behind the clock a silent stream may be, by each rule that applies."""
+        contract = self.contract
+        if contract.ets == "none":
+            return
+        if contract.kind != "external":
+            yield 0
+        if contract.lull is not None:
+            yield contract.lull
+        if contract.skew is not None and self.greatest != NO_BOUND:
+            lead = self._order.lead()
+            yield contract.skew - (self.greatest - self.seen_at if lead is None else lead)
+
+    def beats(self, now: Microseconds, every_one: bool = False) -> Iterator[Microseconds]:
+        """The times up to `now` at which a periodic ETS was due since the last call: the last, or every one."""
+        every = self.contract.every
+        if every is None:
+            return
+        following = (now // every + 1) * every
+        due = following if self.next_beat is None else self.next_beat
+        self.next_beat = max(following, due)
+        yield from range(due if every_one else max(due, following - every), following, every)
+
+    # State
 
     def save(self) -> dict[str, Any]:
         """All it knows, as plain data."""
-        return {name: getattr(self, name) for name in _SAVED}
+        return {**self.progress(), **{name: getattr(self, name) for name in _COUNTS}}
 
-    def restore(self, saved: dict[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `save` gave."""
-        for name in _SAVED:
+        self.resume(saved)
+        for name in _COUNTS:
             setattr(self, name, saved[name])
 
+    def resume(self, progress: Progress) -> None:
+        """Go on from where the stream stood, with counts of its own."""
+        self.greatest, self.seen_at, self.bound = progress["greatest"], progress["seen_at"], progress["bound"]
+        self._order.restore(progress["order"])
 
-_SAVED = ("greatest", "seen_at", "bound", "received", "late", "quarantined", "enabled")
+
+_COUNTS = ("received", "late", "quarantined", "enabled", "next_beat")
+
+
+def _passing(skew: Microseconds) -> Any:
+    """The greatest time let through so far, given the one before and the next row's time."""
+    return lambda greatest, time: max(greatest, time) if time <= greatest + skew else greatest
 
 
 def _with_external_time(rows: pa.RecordBatch, column: str | None) -> pa.RecordBatch:

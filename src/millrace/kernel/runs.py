@@ -42,7 +42,7 @@ class SortedRuns:
         self._segments = Segments()
 
     def __len__(self) -> int:
-        return sum(run.rest for run in self._runs)
+        return sum([run.rest for run in self._runs]) if self._runs else 0
 
     @property
     def nbytes(self) -> int:
@@ -58,8 +58,7 @@ class SortedRuns:
 
     def least(self) -> int | None:
         """The least key that is held."""
-        heads = [int(run.keys[run.start]) for run in self._runs]
-        return min(heads, default=None)
+        return min([int(run.keys[run.start]) for run in self._runs]) if self._runs else None
 
     def keys(self) -> Times:
         """The distinct keys that are held, in order."""

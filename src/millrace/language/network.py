@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,22 +14,30 @@ from millrace.kernel.expressions import Column, Expression
 from millrace.language.binder import Binder, is_star
 from millrace.language.ddl import bind_sink, bind_stream
 from millrace.language.expressions import ExpressionBinder
+from millrace.language.future import guarded
 from millrace.language.options import bind_options
 from millrace.language.places import Source, listed, near
 from millrace.language.scopes import Scope
 from millrace.language.script_parser import parse_expression_text, parse_item_text, parse_script
 from millrace.language.statements import (
+    AlterStatement,
     DropStatement,
     Name,
+    Options,
     QueryStatement,
     Script,
     SelectItem,
+    ShowStatement,
     SinkStatement,
     StreamStatement,
 )
+from millrace.plan.changes import Added, Altered, Change, Dropped, Listed, amended
 from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
 
 Declaration = TypeVar("Declaration", StreamStatement, SinkStatement)
+
+ALTERABLE = ("strategy", "share", "ets_arcs")
+"""The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
 
 
 def parse_network(text: str, *, base: Path | None = None) -> Network:
@@ -49,15 +58,29 @@ def parse_network(text: str, *, base: Path | None = None) -> Network:
 
 
 def _bind(script: Script, source: Source) -> Network:
-    streams = {
-        name: bind_stream(statement, source)
-        for name, statement in _declared(each for each in script.statements if isinstance(each, StreamStatement))
-    }
-    sinks = {
-        name: bind_sink(statement)
-        for name, statement in _declared(each for each in script.statements if isinstance(each, SinkStatement))
-    }
-    return Network(tuple(_queries(script, source, streams, sinks).values()))
+    queries: dict[str, Query] = {}
+    streams = streams_of(script, source)
+    for change in changes(script, source, streams, sinks_of(script), queries):
+        if isinstance(change, Listed):
+            raise QueryError(
+                "SHOW QUERIES asks a running network",
+                hint="Ask it with the command millrace control.",
+                place=next(each.place for each in script.statements if isinstance(each, ShowStatement)),
+            )
+    # A query may have guarded a stream that queries before it read too.
+    return Network(tuple(queries.values())).with_streams({each.name: each for each in streams.values()})
+
+
+def streams_of(script: Script, source: Source) -> dict[str, Stream]:
+    """The streams that a script declares, by name in lower case."""
+    found = _declared(each for each in script.statements if isinstance(each, StreamStatement))
+    return {name: bind_stream(statement, source) for name, statement in found}
+
+
+def sinks_of(script: Script) -> dict[str, Sink]:
+    """The sinks that a script declares, by name in lower case."""
+    found = _declared(each for each in script.statements if isinstance(each, SinkStatement))
+    return {name: bind_sink(statement) for name, statement in found}
 
 
 def _declared(statements: Iterable[Declaration]) -> list[tuple[str, Declaration]]:
@@ -65,38 +88,60 @@ def _declared(statements: Iterable[Declaration]) -> list[tuple[str, Declaration]
     found: dict[str, Declaration] = {}
     for statement in statements:
         if statement.name.text.lower() in found:
-            raise _declared_twice(statement.name)
+            raise declared_twice(statement.name)
         found[statement.name.text.lower()] = statement
     return list(found.items())
 
 
-def _declared_twice(name: Name) -> QueryError:
+def declared_twice(name: Name) -> QueryError:
+    """The error for a name that is taken."""
     return QueryError(
         f'"{name.text}" is declared twice', hint="Choose another name; case makes no difference.", place=name.place
     )
 
 
-def _queries(script: Script, source: Source, streams: dict[str, Stream], sinks: dict[str, Sink]) -> dict[str, Query]:
-    statements = [each for each in script.statements if isinstance(each, (QueryStatement, DropStatement))]
-    names = {each.name.text.lower() for each in statements if each.name is not None}
-    binder = Binder(source, streams, frozenset(names))
-    found: dict[str, Query] = {}
-    number = 0
+def changes(
+    script: Script, source: Source, streams: dict[str, Stream], sinks: dict[str, Sink], queries: dict[str, Query]
+) -> Iterator[Change]:
+    """What a script does to `queries` (by name in lower case), statement by statement; they follow every change."""
+    statements = [each for each in script.statements if not isinstance(each, (StreamStatement, SinkStatement))]
+    names = {each.name.text.lower() for each in statements if not isinstance(each, ShowStatement) and each.name}
+    binder = Binder(source, streams, frozenset({*names, *queries}))
     for statement in statements:
-        if isinstance(statement, DropStatement):
-            _drop(statement.name, found)
-            continue
-        name = statement.name.text if statement.name else ""
-        while not name:
-            number += 1
-            name = f"query_{number}" if f"query_{number}" not in names else ""
-        if statement.name is not None and name.lower() in found:
-            raise _declared_twice(statement.name)
-        found[name.lower()] = _query(name, statement, binder, sinks)
-    return found
+        change = _change(statement, binder, streams, sinks, queries, names)
+        after = amended(tuple(queries.values()), change)
+        queries.clear()
+        queries.update({query.name.lower(): query for query in after})
+        yield change
 
 
-def _query(name: str, statement: QueryStatement, binder: Binder, sinks: dict[str, Sink]) -> Query:
+def _change(
+    statement: QueryStatement | DropStatement | AlterStatement | ShowStatement,
+    binder: Binder,
+    streams: dict[str, Stream],
+    sinks: dict[str, Sink],
+    queries: dict[str, Query],
+    names: set[str],
+) -> Change:
+    match statement:
+        case DropStatement():
+            return Dropped(_existing(statement.name, queries).name)
+        case AlterStatement():
+            return Altered(_existing(statement.name, queries).name, _alterable(statement.options))
+        case ShowStatement():
+            return Listed()
+        case QueryStatement(name=Name() as name):
+            if name.text.lower() in queries:
+                raise declared_twice(name)
+            return Added(_query(name.text, statement, binder, streams, sinks))
+        case QueryStatement():
+            free = (each for number in count(1) if (each := f"query_{number}") not in queries and each not in names)
+            return Added(_query(next(free), statement, binder, streams, sinks))
+
+
+def _query(
+    name: str, statement: QueryStatement, binder: Binder, streams: dict[str, Stream], sinks: dict[str, Sink]
+) -> Query:
     options = bind_options(statement.options)
     relation = binder.body(statement.body)
     if statement.name is None:
@@ -105,7 +150,9 @@ def _query(name: str, statement: QueryStatement, binder: Binder, sinks: dict[str
         sink = Sink(name, Connector("memory"))
     else:
         sink = _sink(statement.into, sinks)
-    return Query(name, relation.node, sink, options)
+    query = Query(name, relation.node, sink, options)
+    guard = statement.options.get("max_future_skew")
+    return query if guard is None else guarded(query, guard, streams)
 
 
 def _sink(name: Name, sinks: dict[str, Sink]) -> Sink:
@@ -116,14 +163,26 @@ def _sink(name: Name, sinks: dict[str, Sink]) -> Sink:
     raise QueryError(f'sink "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place)
 
 
-def _drop(name: Name, found: dict[str, Query]) -> None:
-    if name.text.lower() not in found:
-        names = [query.name for query in found.values()]
+def _existing(name: Name, queries: dict[str, Query]) -> Query:
+    if name.text.lower() not in queries:
+        names = [query.name for query in queries.values()]
         known = f"The queries before it are {listed(names)}." if names else "No query stands before it."
         raise QueryError(
             f'query "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place
         )
-    del found[name.text.lower()]
+    return queries[name.text.lower()]
+
+
+def _alterable(options: Options) -> dict[str, str]:
+    """The options, if all are such as may change under a running query."""
+    for key, setting in options.items():
+        if key not in ALTERABLE:
+            raise QueryError(
+                f'option "{key}" of a query cannot be altered',
+                hint=f"{listed(ALTERABLE)} can; for others drop the query and add it anew.",
+                place=setting.key.place,
+            )
+    return bind_options(options)
 
 
 def bind_expression(text: str, schema: pa.Schema) -> Expression:

@@ -34,6 +34,10 @@ def _number(text: str) -> bool:
     return re.fullmatch(r"\d+(\.\d+)?([eE][+-]?\d+)?", text) is not None
 
 
+def _positive(text: str) -> bool:
+    return _number(text) and 0 < float(text) < float("inf")
+
+
 def _whole(text: str) -> bool:
     return text.isdigit()
 
@@ -72,12 +76,14 @@ OPTIONS: Mapping[str, Option] = {
     "update_window": Option("lazy or eager", _one_of("lazy", "eager"), _nothing),
     "slack": Option(_INTERVAL, _interval, _nothing, "Declare DISORDER for the stream."),
     "ets": Option("on or off", _one_of("on", "off"), _nothing, "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
-    "ets_arcs": Option("on or off", _one_of("on", "off"), _nothing),
+    "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
+    "share": Option("a positive number", _positive, _positive),
+    "breaks": Option("none or chain", _one_of("none", "chain"), _one_of("none", "chain")),
     "alpha": Option("a number from 0 to 1", _fraction, _nothing),
     "flush": Option("on, off or " + _INTERVAL, lambda text: _one_of("on", "off")(text) or _interval(text), _nothing),
     "low_level_groups": Option("a whole number", _whole, _nothing),
     "memory": Option("paged or naive", _one_of("paged", "naive"), _nothing),
-    "max_future_skew": Option(_INTERVAL, _interval, _nothing),
+    "max_future_skew": Option(_INTERVAL, _interval, _interval),
     "state_limit": Option(_SIZE, lambda text: re.fullmatch(r"\d+\s*([kmg]i?b?)?", text.lower()) is not None, _nothing),
 }
 

@@ -1,4 +1,4 @@
-"""Whole statements: CREATE STREAM, CREATE SINK, CREATE QUERY, DROP QUERY and bare selects."""
+"""Whole statements: CREATE STREAM, CREATE SINK, CREATE, ADD, ALTER and DROP QUERY, SHOW QUERIES and bare selects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millrace.errors import NotYet, Place, QueryError
 from millrace.language.dialect import tokens_of
 from millrace.language.places import Source
-from millrace.language.statements import DropStatement, Options, QueryStatement, Script, SinkStatement, Statement
+from millrace.language.statements import (
+    AlterStatement,
+    DropStatement,
+    Options,
+    QueryStatement,
+    Script,
+    ShowStatement,
+    SinkStatement,
+    Statement,
+)
 from millrace.language.stream_parser import StreamParser
 
-_STATEMENTS = "The statements are CREATE STREAM, CREATE SINK, CREATE QUERY, DROP QUERY and SELECT."
+_STATEMENTS = "The statements are CREATE STREAM, CREATE SINK, CREATE QUERY, ALTER QUERY, DROP QUERY and SELECT."
 _OPTIONS_HINT = "Options read WITH (key = 'value', ...)."
 
 
@@ -90,6 +99,13 @@ class ScriptParser(StreamParser):
         if self.take("DROP"):
             self.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
             return DropStatement(self.name("the name of a query", "Write DROP QUERY name."))
+        if self.take("ADD"):
+            self.expect("QUERY", hint="Write ADD QUERY name AS SELECT ...")
+            return self._query_statement()
+        if self.take("ALTER"):
+            return self._alter_statement()
+        if self.at("SHOW"):
+            return self._show_statement()
         if self._curr.token_type in (TokenType.SELECT, TokenType.L_PAREN):
             body = self.body()
             return QueryStatement(None, None, body, self._with_options())
@@ -126,6 +142,18 @@ class ScriptParser(StreamParser):
             raise self.wrong("AS and a SELECT", hint)
         body = self.body()
         return QueryStatement(name, into, body, {**early, **self._with_options(early)})
+
+    def _alter_statement(self) -> AlterStatement:
+        hint = "Write ALTER QUERY name SET (strategy = 'bfs')."
+        self.expect("QUERY", hint=hint)
+        name = self.name("the name of a query", hint)
+        self.expect("SET", hint=hint)
+        return AlterStatement(name, self.options(hint))
+
+    def _show_statement(self) -> ShowStatement:
+        first = self._curr
+        self.expect("SHOW", "QUERIES", hint="Write SHOW QUERIES.")
+        return ShowStatement(self.place_since(first))
 
     def _with_options(self, before: Options | None = None) -> Options:
         """Read `WITH (key = value, ...)` if it comes next."""

@@ -74,11 +74,13 @@ class TimeClause:
 
 @dataclass(frozen=True)
 class EtsClause:
-    """`ETS ON DEMAND [SKEW i]`, `ETS EVERY i` or `ETS NONE`."""
+    """`ETS ON DEMAND`, `ETS EVERY i` or `ETS NONE`, the former two with `[SKEW i] [LULL i]`."""
 
     kind: Literal["on_demand", "every", "none"]
     place: Place
-    length: Length | None = None
+    every: Length | None = None
+    skew: Length | None = None
+    lull: Length | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class StreamStatement:
     time: TimeClause | None = None
     partitioned: ColumnsClause | None = None
     ets: EtsClause | None = None
+    max_future_skew: Length | None = None
     update_key: ColumnsClause | None = None
     late_into: Name | None = None
     connector: ConnectorClause | None = None
@@ -191,7 +194,7 @@ class Body:
 
 @dataclass(frozen=True)
 class QueryStatement:
-    """`CREATE QUERY`, or a bare select when it has no name."""
+    """`CREATE QUERY`, `ADD QUERY`, or a bare select when it has no name."""
 
     name: Name | None
     into: Name | None
@@ -206,7 +209,22 @@ class DropStatement:
     name: Name
 
 
-Statement = StreamStatement | SinkStatement | QueryStatement | DropStatement
+@dataclass(frozen=True)
+class AlterStatement:
+    """`ALTER QUERY name SET (key = value, ...)`."""
+
+    name: Name
+    options: Options
+
+
+@dataclass(frozen=True)
+class ShowStatement:
+    """`SHOW QUERIES`."""
+
+    place: Place
+
+
+Statement = StreamStatement | SinkStatement | QueryStatement | DropStatement | AlterStatement | ShowStatement
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from millrace.language.statements import (
     ColumnsClause,
     ConnectorClause,
     EtsClause,
+    Length,
     Name,
     Options,
     ReplayClause,
@@ -24,11 +25,17 @@ from millrace.language.statements import (
 )
 
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
-_TIME_HINT = "Write TIMESTAMP BY ts ORDERED, or TIMESTAMP BY ts DISORDER INTERVAL 5 SECONDS."
-_ETS_HINT = "Write ETS ON DEMAND, ETS ON DEMAND SKEW INTERVAL 1 SECOND, ETS EVERY INTERVAL 10 MILLISECONDS or ETS NONE."
+_TIME_HINT = (
+    "Write TIMESTAMP BY ts ORDERED, TIMESTAMP BY ts DISORDER INTERVAL 5 SECONDS, TIMESTAMP BY ts DISORDER 100 ROWS "
+    "or TIMESTAMP BY ts PUNCTUATED BY expression."
+)
+_ETS_HINT = (
+    "Write ETS ON DEMAND or ETS EVERY INTERVAL 10 MILLISECONDS, with SKEW INTERVAL 1 SECOND or LULL INTERVAL 1 MINUTE "
+    "if timestamps are external, or ETS NONE."
+)
 _CLAUSES_HINT = (
-    "The clauses are TIMESTAMP BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, UPDATE KEY, "
-    "LATE INTO, FROM ... OPTIONS and REPLAY BY."
+    "The clauses are TIMESTAMP BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, MAX FUTURE SKEW, "
+    "UPDATE KEY, LATE INTO, FROM ... OPTIONS and REPLAY BY."
 )
 
 
@@ -82,6 +89,7 @@ class StreamParser(SelectParser):
             ("time", ("INTERNAL", "TIMESTAMP"), self._internal),
             ("time", ("LATENT", "TIMESTAMP"), self._latent),
             ("ets", ("ETS",), self._ets),
+            ("max_future_skew", ("MAX", "FUTURE", "SKEW"), lambda: self.length("Write MAX FUTURE SKEW 5 MINUTES.")),
             ("update_key", ("UPDATE", "KEY"), self._column_list),
             ("late_into", ("LATE", "INTO"), lambda: self.name("a stream", "Write LATE INTO name.")),
             ("connector", ("FROM",), lambda: self.connector("Write FROM csv OPTIONS (path 'file.csv').")),
@@ -123,11 +131,18 @@ class StreamParser(SelectParser):
         first = self._prev
         if self.take("NONE"):
             return EtsClause("none", self.place_since(first))
-        if self.take("EVERY"):
-            return EtsClause("every", self.place_since(first), self.length(_ETS_HINT))
-        self.expect("ON", "DEMAND", hint=_ETS_HINT)
-        skew = self.length(_ETS_HINT) if self.take("SKEW") else None
-        return EtsClause("on_demand", self.place_since(first), skew)
+        every = self.length(_ETS_HINT) if self.take("EVERY") else None
+        if every is None:
+            self.expect("ON", "DEMAND", hint=_ETS_HINT)
+        place = self.place_since(first)
+        lengths: dict[str, Length] = {}
+        while (word := next((each for each in ("SKEW", "LULL") if self.take(each)), None)) is not None:
+            if word.lower() in lengths:
+                raise QueryError(
+                    f"{word} stands twice", hint="Keep one of them.", place=self.source.of_token(self._prev)
+                )
+            lengths[word.lower()] = self.length(_ETS_HINT)
+        return EtsClause("on_demand" if every is None else "every", place, every, **lengths)
 
     def _column_list(self) -> ColumnsClause:
         first = self._prev

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND
+
 _UNITS = (
     (86_400_000_000, "DAY"),
     (3_600_000_000, "HOUR"),
@@ -23,3 +27,16 @@ def interval_text(length: int) -> str:
     unit, name = next(each for each in _UNITS if length % each[0] == 0)
     count = length // unit
     return f"{count} {name}" if count == 1 else f"{count} {name}S"
+
+
+def clock_text(micros: int, *, exact: bool = False) -> str:
+    """A time in microseconds as text, to the second or exactly; a dash before the first."""
+    if micros == NO_BOUND:
+        return "-"
+    if micros == END_OF_TIME:
+        return "end"
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    except OverflowError:
+        return f"{micros} us"
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f" if exact and micros % 1_000_000 else "%Y-%m-%d %H:%M:%S")

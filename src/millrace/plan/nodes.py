@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Expression
 from millrace.kernel.progress import TimeContract
 
@@ -152,7 +153,19 @@ class OrderByTime:
         return self.input.schema
 
 
-Node = Scan | Filter | Project | Union | Aggregate | OrderByTime
+@dataclass(frozen=True)
+class Since:
+    """The rows whose own time is not before `time`: where a query begins that was added while others ran."""
+
+    input: Node
+    time: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.input.schema
+
+
+Node = Scan | Filter | Project | Union | Aggregate | OrderByTime | Since
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
@@ -192,6 +205,8 @@ class Query:
     root: Node
     sink: Sink
     options: Mapping[str, str] = field(default_factory=dict)
+    since: int = NO_BOUND
+    """It is answered over the rows from this time on."""
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,19 @@ Rules:
 - The low level of a stream is the stateless prefix above its scan; everything above is the high level.
 - Between them stands an exchange, a virtual break node: rows go to the bucket of their keys, bounds to every bucket.
 - A query ordered by time meets in one bucket; one without keyed operators may be spread at will.
-- Node names depend on the query text alone, so that saved state finds its operator again.
+- A node's name is made from what it computes: equal parts of several queries are one node, and saved state finds its
+  operator again whatever other queries come and go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
+from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Column
 from millrace.kernel.graph import Graph
 from millrace.kernel.graph import Node as GraphNode
@@ -27,12 +30,15 @@ from millrace.plan.nodes import (
     Project,
     Query,
     Scan,
+    Since,
     Stream,
     Union,
     inputs_of,
     walk,
+    with_inputs,
 )
 from millrace.plan.rules import optimize
+from millrace.plan.rules.prune_columns import reads
 
 
 @dataclass(frozen=True)
@@ -59,56 +65,74 @@ class Physical:
 
     def columns_read(self, stream: str) -> list[str]:
         """The columns of a stream that some query or its time contract reads, in declared order."""
-        scans = [scan for _, root in self.roots for scan in _uses(root, stream)]
-        read: set[str | None] = {name for columns in scans for name in columns}
+        uses = (_uses(root, list(root.schema.names), stream) for _, root in self.roots)
+        read: set[str | None] = {name for names in uses for name in names}
         declared = next(each for each in self.network.streams() if each.name == stream)
-        read |= {declared.time.column, declared.replay.column if declared.replay else None}
+        read |= {*declared.time.columns(), declared.replay.column if declared.replay else None}
         return [name for name in declared.schema.names if name in read]
 
     def whole(self) -> Graph:
-        """One graph for all queries; streams are shared, and the exchanges disappear."""
+        """One graph for all queries: what they have in common is there once, and the exchanges disappear."""
         graph = Graph()
-        sources: dict[str, GraphNode] = {}
-
-        def leaf(scan: Node, name: str) -> GraphNode | None:
-            if not isinstance(scan, Scan):
-                return None
-            stream = scan.stream
-            if stream.name not in sources:
-                sources[stream.name] = graph.source(stream.name, stream.time)
-            return sources[stream.name]
-
-        for query, root in self.roots:
-            graph.sink(query.name, _Builder(graph, query, leaf).build(root, query.name))
+        self.shape(graph)
         return graph
 
+    def shape(self, graph: Graph) -> dict[str, list[str]]:
+        """Make a graph of this process what the plan says: nodes come and go, those that stay keep their state.
+
+        The names of each query's operators.
+        """
+
+        def leaf(scan: Node, path: str) -> GraphNode | None:
+            return _source(graph, scan.stream.name, scan.stream) if isinstance(scan, Scan) else None
+
+        built = self._build(graph, leaf)
+        used = {name for names in built.values() for name in names}
+        graph.keep({*used, *built, *(stream.name for stream in self.network.streams())})
+        return built
+
+    def _build(self, graph: Graph, leaf: Leaf) -> dict[str, list[str]]:
+        """Add what a graph lacks of all queries; the names of each query's operators. The first to use one sets it up."""
+        built: dict[str, list[str]] = {}
+        for query, root in self.roots:
+            builder = _Builder(graph, query, leaf, {name for names in built.values() for name in names})
+            end = builder.build(root, query.name)
+            if query.name not in graph.nodes:
+                graph.sink(query.name, end)
+            graph.nodes[query.name].share = float(query.options.get("share", 1))
+            built[query.name] = builder.names
+        return built
+
+    def cuts(self) -> dict[str, Exchange]:
+        """Where each query is cut, by place in its tree; several places may share an exchange."""
+        return {path: cut for query, root in self.roots for path, cut in _cuts(root, query.name, query)}
+
     def exchanges(self) -> tuple[Exchange, ...]:
-        """All exchanges of the network, in a fixed order."""
-        return tuple(each for query, root in self.roots for each in _cuts(root, query.name, query))
+        """All exchanges of the network, each once, in a fixed order."""
+        return tuple({cut.port: cut for cut in self.cuts().values()}.values())
 
     def low(self, stream: str) -> Graph:
         """The low level of one stream: its prefixes, each ending in a sink named after its exchange."""
         graph = Graph()
         own = [each for each in self.exchanges() if each.stream.name == stream]
         source = graph.source(stream, own[0].stream.time)
-        builder = _Builder(graph, None, lambda node, name: source if isinstance(node, Scan) else None)
+        builder = _Builder(graph, None, lambda node, path: source if isinstance(node, Scan) else None, set())
         for exchange in own:
-            end = builder.build(exchange.prefix, f"{exchange.port}.low")
+            end = builder.build(exchange.prefix, exchange.port)
             if exchange.aggregate is not None:
                 lower = kernel.PreAggregate(_partials(exchange.aggregate))
-                end = graph.operator(f"{exchange.port}.pre_aggregate", lower, [end])
+                end = graph.operator(f"pre_{exchange.port}", lower, [end])
             graph.sink(exchange.port, end)
         return graph
 
     def high(self) -> Graph:
         """Everything above the exchanges; a source a port."""
-        graph = Graph()
-        for query, root in self.roots:
+        graph, cuts = Graph(), self.cuts()
 
-            def leaf(node: Node, name: str) -> GraphNode | None:
-                return graph.source(_port(name), _stream_of(node).time) if _is_prefix(node) else None
+        def leaf(node: Node, path: str) -> GraphNode | None:
+            return _source(graph, cuts[path].port, cuts[path].stream) if path in cuts else None
 
-            graph.sink(query.name, _Builder(graph, query, leaf).build(root, query.name))
+        self._build(graph, leaf)
         return graph
 
 
@@ -118,26 +142,54 @@ def physical(network: Network) -> Physical:
     for query in network.queries:
         if query.name in streams:
             raise RequestError(f'"{query.name}" is both a stream and a query', hint="Give the query a name of its own.")
-    return Physical(network, tuple((query, optimize(query.root)) for query in network.queries))
+    return Physical(network, tuple((query, _since(optimize(query.root), query.since)) for query in network.queries))
+
+
+def starting_at(query: Query, time: int) -> Query:
+    """The query over the rows from a time on."""
+    return replace(query, since=time)
+
+
+def _since(node: Node, time: int) -> Node:
+    """A tree over the rows from a time on; what comes before any state is left as it is, to be shared."""
+    if time == NO_BOUND:
+        return node
+    return Since(node, time) if _is_prefix(node) else with_inputs(node, lambda each: _since(each, time))
+
+
+Leaf = Callable[[Node, str], GraphNode | None]
+"""Says where a tree ends and a source stands, given a node and its place."""
 
 
 class _Builder:
-    """Adds the operators of one query to a graph; `leaf` says where a tree ends and a source stands."""
+    """Adds the operators of one query to a graph, where they are not there yet; `known` ones keep their set-up."""
 
-    def __init__(self, graph: Graph, query: Query | None, leaf: Callable[[Node, str], GraphNode | None]) -> None:
+    def __init__(self, graph: Graph, query: Query | None, leaf: Leaf, known: Container[str]) -> None:
         self.graph = graph
         self.leaf = leaf
-        options = query.options if query is not None else {}
-        self.in_order = options.get("order") == "in"
-        self.strategy = options.get("strategy", "dfs")
+        self.known = known
+        self.options = query.options if query is not None else {}
+        self.in_order = self.options.get("order") == "in"
+        self.names: list[str] = []
 
-    def build(self, node: Node, name: str) -> GraphNode:
-        found = self.leaf(node, name)
+    def build(self, node: Node, path: str) -> GraphNode:
+        found = self.leaf(node, path)
         if found is not None:
             return found
         operator, inputs = self._operator(node)
-        built = [self.build(each, f"{name}.{position}") for position, each in enumerate(inputs)]
-        return self.graph.operator(f"{name}.{operator.label.replace(' ', '_')}", operator, built, self.strategy)
+        built = [self.build(each, f"{path}.{position}") for position, each in enumerate(inputs)]
+        name = _content_name(operator.label, node, built, self.in_order)
+        place = self.graph.nodes.get(name) or self.graph.operator(name, operator, built)
+        if name not in self.known and name not in self.names:
+            self._set_up(place)
+        if name not in self.names:
+            self.names.append(name)
+        return place
+
+    def _set_up(self, node: GraphNode) -> None:
+        node.strategy = self.options.get("strategy", "dfs")
+        node.ets_arcs = self.options.get("ets_arcs") != "off"
+        node.chain = self.options.get("breaks") == "chain"
 
     def _operator(self, node: Node) -> tuple[kernel.Operator, tuple[Node, ...]]:
         match node:
@@ -148,11 +200,32 @@ class _Builder:
             case Union():
                 return (kernel.Merge() if self.in_order else kernel.Union()), node.inputs
             case OrderByTime():
-                return kernel.Merge(), _merged(node)
+                return (kernel.Union() if _is_latent(node) else kernel.Merge()), _merged(node)
             case Aggregate():
-                return kernel.WindowAggregate(_partials(node)), (node.input,)
+                return kernel.WindowAggregate(_partials(node), in_order=self.in_order), (node.input,)
+            case Since():
+                return kernel.Since(node.time), (node.input,)
             case Scan():
                 raise AssertionError("a scan is a leaf")
+
+
+def _content_name(label: str, node: Node, inputs: Sequence[GraphNode], in_order: bool) -> str:
+    """A name that depends on what an operator computes, and on nothing else."""
+    content = repr((node, [each.name for each in inputs], in_order and not _is_prefix(node)))
+    return f"{label.replace(' ', '_')}#{hashlib.sha256(content.encode()).hexdigest()[:6]}"
+
+
+def _source(graph: Graph, name: str, stream: Stream) -> GraphNode:
+    return graph.nodes.get(name) or graph.source(name, stream.time)
+
+
+def _is_latent(node: Node) -> bool:
+    """Whether nothing below has a time to be ordered by: then rows come as they come."""
+    below = list(walk(node))
+    scans = [each for each in below if isinstance(each, Scan)]
+    return not any(isinstance(each, Aggregate) for each in below) and all(
+        scan.stream.time.kind == "latent" for scan in scans
+    )
 
 
 def _merged(node: OrderByTime) -> tuple[Node, ...]:
@@ -173,13 +246,9 @@ def _name(expression: object) -> str:
     return expression.name
 
 
-def _port(name: str) -> str:
-    return f"{name}.exchange"
-
-
 def _is_prefix(node: Node) -> bool:
     """Whether a tree is a scan under filters and projections alone."""
-    return all(isinstance(each, Scan | Filter | Project) for each in walk(node))
+    return all(isinstance(each, Scan | Filter | Project | Since) for each in walk(node))
 
 
 def _stream_of(prefix: Node) -> Stream:
@@ -190,14 +259,17 @@ def _stream_of(prefix: Node) -> Stream:
 
 def _cuts(
     node: Node,
-    name: str,
+    path: str,
     query: Query,
     keys: tuple[str, ...] | None = None,
     aggregate: Aggregate | None = None,
-) -> list[Exchange]:
-    """The exchanges below a node, named by their place in the tree."""
+) -> Iterator[tuple[str, Exchange]]:
+    """The exchanges below a node, by their place in the tree."""
     if _is_prefix(node):
-        return [Exchange(_port(name), _stream_of(node), node, keys, aggregate)]
+        content = repr((node, keys, aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)))
+        port = f"exchange#{hashlib.sha256(content.encode()).hexdigest()[:6]}"
+        yield path, Exchange(port, _stream_of(node), node, keys, aggregate)
+        return
     in_order = query.options.get("order") == "in" and isinstance(node, Union)
     if isinstance(node, OrderByTime):
         keys, aggregate = keys if keys is not None else (), None
@@ -207,20 +279,22 @@ def _cuts(
     elif in_order or not isinstance(node, Union):
         aggregate = None
     inputs = _merged(node) if isinstance(node, OrderByTime) else inputs_of(node)
-    return [
-        cut for position, each in enumerate(inputs) for cut in _cuts(each, f"{name}.{position}", query, keys, aggregate)
-    ]
+    for position, each in enumerate(inputs):
+        yield from _cuts(each, f"{path}.{position}", query, keys, aggregate)
 
 
-def _uses(root: Node, stream: str) -> list[set[str]]:
-    """For each scan of a stream in a tree the columns read of it."""
-    if isinstance(root, Scan):
-        return [set(root.schema.names)] if root.stream.name == stream else []
-    uses = []
-    for child in inputs_of(root):
-        if isinstance(child, Scan) and isinstance(root, Project):
-            read = {name for _, each in root.columns for name in each.columns()}
-            uses += [read] if child.stream.name == stream else []
-        else:
-            uses += _uses(child, stream)
-    return uses
+def _uses(node: Node, wanted: list[str], stream: str) -> Iterator[str]:
+    """The columns of a stream that a tree reads to give the wanted ones."""
+    match node:
+        case Scan():
+            yield from wanted if node.stream.name == stream else ()
+        case Filter():
+            yield from _uses(node.input, reads([node.predicate], wanted), stream)
+        case Project():
+            yield from _uses(node.input, reads(each for _, each in node.columns), stream)
+        case Aggregate():
+            arguments = [each.argument for each in node.aggregations if each.argument is not None]
+            yield from _uses(node.input, reads([*(key for _, key in node.keys), *arguments]), stream)
+        case _:
+            for each in inputs_of(node):
+                yield from _uses(each, wanted, stream)

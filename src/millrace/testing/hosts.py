@@ -44,14 +44,15 @@ class Host:
 
     def run(self, sql: str | Network, inputs: Mapping[str, Given], *, ending: Ending = "end") -> dict[str, list[Row]]:
         """The rows of every query over the inputs; a list of tables comes as a batch each."""
-        network = in_memory(parse_network(sql) if isinstance(sql, str) else sql)
-        streams = {stream.name: stream for stream in network.streams()}
-        feeds = {name: _tables(streams[name], given) for name, given in inputs.items() if name in streams}
-        run = self._open(network, feeds, ending)
+        run = self.open(sql, inputs, ending=ending)
         run.run()
         return {query: [row for each in tables for row in each.to_pylist()] for query, tables in run.memory.items()}
 
-    def _open(self, network: Network, feeds: Mapping[str, list[pa.Table]], ending: Ending) -> Run:
+    def open(self, sql: str | Network, inputs: Mapping[str, Given], *, ending: Ending = "end") -> Run:
+        """A run over the inputs that is yet to be started, for those who ask it for more than rows."""
+        network = in_memory(parse_network(sql) if isinstance(sql, str) else sql)
+        streams = {stream.name: stream for stream in network.streams()}
+        feeds = {name: _tables(streams[name], given) for name, given in inputs.items() if name in streams}
         if self.name != "spark" or self.session is None:
             return open_run(network, RunOptions(on=self.name, ending=ending, master="local[2]"), feeds=feeds)
         # Imported here: the other hosts do not need Spark.

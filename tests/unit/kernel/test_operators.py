@@ -113,7 +113,7 @@ def test_a_window_stays_open_until_a_punctuation_passes_its_end() -> None:
     operator = windows(10, 10, ["k"])
     assert list(operator.on_batch(0, batch(1, 9, 10))) == []
     assert operator.wanted() == 10
-    assert list(operator.on_punctuation(Punctuation(9))) == [Punctuation(0)]
+    assert list(operator.on_punctuation(Punctuation(9))) == [Punctuation(9)]
     closed, bound = operator.on_punctuation(Punctuation(10))
     assert isinstance(closed, Batch) and closed.rows.column("rows").to_pylist() == [2]
     assert bound == Punctuation(10)
@@ -124,7 +124,7 @@ def test_a_window_before_1970_begins_at_a_multiple_of_its_slide() -> None:
     operator = windows(10, 10, [])
     list(operator.on_batch(0, batch(-1, -10, -11)))
     closed = [each for each in operator.on_punctuation(Punctuation(0)) if isinstance(each, Batch)]
-    assert sorted(time for each in closed for time in each.times.tolist()) == [-20, -10]
+    assert sorted(time for each in closed for time in each.times.tolist()) == [-11, -1]
 
 
 def test_state_is_let_go_when_its_last_window_has_closed() -> None:

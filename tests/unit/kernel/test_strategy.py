@@ -22,7 +22,7 @@ class Watching(StandingClock):
         super().__init__(0)
         self.order: list[str] = []
 
-    def spend(self, node: str, rows: int) -> None:
+    def spend(self, node: str, rows: int, ets: bool = False) -> None:
         if rows:
             self.order.append(node)
 
@@ -67,7 +67,7 @@ def test_a_strategy_can_be_changed_while_rows_are_waiting() -> None:
     executor.run(clock)
     (batches,) = executor.take(0).values()
     assert [number for batch in batches for number in batch.rows.column("n").to_pylist()] == list(range(6))
-    assert executor.table["first"].rule_name == "DFS-Source"
+    assert state_table(executor.graph)[0].rule == "DFS-Source"
 
 
 def test_parts_of_a_graph_may_follow_different_strategies() -> None:
@@ -76,5 +76,5 @@ def test_parts_of_a_graph_may_follow_different_strategies() -> None:
     left = graph.operator("left", Project(KEEP), [a], "bfs")
     right = graph.operator("right", Project(KEEP), [b], "batch:64")
     graph.sink("out", graph.operator("both", Union(), [left, right], "rr"))
-    names = {state.node.name: state.rule_name for state in state_table(graph).values()}
+    names = {state.name: state.rule for state in state_table(graph)}
     assert names == {"left": "BFS-Source", "right": "Batch(64)-Source", "both": "RR-Sink"}

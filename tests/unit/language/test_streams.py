@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from millrace.errors import NotYet, QueryError
+from millrace.kernel.expressions import Column
 from millrace.kernel.progress import TimeContract
 from millrace.language import parse_network
 from millrace.plan.nodes import TIMESTAMP, Connector, Replay, Stream
@@ -40,10 +41,39 @@ def refused(declaration: str) -> QueryError | NotYet:
         ("INTERNAL TIMESTAMP AS ts ETS NONE", TimeContract("internal", "ts", 0, "none")),
         ("LATENT TIMESTAMP", TimeContract("latent", None, 0, "on_demand")),
         ("LATENT TIMESTAMP ETS ON DEMAND", TimeContract("latent", None, 0, "on_demand")),
+        ("TIMESTAMP BY ts DISORDER 100 ROWS", TimeContract("external", "ts", rows=100)),
+        ("TIMESTAMP BY ts PUNCTUATED BY ts", TimeContract("external", "ts", punctuation=Column("ts"))),
+        (
+            "TIMESTAMP BY ts ORDERED PARTITIONED BY (K, a)",
+            TimeContract("external", "ts", partitions=("k", "a")),
+        ),
+        (
+            "TIMESTAMP BY ts ORDERED ETS EVERY INTERVAL 10 MILLISECONDS SKEW 1 s",
+            TimeContract("external", "ts", 0, "periodic", 1_000_000, every=10_000),
+        ),
+        ("INTERNAL TIMESTAMP AS ts ETS EVERY 1 s", TimeContract("internal", "ts", 0, "periodic", every=1_000_000)),
+        (
+            "TIMESTAMP BY ts ORDERED ETS ON DEMAND LULL INTERVAL 1 MINUTE",
+            TimeContract("external", "ts", 0, "on_demand", lull=60_000_000),
+        ),
+        (
+            "TIMESTAMP BY ts ORDERED ETS ON DEMAND LULL 1 MINUTE SKEW 1 s MAX FUTURE SKEW INTERVAL 5 MINUTES",
+            TimeContract("external", "ts", 0, "on_demand", 1_000_000, lull=60_000_000, max_future_skew=300_000_000),
+        ),
     ],
 )
 def test_the_time_clauses_become_a_contract(clauses: str, contract: TimeContract) -> None:
     assert stream(f"{COLUMNS} {clauses} FROM csv OPTIONS (path 'x')").time == contract
+
+
+def test_a_promise_may_be_any_condition() -> None:
+    promise = stream(f"{COLUMNS} TIMESTAMP BY ts PUNCTUATED BY a > 5 OR k = 'end' ETS NONE FROM csv").time.punctuation
+    assert str(promise) == "((a > 5) OR (k = 'end'))"
+
+
+def test_a_contract_names_the_columns_that_it_reads() -> None:
+    clauses = "TIMESTAMP BY ts PUNCTUATED BY a > 5 PARTITIONED BY (k)"
+    assert sorted(stream(f"{COLUMNS} {clauses} FROM csv").time.columns()) == ["a", "k", "ts"]
 
 
 def test_a_watermark_in_the_column_list_is_disorder() -> None:
@@ -92,7 +122,27 @@ def test_clauses_stand_in_any_order() -> None:
         (f"{COLUMNS} INTERNAL TIMESTAMP AS k FROM csv", "is STRING, not TIMESTAMP", "k"),
         (f"{COLUMNS} TIMESTAMP BY ts ORDERED LATENT TIMESTAMP FROM csv", "two clauses of one kind", "LATENT"),
         (f"{COLUMNS} TIMESTAMP BY ts ORDERED", "no source", "s"),
-        (f"{COLUMNS} TIMESTAMP BY ts ORDERED ETS ON DEMAND FROM csv", "needs a SKEW", "ETS ON DEMAND"),
+        (f"{COLUMNS} TIMESTAMP BY ts ORDERED ETS ON DEMAND FROM csv", "needs a SKEW or a LULL", "ETS ON DEMAND"),
+        (f"{COLUMNS} TIMESTAMP BY ts ORDERED ETS EVERY 1 s FROM csv", "ETS EVERY needs a SKEW", "ETS EVERY 1 s"),
+        (f"{COLUMNS} TIMESTAMP BY ts DISORDER 5 s ETS ON DEMAND LULL 1 s FROM csv", "LULL is less than", "1 s"),
+        (f"{COLUMNS} TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW 1 s SKEW 1 s FROM csv", "SKEW stands twice", "SKEW"),
+        (f"{COLUMNS} LATENT TIMESTAMP ETS EVERY 0 s FROM csv", "a positive interval", "0 s"),
+        (f"{COLUMNS} LATENT TIMESTAMP ETS ON DEMAND LULL 1 s FROM csv", "LULL is for external", "1 s"),
+        (f"{COLUMNS} LATENT TIMESTAMP MAX FUTURE SKEW 1 s FROM csv", "MAX FUTURE SKEW is for external", "1 s"),
+        (f"{COLUMNS} LATENT TIMESTAMP PARTITIONED BY (k) FROM csv", "is for external", "PARTITIONED BY (k)"),
+        (f"{COLUMNS} TIMESTAMP BY ts ORDERED MAX FUTURE SKEW -1 s FROM csv", "expected a length", "-"),
+        (f"{COLUMNS} TIMESTAMP BY ts DISORDER 1.5 ROWS FROM csv", "a whole number", "1.5"),
+        (
+            f"{COLUMNS} TIMESTAMP BY ts PUNCTUATED BY a + 1 FROM csv",
+            "takes a TIMESTAMP or a condition, not INT",
+            "a + 1",
+        ),
+        (f"{COLUMNS} TIMESTAMP BY ts PUNCTUATED BY b FROM csv", 'column "b" does not exist', "b"),
+        (
+            f"{COLUMNS} TIMESTAMP BY ts DISORDER 9 ROWS PARTITIONED BY (k) FROM csv",
+            "do not go together",
+            "PARTITIONED BY (k)",
+        ),
         (f"{COLUMNS} TIMESTAMP BY ts DISORDER 5 s ETS ON DEMAND SKEW 1 s FROM csv", "less than DISORDER", "1 s"),
         (f"{COLUMNS} LATENT TIMESTAMP ETS ON DEMAND SKEW 1 s FROM csv", "SKEW is for external", "1 s"),
         (f"{COLUMNS} LATENT TIMESTAMP PARTITIONED BY (b) FROM csv", 'column "b" does not exist', "b"),
@@ -122,9 +172,6 @@ def test_a_wrong_declaration_is_refused_at_its_place(declaration: str, fact: str
     "clauses",
     [
         "TIMESTAMP BY ts PUNCTUATED BY a > 5 PER (k)",
-        "TIMESTAMP BY ts DISORDER 100 ROWS",
-        "TIMESTAMP BY ts ORDERED PARTITIONED BY (k)",
-        "TIMESTAMP BY ts ORDERED ETS EVERY INTERVAL 10 MILLISECONDS",
         "TIMESTAMP BY ts ORDERED UPDATE KEY (k)",
         "TIMESTAMP BY ts ORDERED LATE INTO late",
     ],

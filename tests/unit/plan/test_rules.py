@@ -29,10 +29,11 @@ def test_an_aggregate_reads_plain_columns() -> None:
     assert [str(each.argument) for each in aggregate.aggregations] == ["__a0"]
 
 
-def test_columns_nobody_reads_are_dropped_above_the_scan() -> None:
+def test_columns_nobody_reads_are_dropped_before_a_union_and_a_filter_stays_on_the_scan() -> None:
     root = optimized("SELECT k, count(*) AS n FROM a UNION b [RANGE 1 MINUTE SLIDE 1 MINUTE] WHERE n > 1 GROUP BY k")
-    above = [node for node in walk(root) if isinstance(node, Project) and isinstance(node.input, Scan)]
-    assert [[name for name, _ in node.columns] for node in above] == [["k", "n"], ["k", "n"]]
+    above = [node for node in walk(root) if isinstance(node, Project) and isinstance(node.input, Filter)]
+    assert [[name for name, _ in node.columns] for node in above] == [["k"], ["k"]]
+    assert all(isinstance(node.input, Filter) and isinstance(node.input.input, Scan) for node in above)
 
 
 def test_a_count_of_all_rows_reads_no_column() -> None:

@@ -10,7 +10,7 @@ from toys import IntegerFiles
 from millrace.errors import RunError
 from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.failures import CarriedError, unwrap
-from millrace.hosts.spark.files import START, FilesReader, encode
+from millrace.hosts.spark.files import START, FilePartition, FilesReader, encode
 
 ALL = ReadAllAvailable()
 
@@ -46,6 +46,22 @@ def test_an_empty_folder_stays_at_the_start(tmp_path: Path) -> None:
     assert reader(tmp_path).latestOffset(dict(START), ALL) == START
 
 
+def _read(part: FilePartition) -> tuple[list[str], int]:
+    return [Path(path).name for path in part.paths], part.index
+
+
+def test_a_low_level_that_reads_in_sequence_has_one_partition_a_micro_batch(tmp_path: Path) -> None:
+    put(tmp_path, "a.txt", "b.txt", "c.txt")
+    low_level = encode(IntegerFiles(str(tmp_path), in_sequence=True))
+    files = FilesReader({"low_level": low_level, "stream": "bids", "commits": str(tmp_path / "commits")})
+    one = files.latestOffset(dict(START), ReadMaxFiles(1))
+    two = files.latestOffset(one, ALL)
+    parts = [*files.partitions(dict(START), one), *files.partitions(one, two)]
+    assert [_read(part) for part in parts] == [(["a.txt"], 0), (["b.txt", "c.txt"], 1)]
+    assert all(part.alone for part in parts)
+    assert files.partitions(two, two) == []
+
+
 def test_the_read_limit_is_kept_and_a_partition_is_one_file_in_order(tmp_path: Path) -> None:
     put(tmp_path, "a.txt", "b.txt", "c.txt")
     files = reader(tmp_path, max_files="2")
@@ -54,9 +70,10 @@ def test_the_read_limit_is_kept_and_a_partition_is_one_file_in_order(tmp_path: P
     two = files.latestOffset(one, ReadMaxFiles(2))
     CommitLog(tmp_path / "commits").write(0, {"sources": {"bids": {"files": 2, "greatest": 8}}})
     parts = [*files.partitions(dict(START), one), *files.partitions(one, two)]
-    assert [(Path(part.path).name, part.index) for part in parts] == [("a.txt", 0), ("b.txt", 1), ("c.txt", 2)]
+    assert [_read(part) for part in parts] == [(["a.txt"], 0), (["b.txt"], 1), (["c.txt"], 2)]
     assert [part.before for part in parts] == [{}, {}, {"files": 2, "greatest": 8}]
     assert parts[2].now == two["now"]
+    assert [part.alone for part in parts] == [False, False, True]
 
 
 def test_available_now_stops_at_the_files_that_were_there_at_first(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,11 +36,15 @@ class IntegerFiles:
     """A low level: each file's integers go to every bucket, with what was known before."""
 
     folder: str
+    in_sequence: bool = False
 
     def files(self) -> list[str]:
         return [str(path) for path in sorted(Path(self.folder).glob("*.txt"))]
 
-    def read(self, path: str, index: int, now: int, before: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, paths: Sequence[str], index: int, now: int, before: dict[str, Any], *, alone: bool
+    ) -> Iterator[pa.RecordBatch]:
+        (path,) = paths
         try:
             numbers = [int(line) for line in Path(path).read_text().split()]
         except ValueError as error:

@@ -40,23 +40,33 @@ START: Offset = {"files": 0, "last": "", "now": 0, "names": ""}
 
 
 class LowLevel(Protocol):
-    """What a stream does before the shuffle: list its files, and turn one into exchange rows."""
+    """What a stream does before the shuffle: list its files, and turn them into exchange rows."""
 
     def files(self) -> list[str]:
         """The paths that are there now, in name order, without names that begin with "." or "_"."""
 
-    def read(self, path: str, index: int, now: int, before: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """The exchange rows of the file; `index` counts the stream's files, `before` is what the stages knew."""
+    @property
+    def in_sequence(self) -> bool:
+        """Whether the files of a micro-batch must be read one after another, in one task."""
+
+    def read(
+        self, paths: Sequence[str], index: int, now: int, before: dict[str, Any], *, alone: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The exchange rows of files; `index` counts the stream's files, `before` is what the stages knew.
+
+        `alone` says that they are all that the micro-batch has of the stream.
+        """
 
 
 @dataclass(frozen=True)
 class FilePartition(InputPartition):
-    """One file to read, and all that its rows may depend on."""
+    """One file to read, or several in sequence, and all that their rows may depend on."""
 
-    path: str
+    paths: tuple[str, ...]
     index: int
     now: int
     before: dict[str, Any]
+    alone: bool
 
 
 class FilesSource(DataSource):
@@ -113,13 +123,20 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             paths = self.low_level.files()
             self._check([PurePath(path).name for path in paths], end)
             before = self.commits.source(self.stream, start["files"])
-            indices = range(start["files"], end["files"])
-            return [FilePartition(paths[index], index, end["now"], before) for index in indices]
+            first, last = start["files"], end["files"]
+            paths = paths[:last]
+            step = max(last - first, 1) if self.low_level.in_sequence else 1
+            return [
+                FilePartition(tuple(paths[index : index + step]), index, end["now"], before, step >= last - first)
+                for index in range(first, last, step)
+            ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FilePartition)
         with carrying():
-            yield from self.low_level.read(partition.path, partition.index, partition.now, partition.before)
+            yield from self.low_level.read(
+                partition.paths, partition.index, partition.now, partition.before, alone=partition.alone
+            )
 
     def _names_after(self, start: Offset) -> list[str]:
         names = [PurePath(path).name for path in self.low_level.files()]

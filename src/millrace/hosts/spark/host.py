@@ -207,7 +207,7 @@ class SparkRun:
         commits = str(self._commits.folder)
         frames = []
         for stream in self.network.streams():
-            low = StreamLowLevel(self.network, stream.name, tuple(self.buckets))
+            low = StreamLowLevel(self.network, stream.name, tuple(self.buckets), live)
             reader = self.session.readStream.format("millrace_files").option("low_level", encode(low))
             reader = reader.option("stream", stream.name).option("commits", commits)
             limit = stream.connector.options.get("max_files_per_trigger")
@@ -262,6 +262,7 @@ def _source_metrics(known: Mapping[str, int]) -> SourceMetrics:
         received=known["received"],
         late=known["late"],
         quarantined=known["quarantined"],
+        buffered=0,
         bound=known.get("bound", NO_BOUND),
         greatest=known.get("greatest", NO_BOUND),
         enabled=known.get("enabled", 0),

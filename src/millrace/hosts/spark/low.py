@@ -1,15 +1,16 @@
-"""The low level of a stream: a file in, exchange rows out, all of it in one task.
+"""The low level of a stream: files in, exchange rows out, all of it in one task.
 
 Rules:
 - Rows are stamped, checked, filtered and projected by the kernel, then packed: one Arrow blob a bucket and port.
 - What the stream has come to rides to every bucket on a row of its own, so that bounds need no second pass.
-- A task knows the stream as it was when its micro-batch began; files of one micro-batch are read side by side.
+- A task knows the stream as it was when its micro-batch began; files of one micro-batch are read side by side, except
+  where what becomes of a row depends on all rows before it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,16 +32,19 @@ from millrace.plan.nodes import Network, Stream
 from millrace.plan.stages import Exchange, Physical, physical
 
 _PACK_ROWS = 1_000_000
-_KNOWN = ("greatest", "seen_at", "bound")
 
 
 @dataclass(frozen=True)
 class StreamLowLevel:
-    """What one stream of a network does before the shuffle (see `files.LowLevel`)."""
+    """What one stream of a network does before the shuffle (see `files.LowLevel`).
+
+    `live` says that the run goes on until it is stopped, so that files are read as they come.
+    """
 
     network: Network
     stream_name: str
     buckets: tuple[int, ...]
+    live: bool = False
 
     @cached_property
     def _plan(self) -> Physical:
@@ -60,16 +64,29 @@ class StreamLowLevel:
             return [f"{number:08d}" for number in range(recipe(self._stream).slices)]
         return [str(path) for path in list_files(self._stream.connector, self.stream_name)]
 
-    def read(self, path: str, index: int, now: int, before: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """The exchange rows of one file."""
+    @property
+    def in_sequence(self) -> bool:
+        """Whether a micro-batch is read by one task: a row is measured against the stream's own time up to it."""
+        return self._stream.time.max_future_skew is not None and not self._measured_by_clock
+
+    @property
+    def _measured_by_clock(self) -> bool:
+        return self.live and self._stream.replay is None
+
+    def read(
+        self, paths: Sequence[str], index: int, now: int, before: dict[str, Any], *, alone: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The exchange rows of some files, one after another."""
         pa.set_cpu_count(1)
-        executor = Executor(self._plan.low(self.stream_name))
+        live = (self.stream_name,) if self._measured_by_clock else ()
+        executor = Executor(self._plan.low(self.stream_name), live=live)
         ingress = executor.ingress[self.stream_name]
-        for name in _KNOWN:
-            setattr(ingress, name, before.get(name, getattr(ingress, name)))
+        ingress.held = bool(self._stream.time.partitions) and not alone
+        if before:
+            ingress.resume(before)
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
         rows = 0
-        for chunk in self._chunks(path):
+        for chunk in (chunk for path in paths for chunk in self._chunks(path)):
             executor.reject(self.stream_name, chunk.malformed)
             executor.push(self.stream_name, chunk.rows, now)
             executor.run(StandingClock(now))
@@ -79,7 +96,7 @@ class StreamLowLevel:
             if rows >= _PACK_ROWS:
                 yield self._packed(gathered, index)
                 gathered, rows = {port: [] for port in self._exchanges}, 0
-        summary = self._summary(ingress, index, now)
+        summary = self._summary(ingress, index + len(paths) - 1, now)
         # The end of the task, not of the stream: what the low level still holds is let go.
         executor.end(self.stream_name)
         executor.run(StandingClock(now))

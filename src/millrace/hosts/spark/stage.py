@@ -28,7 +28,7 @@ from millrace.kernel.executor import Executor, Place
 from millrace.plan.nodes import Network
 from millrace.plan.stages import physical
 
-_LAYOUT = 1
+_LAYOUT = 2
 _MANIFEST = ("", 0)
 _COUNTS = ("received", "late", "quarantined")
 
@@ -43,7 +43,7 @@ class Bucket:
     segments: dict[Place, int] = field(default_factory=dict)
     """Where in the state store each live segment is."""
     streams: dict[str, dict[str, int]] = field(default_factory=dict)
-    """How far each stream has come, and its accounting."""
+    """The accounting of each stream, and how many of its files have been read."""
     results: dict[str, int] = field(default_factory=dict)
     token: str = ""
 
@@ -85,10 +85,10 @@ class Stage(StatefulProcessor):
         for port, blob in news.blobs:
             for rows in unpack(blob).to_batches():
                 executor.push_stamped(port, Batch(rows))
-        for stream, summary in news.summaries.items():
-            _account(bucket.streams.setdefault(stream, {}), summary)
+        for stream, summaries in news.summaries.items():
+            _account(bucket.streams.setdefault(stream, {}), summaries)
             for port in bucket.ports[stream]:
-                executor.observe(port, bucket.streams[stream]["greatest"], bucket.streams[stream]["seen_at"])
+                executor.observe(port, summaries)
         if news.end:
             for port in executor.ingress:
                 executor.end(port)
@@ -107,14 +107,7 @@ class Stage(StatefulProcessor):
 
     def _report(self, bucket: Bucket, news: _News) -> dict[str, Any]:
         metrics = bucket.executor.metrics()
-        sources = {
-            stream: {
-                **known,
-                "bound": max(bucket.executor.ingress[port].bound for port in bucket.ports[stream]),
-                "enabled": max(bucket.executor.ingress[port].enabled for port in bucket.ports[stream]),
-            }
-            for stream, known in bucket.streams.items()
-        }
+        sources = {stream: _known(bucket, stream) for stream in bucket.ports}
         every_port = [port for ports in bucket.ports.values() for port in ports]
         return {
             "sources": sources,
@@ -220,6 +213,18 @@ def _account(known: dict[str, int], summaries: list[dict[str, Any]]) -> None:
     for name in _COUNTS:
         known[name] = known.get(name, 0) + sum(summary[name] for summary in summaries)
     known["files"] = max(summary["files"] for summary in summaries)
-    last = max(summaries, key=lambda summary: int(summary["greatest"]))
-    if last["greatest"] > known.get("greatest", -(2**63) - 1):
-        known["greatest"], known["seen_at"] = last["greatest"], last["seen_at"]
+
+
+def _known(bucket: Bucket, stream: str) -> dict[str, Any]:
+    """The accounting of a stream and how far it has come: its ports differ by the ETS made for each, no more.
+
+    A stream of which nothing has been read is known too: it may have been spoken for.
+    """
+    edges = [bucket.executor.ingress[port] for port in bucket.ports[stream]]
+    return {
+        **dict.fromkeys((*_COUNTS, "files"), 0),
+        **bucket.streams.get(stream, {}),
+        **edges[0].progress(),
+        "bound": max(edge.bound for edge in edges),
+        "enabled": max(edge.enabled for edge in edges),
+    }

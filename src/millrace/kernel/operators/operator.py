@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millrace.kernel.elements import Batch, Element, Microseconds, Punctuation
+from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
 from millrace.kernel.state import Changes
 
 
@@ -20,6 +20,12 @@ class Operator:
     """Rows in, rows out; by default without state, and passing every bound on."""
 
     label = "operator"
+    holds = False
+    """Whether it may hold rows, and wait for a bound."""
+    senses_bounds = False
+    """Whether it does more with a bound than to pass it on; an ETS arc skips those that do not."""
+    uses_every_bound = False
+    """Whether every advance of the bound may be of use to it, not only some boundaries."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         """Called with rows of input `port`, never empty."""
@@ -28,6 +34,10 @@ class Operator:
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         """Called when the least bound of all inputs has advanced to `punctuation.until`."""
         yield punctuation
+
+    def usable(self, until: Microseconds) -> Microseconds:
+        """The greatest bound up to `until` that is of use to it; `NO_BOUND` when none is."""
+        return NO_BOUND
 
     def wanted(self) -> Microseconds | None:
         """The least bound that would release something; None when nothing waits."""

@@ -21,6 +21,8 @@ class PreAggregate(Operator):
     """
 
     label = "pre aggregate"
+    holds = True
+    senses_bounds = True
 
     def __init__(self, partials: Partials) -> None:
         self.partials = partials

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from millrace.kernel.elements import RESERVED, Batch, Element
+from millrace.kernel.elements import RESERVED, Batch, Block, Element
 from millrace.kernel.expressions import Expression
 from millrace.kernel.operators.operator import Operator
 
@@ -21,10 +21,20 @@ class Project(Operator):
 
     def __init__(self, columns: tuple[tuple[str, Expression], ...]) -> None:
         self.columns = columns
+        self._block: Block | None = None
+        self._projected: Block | None = None
+        """The block that the last piece was cut from, and its projection."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        rows = batch.rows
+        if batch.whole:
+            yield Batch(self._project(batch.rows))
+            return
+        if self._block is not batch.block or self._projected is None:
+            self._block, self._projected = batch.block, Block(self._project(batch.block.rows))
+        yield Batch.cut(self._projected, batch.start, batch.stop)
+
+    def _project(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         kept = [name for name in RESERVED if name in rows.schema.names]
         values = [expression.over(rows) for _, expression in self.columns]
         values += [rows.column(name) for name in kept]
-        yield Batch(pa.RecordBatch.from_arrays(values, names=[*(name for name, _ in self.columns), *kept]))
+        return pa.RecordBatch.from_arrays(values, names=[*(name for name, _ in self.columns), *kept])

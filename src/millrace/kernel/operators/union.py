@@ -16,6 +16,7 @@ class Union(Operator):
     """
 
     label = "union"
+    senses_bounds = True
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         yield batch

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Microseconds, Punctuation
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Microseconds, Punctuation, concat
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.partials import PANE, Partials
 from millrace.kernel.runs import SortedRuns
@@ -18,6 +17,9 @@ from millrace.kernel.state import Changes
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 _FEW = 2**18
 """Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
+
+_SMALL = 256
+"""Batches of fewer rows than this, on average, are put together before they are aggregated."""
 
 _LONG_AGO = -(2**62)
 """A window number before any that a row can be in, with room to count on."""
@@ -29,16 +31,20 @@ class WindowAggregate(Operator):
     """Aggregate rows, or partials that a `PreAggregate` made of rows, by window id and keys (004 Fig. A-3).
 
     State: partial aggregates by pane and keys, in sorted runs. Punctuations: a bound closes every window that ends
-    at or before it; the bound that leaves speaks of `window_start`, which is the time of a result.
+    at or before it, and is passed on: the time of a result is the last instant of its window. In order (the baseline
+    of 001 section 6) it is passed on at the ends of windows only, unless it is an ETS.
     """
 
     label = "window aggregate"
+    holds = True
+    senses_bounds = True
 
-    def __init__(self, partials: Partials) -> None:
+    def __init__(self, partials: Partials, *, in_order: bool = False) -> None:
         self.partials = partials
+        self.in_order = in_order
         self.range, self.slide = partials.range, partials.slide
         self._panes = SortedRuns(PANE, partials.merged)
-        self._rows: list[pa.RecordBatch] = []
+        self._rows: list[Batch] = []
         self._made: list[pa.Table] = []
         """Rows, and partials made by a lower level, that have been gathered but not settled."""
         self._gathered = 0
@@ -47,28 +53,34 @@ class WindowAggregate(Operator):
         """The last bound: every window that ends at or before it has been reported."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        if PANE in batch.rows.schema.names:
+        if PANE in batch.block.rows.schema.names:
             made = pa.Table.from_batches([batch.rows.drop_columns([TIME])])
             self._made.append(made)
-            self._gather(made)
-        else:
-            rows = self.partials.tagged(batch)
-            self._rows.append(rows)
-            self._gather(rows)
+            self._gather(made.column(PANE).to_numpy())
+            return iter(())
+        panes = batch.times // self.partials.width
+        if self.slide > self.range:
+            covered = (panes * self.partials.width) % self.slide < self.range
+            batch, panes = batch.where(covered), panes[covered]
+        if len(panes):
+            self._rows.append(batch)
+            self._gather(panes)
         return iter(())
 
-    def _gather(self, rows: pa.RecordBatch | pa.Table) -> None:
-        if rows.num_rows:
-            least = int(pc.min(rows.column(PANE)).as_py())
+    def _gather(self, panes: Numbers) -> None:
+        if len(panes):
+            least = int(panes[0]) if len(panes) == 1 else int(panes.min())
             self._least_gathered = least if self._least_gathered is None else min(least, self._least_gathered)
-            self._gathered += rows.num_rows
+            self._gathered += len(panes)
         if self._gathered >= _FEW:
             self._settle()
 
     def _settle(self) -> None:
         """Keep what has been gathered as one run of partials."""
         if self._gathered:
-            made = [*self._made, *([self.partials.of_rows(self._rows)] if self._rows else [])]
+            rows = self._rows if self._gathered >= _SMALL * len(self._rows) else [concat(self._rows)]
+            of_rows = [self.partials.of_rows([self.partials.tagged(batch) for batch in rows])] if rows else []
+            made = [*self._made, *of_rows]
             self._panes.add(made[0] if len(made) == 1 else self.partials.merged(made))
         self._rows, self._made, self._gathered, self._least_gathered = [], [], 0, None
 
@@ -79,7 +91,12 @@ class WindowAggregate(Operator):
             self._settle()
             yield from self._closing(until)
         self._closed = until
-        yield Punctuation(self._promise(until))
+        yield Punctuation(self.usable(until)) if self.in_order and not punctuation.ets else punctuation
+
+    def usable(self, until: Microseconds) -> Microseconds:
+        if until == END_OF_TIME:
+            return until
+        return max((until - self.range) // self.slide * self.slide + self.range, NO_BOUND)
 
     def _closing(self, until: Microseconds) -> Iterator[Element]:
         last = (until - self.range) // self.slide
@@ -110,15 +127,11 @@ class WindowAggregate(Operator):
     def _results(self, numbers: Numbers, partials: pa.Table) -> Batch:
         starts, ends = pa.array(numbers * self.slide), pa.array(numbers * self.slide + self.range)
         keys, values = map(partials.column, self.partials.keys), self.partials.results(partials)
-        columns = [starts.cast(_TIMESTAMP), ends.cast(_TIMESTAMP), *keys, *values, starts]
+        last_instants = pa.array(numbers * self.slide + self.range - 1)
+        columns = [starts.cast(_TIMESTAMP), ends.cast(_TIMESTAMP), *keys, *values, last_instants]
         results = [each.name for each in self.partials.aggregations]
         names = ["window_start", "window_end", *self.partials.keys, *results, TIME]
         return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
-
-    def _promise(self, until: Microseconds) -> Microseconds:
-        if until == END_OF_TIME:
-            return until
-        return max(((until - self.range) // self.slide + 1) * self.slide, NO_BOUND)
 
     def wanted(self) -> Microseconds | None:
         held = [pane for pane in (self._panes.least(), self._least_gathered) if pane is not None]
@@ -127,16 +140,17 @@ class WindowAggregate(Operator):
         first = (min(held) * self.partials.width - self.range) // self.slide + 1
         return max(first, self._first_open()) * self.slide + self.range
 
-    def required(self, until: Microseconds) -> Microseconds:
-        return until - self.slide + self.range
-
     @property
     def held(self) -> int:
         return len(self._panes) + self._gathered
 
     @property
     def state_bytes(self) -> int:
-        return self._panes.nbytes + sum(int(rows.nbytes) for rows in (*self._rows, *self._made))
+        return (
+            self._panes.nbytes
+            + sum(int(each.nbytes) for each in self._made)
+            + sum(int(batch.rows.nbytes) for batch in self._rows)
+        )
 
     def changes(self) -> Changes:
         self._settle()

@@ -1,4 +1,8 @@
-"""Drop the columns nobody reads, right above the scan."""
+"""Drop the columns nobody reads: from projections, and before unions.
+
+A scan is not narrowed by itself: a stream is read in the columns that some query wants, and a filter right above the
+scan is then the same for all queries that have it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from millrace.kernel.expressions import Column, Expression
-from millrace.plan.nodes import Aggregate, Filter, Node, OrderByTime, Project, Scan, Union
+from millrace.plan.nodes import Aggregate, Filter, Node, OrderByTime, Project, Scan, Since, Union
 
 
 def prune_columns(root: Node) -> Node:
-    """The tree with narrow scans; what the root gives stays as it is."""
+    """The tree without columns that nobody reads; what the root gives stays as it is."""
     return _prune(root, list(root.schema.names))
 
 
@@ -18,21 +22,19 @@ def _prune(node: Node, wanted: list[str]) -> Node:
     """The node with at least the `wanted` columns of it."""
     match node:
         case Scan():
-            return _only(node, wanted)
+            return node
         case Filter():
-            return replace(node, input=_prune(node.input, _reads([node.predicate], wanted)))
+            return replace(node, input=_prune(node.input, reads([node.predicate], wanted)))
         case Project():
             columns = tuple((name, each) for name, each in node.columns if name in wanted)
-            if isinstance(node.input, Scan):
-                return Project(node.input, columns)
-            return Project(_prune(node.input, _reads(each for _, each in columns)), columns)
+            return Project(_prune(node.input, reads(each for _, each in columns)), columns)
         case Union():
             return Union(tuple(_only(_prune(each, wanted), wanted) for each in node.inputs))
         case Aggregate():
             arguments = [each.argument for each in node.aggregations if each.argument is not None]
-            return replace(node, input=_prune(node.input, _reads([*(key for _, key in node.keys), *arguments])))
-        case OrderByTime():
-            return OrderByTime(_prune(node.input, wanted))
+            return replace(node, input=_prune(node.input, reads([*(key for _, key in node.keys), *arguments])))
+        case OrderByTime() | Since():
+            return replace(node, input=_prune(node.input, wanted))
 
 
 def _only(node: Node, wanted: list[str]) -> Node:
@@ -43,5 +45,6 @@ def _only(node: Node, wanted: list[str]) -> Node:
     return Project(node, tuple((name, Column(name)) for name in names))
 
 
-def _reads(expressions: Iterable[Expression], also: Iterable[str] = ()) -> list[str]:
+def reads(expressions: Iterable[Expression], also: Iterable[str] = ()) -> list[str]:
+    """The columns that expressions read, and others, each once."""
     return list(dict.fromkeys([*also, *(name for each in expressions for name in each.columns())]))

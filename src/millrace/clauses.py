@@ -1,0 +1,63 @@
+"""The clauses of CREATE STREAM that say what a stream's time is, from the words that Python gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millrace.errors import RequestError
+
+
+def time_clause(time: str | None, order: str | None, internal: str | None, latent: bool) -> str:
+    """The clause for the one kind of time that a stream has.
+
+    >>> time_clause("ts", None, None, False), time_clause(None, None, "ts", False)
+    ('TIMESTAMP BY ts ORDERED', 'INTERNAL TIMESTAMP AS ts')
+    """
+    if sum((time is not None, internal is not None, latent)) != 1:
+        raise RequestError(
+            "a stream has one kind of time", hint='Give time="column", internal="column", or latent=True.'
+        )
+    if time is not None:
+        return f"TIMESTAMP BY {time} {order or 'ORDERED'}"
+    if order is not None:
+        raise RequestError(f'a stream with our own clock is in order, not "{order}"', hint='Or give time="column".')
+    return f"INTERNAL TIMESTAMP AS {internal}" if internal else "LATENT TIMESTAMP"
+
+
+def order_clause(disorder: str | None, rows: int | None, punctuated_by: str | None) -> str | None:
+    """What the order of rows is; None where nothing is said.
+
+    >>> order_clause("5 seconds", None, None), order_clause(None, 100, None)
+    ('DISORDER INTERVAL 5 seconds', 'DISORDER 100 ROWS')
+    """
+    orders = [f"DISORDER INTERVAL {disorder}"] if disorder else []
+    orders += [f"DISORDER {rows} ROWS"] if rows is not None else []
+    orders += [f"PUNCTUATED BY {punctuated_by}"] if punctuated_by else []
+    if len(orders) > 1:
+        raise RequestError(
+            "a stream has one order", hint="Give one of disorder, disorder_rows and punctuated_by, or none of them."
+        )
+    return orders[0] if orders else None
+
+
+def ets_clause(ets: str | None, skew: str | None, lull: str | None) -> list[str]:
+    """How a silent stream is spoken for; on demand where only a skew or a lull is given.
+
+    >>> ets_clause(None, "1 second", None), ets_clause("10 milliseconds", None, None), ets_clause(None, None, None)
+    (['ETS ON DEMAND SKEW INTERVAL 1 second'], ['ETS EVERY INTERVAL 10 milliseconds'], [])
+    """
+    lengths = [f"{word} INTERVAL {each}" for word, each in (("SKEW", skew), ("LULL", lull)) if each]
+    if ets is None and not lengths:
+        return []
+    kinds = {None: "ON DEMAND", "on demand": "ON DEMAND", "none": "NONE"}
+    return [" ".join(["ETS", kinds.get(ets) or f"EVERY INTERVAL {ets}", *lengths])]
+
+
+def partition_clause(columns: str | Sequence[str]) -> list[str]:
+    """In which partitions the order holds.
+
+    >>> partition_clause("link"), partition_clause(["host", "port"]), partition_clause(())
+    (['PARTITIONED BY (link)'], ['PARTITIONED BY (host, port)'], [])
+    """
+    names = columns if isinstance(columns, str) else ", ".join(columns)
+    return [f"PARTITIONED BY ({names})"] if names else []

@@ -1,0 +1,155 @@
+"""An experiment: networks run in virtual time under several settings, and what is to be learned from their outcomes.
+
+Rules:
+- A setting is run in a process of its own, so that the settings of an experiment share the cores.
+- Virtual time is exact: the same setting gives the same outcome, on any machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.figures.claims import Claim
+from millrace.hosts.virtual import Costs, VirtualRun
+from millrace.kernel.elements import Times
+from millrace.language import parse_network
+from millrace.pictures import Picture
+
+_SECOND = 1e6
+_WORKERS = 4
+"""Processes at most: more would wait for the longest setting of an experiment."""
+
+Key = tuple[str, float | None]
+"""A setting of a figure: which curve it belongs to, and where on it (None: everywhere)."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A network to be run, for how many seconds of input, and what work costs in it (microseconds).
+
+    `watched` keeps when results came out, and a digest of them.
+    """
+
+    text: str
+    seconds: float
+    costs: Costs
+    ets_arcs: bool = True
+    merge_punctuation: bool = True
+    watched: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a setting; times are seconds.
+
+    `latency` is the mean time from a row's arrival to its result, `idle` the share of the time in which an operator
+    idle-waited, `peak` the greatest number of elements in the whole graph, `answers` a digest of all results.
+    """
+
+    results: int
+    latency: float
+    idle: float
+    peak: int
+    moments: Times = field(default_factory=lambda: np.empty(0, np.int64))
+    """When results came out (microseconds), and `counts`, how many each time."""
+    counts: Times = field(default_factory=lambda: np.empty(0, np.int64))
+    answers: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an experiment shows: a table, the claims, a picture."""
+
+    table: list[dict[str, object]]
+    claims: list[Claim]
+    picture: Picture
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An experiment of a paper: what it shows, its settings, and how their outcomes are read."""
+
+    name: str
+    paper: str
+    shows: str
+    settings: Callable[[], Mapping[Key, Setting]]
+    findings: Callable[[Mapping[Key, Outcome]], Findings]
+
+
+def outcome(setting: Setting) -> Outcome:
+    """Run a setting to the end of its input."""
+    run = VirtualRun(
+        parse_network(setting.text),
+        ending="end",
+        cost=setting.costs,
+        rows_per_step=1,
+        ets_arcs=setting.ets_arcs,
+        merge_punctuation=setting.merge_punctuation,
+    )
+    run.run()
+    metrics = run.metrics()
+    (sink,) = metrics.sinks.values()
+    found = Outcome(
+        results=sink.rows,
+        latency=sink.latency.mean / _SECOND,
+        idle=max(node.idle for node in metrics.nodes.values()) / (setting.seconds * _SECOND),
+        peak=metrics.peak_queued,
+    )
+    return _watched(found, run) if setting.watched else found
+
+
+def _watched(found: Outcome, run: VirtualRun) -> Outcome:
+    deliveries = run.deliveries
+    return replace(
+        found,
+        moments=np.array([each.now for each in deliveries], np.int64),
+        counts=np.array([each.rows.num_rows for each in deliveries], np.int64),
+        answers=_digest([each.rows for each in deliveries]),
+    )
+
+
+def _digest(tables: list[pa.Table]) -> str:
+    """A short name for the rows in the order in which they came out, however they were cut."""
+    if not tables:
+        return ""
+    rows = pa.concat_tables(tables).combine_chunks()
+    made = hashlib.sha256()
+    for column in rows.columns:
+        made.update(repr(column.cast(pa.string()).to_pylist()).encode())
+    return made.hexdigest()[:16]
+
+
+@contextmanager
+def workers() -> Iterator[Executor]:
+    """Processes that run settings."""
+    count = min(_WORKERS, os.cpu_count() or 1)
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_die_quietly) as pool:
+        yield pool
+        pool.shutdown(cancel_futures=True)
+
+
+def _die_quietly() -> None:
+    """Ctrl-C reaches every process of a terminal: the first one speaks for all."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def outcomes(
+    figure: Figure, pool: Executor, known: dict[Setting, Outcome], done: Callable[[int, int], None]
+) -> dict[Key, Outcome]:
+    """Run all settings of a figure that are not `known`; `done` is told after each how many of them are finished."""
+    settings = figure.settings()
+    running = {pool.submit(outcome, setting): setting for setting in settings.values() if setting not in known}
+    for number, future in enumerate(as_completed(running), 1):
+        known[running[future]] = future.result()
+        done(number, len(running))
+    return {key: known[setting] for key, setting in settings.items()}

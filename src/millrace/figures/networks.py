@@ -1,0 +1,75 @@
+"""The query graphs of the papers' experiments, written as SQL over generated streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Source:
+    """A generated stream of one column `v`, uniform in [0, 1); `time` is its time contract and ETS."""
+
+    name: str
+    rate: float
+    time: str
+    options: dict[str, object] = field(default_factory=dict)
+
+    def statement(self, seconds: float, seed: int) -> str:
+        """Its declaration."""
+        given = {"rate": self.rate, "seconds": seconds, "seed": seed, **self.options}
+        options = ", ".join(f"{key} '{value}'" for key, value in given.items())
+        columns = "v DOUBLE, ts TIMESTAMP" if self.time.startswith("TIMESTAMP BY") else "v DOUBLE"
+        return f"CREATE STREAM {self.name} ({columns}) {self.time} FROM generate OPTIONS ({options});"
+
+
+INTERNAL = "INTERNAL TIMESTAMP AS ts"
+LATENT = "LATENT TIMESTAMP"
+NONE = f"{INTERNAL} ETS NONE"
+ON_DEMAND = f"{INTERNAL} ETS ON DEMAND"
+
+
+def every(rate: float) -> str:
+    """Internal timestamps with so many periodic ETS a second."""
+    return f"{INTERNAL} ETS EVERY INTERVAL {round(1e6 / rate)} MICROSECONDS"
+
+
+def declared(sources: Sequence[Source], seconds: float) -> str:
+    """The declarations of the sources, each with a seed of its own."""
+    return "\n".join(source.statement(seconds, seed) for seed, source in enumerate(sources, 1))
+
+
+def selected_union(first: Source, second: Source, seconds: float, *, passing: float = 0.95, strategy: str = "") -> str:
+    """000 Fig. 4: a selection over each of two streams, and their union in order of time.
+
+    Streams with latent timestamps have no order to keep: their rows pass as they come.
+    """
+    branches = [f"SELECT * FROM {each.name} WHERE v < {passing}" for each in (first, second)]
+    order = "" if first.time == LATENT else " ORDER BY ts"
+    options = f" WITH (strategy = '{strategy}')" if strategy else ""
+    query = f"CREATE QUERY united{options} AS {' UNION '.join(branches)}{order};"
+    return f"{declared((first, second), seconds)}\n{query}"
+
+
+def slide_and_union(sources: Sequence[Source], seconds: float, *, slide: float, below: int = 2) -> str:
+    """001 Fig. 10: a slide aggregate over the ordered union of two streams, and its ordered union with a third one.
+
+    The two pass so many selections `below` the aggregate, one over the other, and the third one two.
+    """
+    first, second = (_selected(source.name, below) for source in sources[:2])
+    third = _selected(sources[2].name, 2)
+    length = f"{round(slide * 1e6)} MICROSECONDS"
+    query = f"""CREATE QUERY united WITH (order = 'in') AS
+  SELECT window_end AS ts, n FROM (
+    SELECT count(*) AS n FROM ({first} UNION {second}) [RANGE {length} SLIDE {length} WA ts])
+  UNION SELECT ts, CAST(1 AS BIGINT) AS n FROM ({third})
+  ORDER BY ts;"""
+    return f"{declared(sources, seconds)}\n{query}"
+
+
+def _selected(stream: str, selections: int) -> str:
+    """A select over a stream through so many selections, each with a predicate that few rows fail."""
+    text = f"SELECT * FROM {stream} WHERE v < 0.98"
+    for number in range(1, selections):
+        text = f"SELECT * FROM ({text}) WHERE v >= {number * 0.01:.2f}"
+    return text

@@ -1,0 +1,73 @@
+"""What a running network answers to a request, for programs and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from millrace.kernel.elements import NO_BOUND, Microseconds
+
+Did = Literal["added", "dropped", "altered", "runs"]
+
+
+@dataclass(frozen=True)
+class Started:
+    """Where a query starts: it is answered over the rows of its streams whose time is at least `at`.
+
+    >>> started = Started("counts", ("links",), at=1_000_001)
+    >>> started.since
+    '1970-01-01 00:00:01.000001'
+    >>> Started("counts", ("links",)).since is None
+    True
+    """
+
+    query: str
+    streams: tuple[str, ...]
+    at: Microseconds = NO_BOUND
+
+    @property
+    def since(self) -> str | None:
+        """The start as text; None for a query that has all rows of its streams from their beginning."""
+        if self.at == NO_BOUND:
+            return None
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.at)
+        except OverflowError:
+            return f"{self.at} us"
+        return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one statement: a query that was added, dropped or altered, or one that runs."""
+
+    did: Did
+    started: Started
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return {
+            "did": self.did,
+            "query": self.started.query,
+            "since": self.started.since,
+            "since_microseconds": None if self.started.since is None else self.started.at,
+            "streams": list(self.started.streams),
+            "options": dict(self.options),
+        }
+
+
+def answer_text(answer: Mapping[str, Any]) -> str:
+    """An answer's data as a line to read.
+
+    >>> answer_text(Answer("dropped", Started("counts", ())).data())
+    'counts dropped'
+    """
+    options = ", ".join(f"{key} = {value}" for key, value in answer["options"].items())
+    if answer["did"] in ("added", "runs"):
+        since = f"since {answer['since']}" if answer["since"] else "since the beginning of its streams"
+        line = f"{answer['query']} {answer['did']} {since}, reads {', '.join(answer['streams'])}"
+        return f"{line}, {options}" if options else line
+    return f"{answer['query']} {answer['did']}" + (f": {options}" if options else "")

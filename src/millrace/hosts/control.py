@@ -1,0 +1,165 @@
+"""A folder through which a running network is asked, by processes of the same user on the same machine.
+
+Rules:
+- A run holds the folder's lock as long as it lives, however it dies; who finds the lock free knows that nobody listens.
+- A request is a file written whole. The run takes it by removing it, and answers with a file of the same number.
+- A run that begins clears away what a dead one left; who waited for that one is told that it has ended.
+- The folder is its owner's alone: whoever can write to it commands the run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+from millrace.errors import MillraceError, Place, RequestError, RunError
+from millrace.hosts.answers import Answer
+from millrace.hosts.durable import make_folder, replace_file
+
+_LOCK, _LISTENING = "lock", "listening"
+_PATIENCE = 0.5
+"""Seconds in which a run tries for the lock: one who only looks whether it is free has it for a moment."""
+_LOOK = 0.01
+"""Seconds between two looks of one who waits for an answer."""
+
+
+class Control:
+    """The run's end of a control folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = _own_folder(folder)
+        self._lock = _locked(folder)
+        for path in (*folder.glob("request-*"), *folder.glob("reply-*"), *folder.glob(".re*")):
+            path.unlink(missing_ok=True)
+        replace_file(folder / _LISTENING, uuid4().hex)
+
+    def serve(self, carry_out: Callable[[str], Sequence[Answer]]) -> None:
+        """Carry out and answer the requests that are there."""
+        for number, text in self._requests():
+            try:
+                answer: dict[str, Any] = {"answers": [each.data() for each in carry_out(text)]}
+            except MillraceError as error:
+                answer = {"error": _error_data(error)}
+            replace_file(self.folder / f"reply-{number}", json.dumps(answer))
+
+    def _requests(self) -> Iterator[tuple[str, str]]:
+        for path in sorted(self.folder.glob("request-*")):
+            try:
+                text = path.read_text()
+                path.unlink()
+            except FileNotFoundError:
+                # Taken back by the one who asked.
+                continue
+            yield path.name.removeprefix("request-"), text
+
+    def close(self) -> None:
+        """Listen no more."""
+        (self.folder / _LISTENING).unlink(missing_ok=True)
+        self._lock.close()
+
+
+def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
+    """The answers of the run that listens in a folder; raises its refusal, or that there is none."""
+    folder = folder / "control" if (folder / "control" / _LOCK).exists() else folder
+    run = _listening(folder)
+    if run is None:
+        raise RequestError(
+            f'no run listens in "{folder}"',
+            hint="Name the folder that a run was started with, by --control or --checkpoint.",
+        )
+    number = f"{time.time_ns():020d}-{uuid4().hex}"
+    request, reply = folder / f"request-{number}", folder / f"reply-{number}"
+    replace_file(request, text)
+    until = time.monotonic() + timeout
+    while not reply.exists():
+        if _listening(folder) != run and not reply.exists():
+            raise RunError(
+                f'the run in "{folder}" ended before it answered',
+                hint="Start it again and ask SHOW QUERIES: the change was made whole, or not at all.",
+            )
+        if time.monotonic() > until:
+            raise _too_late(folder, request, timeout)
+        time.sleep(_LOOK)
+    answer = json.loads(reply.read_text())
+    reply.unlink()
+    if "error" in answer:
+        raise _error(answer["error"])
+    return list(answer["answers"])
+
+
+def _too_late(folder: Path, request: Path, timeout: float) -> RunError:
+    try:
+        request.unlink()
+    except FileNotFoundError:
+        hint = "It has taken the request and may still carry it out: ask SHOW QUERIES."
+    else:
+        hint = "The request was taken back. The run may be busy: allow more time with --timeout."
+    return RunError(f'the run in "{folder}" gave no answer within {timeout:g} seconds', hint=hint)
+
+
+def _own_folder(folder: Path) -> Path:
+    """The folder, made for its owner alone; refuses one that others can write to."""
+    if not folder.exists():
+        make_folder(folder.parent, "the folder of the control folder")
+        make_folder(folder, "the control folder").chmod(0o700)
+    status = make_folder(folder, "the control folder").stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise RequestError(
+            f'the control folder "{folder}" can be written to by others',
+            hint="Whoever can write to it commands the run: name a new folder, or make this one yours alone.",
+        )
+    return folder
+
+
+def _locked(folder: Path) -> IO[str]:
+    """The folder's lock, which lasts as long as the file is open."""
+    lock = (folder / _LOCK).open("w")
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() > until:
+                lock.close()
+                raise RequestError(
+                    f'another run listens in "{folder}"',
+                    hint="Stop it first, or give this run another --control and --checkpoint.",
+                ) from None
+            time.sleep(_LOOK)
+
+
+def _listening(folder: Path) -> str | None:
+    """The name of the run that listens in a folder; None when there is none."""
+    try:
+        run = (folder / _LISTENING).read_text()
+        lock = (folder / _LOCK).open()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError:
+        raise RequestError(
+            f'the control folder "{folder}" belongs to another user', hint="Ask as the user who started the run."
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return run
+    return None
+
+
+def _error_data(error: MillraceError) -> dict[str, Any]:
+    place = None if error.place is None else asdict(error.place)
+    return {"fact": error.fact, "hint": error.hint, "place": place, "exit_code": error.exit_code}
+
+
+def _error(data: dict[str, Any]) -> MillraceError:
+    kind = RequestError if data["exit_code"] == RequestError.exit_code else RunError
+    return kind(data["fact"], hint=data["hint"], place=None if data["place"] is None else Place(**data["place"]))

@@ -1,0 +1,76 @@
+"""Statements to a running network, bound against what has been declared before them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millrace.errors import QueryError
+from millrace.language.dialect import tokens_of
+from millrace.language.future import as_running, refuse_new_guards
+from millrace.language.network import changes, declared_twice, sinks_of, streams_of
+from millrace.language.places import Source
+from millrace.language.script_parser import parse_script
+from millrace.language.statements import Script, SinkStatement, StreamStatement
+from millrace.plan.changes import Amendment
+from millrace.plan.nodes import Query
+
+
+def declarations_of(text: str, known: str = "") -> str:
+    """The CREATE STREAM and CREATE SINK statements of a text, as written, without those that are `known`.
+
+    >>> declarations_of("CREATE SINK o TO csv OPTIONS (path 'o'); DROP QUERY q;")
+    "CREATE SINK o TO csv OPTIONS (path 'o');"
+    """
+    before = set(_names(parse_script(known)))
+    pieces = []
+    for statement, tokens in zip(parse_script(text).statements, tokens_of(Source(text)), strict=True):
+        if isinstance(statement, StreamStatement | SinkStatement) and _key(statement) not in before:
+            pieces.append(f"{text[tokens[0].start : tokens[-1].end + 1]};")
+    return "\n".join(pieces)
+
+
+def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendment:
+    """What a text asks of a running network with these declarations and queries: all of it, or an error.
+
+    >>> stream = "CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');"
+    >>> bind_changes(stream, "ADD QUERY q AS SELECT k FROM s", []).changes[0].query.name
+    'q'
+    """
+    base, script, source = parse_script(declared), parse_script(text), Source(text)
+    _refuse_known(script, base)
+    streams = as_running({**streams_of(base, Source(declared)), **streams_of(script, source)}, queries)
+    sinks = {**sinks_of(base), **sinks_of(script)}
+    found = {query.name.lower(): query for query in queries}
+    try:
+        asked = tuple(changes(script, source, streams, sinks, found))
+    except RecursionError:
+        raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
+    refuse_new_guards(streams, queries, source.place(0, len(text)))
+    if not asked:
+        raise QueryError(
+            "nothing is asked of the network",
+            hint="Write ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES.",
+            place=source.end(),
+        )
+    if not found:
+        raise QueryError(
+            "the last query cannot be dropped",
+            hint="Add another one in the same request, or stop the run.",
+            place=source.place(0, len(text)),
+        )
+    return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
+
+
+def _refuse_known(script: Script, base: Script) -> None:
+    before = set(_names(base))
+    for statement in script.statements:
+        if isinstance(statement, StreamStatement | SinkStatement) and _key(statement) in before:
+            raise declared_twice(statement.name)
+
+
+def _names(script: Script) -> list[tuple[str, str]]:
+    return [_key(each) for each in script.statements if isinstance(each, StreamStatement | SinkStatement)]
+
+
+def _key(statement: StreamStatement | SinkStatement) -> tuple[str, str]:
+    return type(statement).__name__, statement.name.text.lower()

@@ -1,0 +1,34 @@
+"""`millrace figures` from outside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import millrace
+
+pytestmark = pytest.mark.slow
+
+
+def test_without_a_name_the_figures_are_listed(tmp_path: Path) -> None:
+    ran = millrace("figures", folder=tmp_path)
+    assert ran.returncode == 0
+    assert "ets-latency" in ran.stdout and "slide-burstiness" in ran.stdout
+
+
+def test_a_misspelt_figure_is_a_wrong_request(tmp_path: Path) -> None:
+    ran = millrace("figures", "ets-laten", folder=tmp_path)
+    assert ran.returncode == 2
+    assert 'Did you mean "ets-latency"?' in ran.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_is_made_and_its_claims_hold(tmp_path: Path) -> None:
+    ran = millrace("figures", "eqg-overhead", "--output", "made", "--json", folder=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    told = json.loads(ran.stdout)
+    assert told["holds"] and all(claim["holds"] for claim in told["claims"])
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["eqg-overhead.csv", "eqg-overhead.svg"]
+    assert "Traceback" not in ran.stderr
