@@ -43,8 +43,10 @@ class Driver:
         self.executor.run(StandingClock(now), silent)
         for batches in self.executor.take(now).values():
             for each in batches:
+                assert each.times.min() >= self.bound, "a result is below a bound that was promised before"
                 self.results += without_reserved(each.rows).to_pylist()
-        self._check_bound()
+        before, self.bound = self.bound, self.executor.graph.nodes["q"].inputs[0].producer.bound
+        assert self.bound >= before, "the bound of the results went back"
 
     def end(self) -> None:
         for stream in self.schemas:
@@ -58,11 +60,6 @@ class Driver:
             del self.segments[place]
         self.executor = Executor(self.plan.whole(), rows_per_step=self.rows_per_step)
         self.executor.restore(saved.control, self.segments)
-
-    def _check_bound(self) -> None:
-        bound = self.executor.graph.nodes["q"].bound
-        assert bound >= self.bound, "the bound of the results went back"
-        self.bound = bound
 
 
 @given(data=st.data(), case=cases(), rows_per_step=st.sampled_from([None, 1, 3]))

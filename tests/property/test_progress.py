@@ -59,8 +59,13 @@ def test_every_row_is_admitted_late_or_quarantined_whatever_the_batching(data: s
 def delayed(draw: st.DrawFn) -> tuple[Network, list[tuple[int, str, Row]]]:
     """Two streams whose rows arrive at most the declared skew after their time, and when each arrives."""
     skew = 2
-    promise = f"ETS ON DEMAND SKEW INTERVAL {skew} SECONDS"
-    sql = declared("s0", skew, promise) + declared("s1", skew, promise) + draw(queries(["s0", "s1"]))
+    promises = [
+        f"ETS {when} {rule} INTERVAL {skew} SECONDS"
+        for when in ("ON DEMAND", "EVERY 1 SECOND")
+        for rule in ("SKEW", "LULL")
+    ]
+    first, second = draw(st.sampled_from(promises)), draw(st.sampled_from(promises))
+    sql = declared("s0", skew, first) + declared("s1", skew, second) + draw(queries(["s0", "s1"]))
     arrivals = []
     for stream, most in (("s0", 20), ("s1", 4)):
         for _ in range(draw(st.integers(0, most))):

@@ -29,7 +29,7 @@ class Intake:
         self._columns: dict[str, list[str]] = {}
         self._now = now
         self._feeds = feeds if feeds is not None else {}
-        self._pace: Pace | None = None
+        self.pace: Pace | None = None
         self.prepare(plan, positions)()
 
     def prepare(self, plan: Physical, positions: Mapping[str, Position] | None = None) -> Callable[[], None]:
@@ -72,13 +72,13 @@ class Intake:
     def _start(self, inputs: Iterable[PacedInput]) -> None:
         """Let replayed streams fall in with those that run, or begin with the earliest arrival among them."""
         waiting = [each for each in inputs if not each.started]
-        if waiting and self._pace is None:
+        if waiting and self.pace is None:
             began = self._now()
             origin = min((first for each in waiting if (first := each.first) is not None), default=began)
-            self._pace = Pace(origin, began)
+            self.pace = Pace(origin, began)
         for each in waiting:
-            assert self._pace is not None
-            each.start(self._pace)
+            assert self.pace is not None
+            each.start(self.pace)
 
     def positions(self) -> dict[str, Any]:
         """Where each input stands."""

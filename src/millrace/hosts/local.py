@@ -37,6 +37,8 @@ from millrace.plan.stages import Physical, physical
 
 _MOMENT = 10_000
 """Microseconds that the kernel works before the streams are looked at again."""
+_WHILE = 1_000
+"""Microseconds after which results are handed on, or rows that have been read are worked on, before the rest is."""
 _CONTROL_LOOK = 20_000
 """Microseconds between two looks at the control folder."""
 _AT_LEAST = 200
@@ -93,7 +95,7 @@ class LocalRun:
         plan = physical(self.changes.network)
         self._live = self._live_streams(plan)
         self.executor = Executor(plan.whole(), live=self._live)
-        self._intake = Intake(plan, self._clock.now, feeds, resumed.positions if resumed else None)
+        self.intake = Intake(plan, self._clock.now, feeds, resumed.positions if resumed else None)
         self.outputs = Outputs(plan.network.queries, self._listeners, fresh=resumed is None)
         self._results = {query.name: 0 for query in plan.network.queries}
         self._epoch = self._earlier = 0
@@ -145,16 +147,17 @@ class LocalRun:
 
     def _turn(self) -> bool:
         """Look at every stream once and let the kernel work; whether there is more to do at once."""
-        some = False
-        for name, source in self._intake.inputs.items():
+        some, until = False, self._clock.now() + _WHILE
+        for name, source in self.intake.inputs.items():
             if self.executor.backlog(name) > CHUNK_ROWS:
                 self._silent.discard(name)
-                self._work((), _MOMENT)
-            elif self._take(name, source):
-                some = True
-                self._work((), _MOMENT)
-        at_rest = self._work(self._speechless(), _MOMENT)
-        return some or not at_rest
+            else:
+                some |= self._take(name, source)
+            if some and self._clock.now() > until:
+                # A long read must not keep what was read before it waiting. Silence is judged below.
+                self._work(())
+                until = self._clock.now() + _WHILE
+        return not self._work(self._speechless()) or some
 
     def _take(self, name: str, source: Input) -> bool:
         """Push the next chunk of a stream; whether it held rows."""
@@ -184,25 +187,32 @@ class LocalRun:
         """The streams that may be spoken for: what a bounded run has not read yet is unread, not silent."""
         return self._silent if self.ending == "stopped" else ()
 
-    def _work(self, silent: Container[str], budget: int | None = None) -> bool:
-        """Let the kernel work and hand its results on; whether it is at rest."""
-        at_rest = self.executor.run(self._clock, silent, budget)
+    def _work(self, silent: Container[str], budget: int | None = _MOMENT) -> bool:
+        """Let the kernel work for a moment and hand its results on as they come; whether it is at rest."""
+        until = None if budget is None else self._clock.now() + budget
+        while not (at_rest := self.executor.run(self._clock, silent, _WHILE)):
+            self._deliver()
+            if until is not None and self._clock.now() >= until:
+                break
+        self._deliver()
+        return at_rest
+
+    def _deliver(self) -> None:
         results = self.executor.take(self._clock.now())
         for name, batches in results.items():
             self._results[name] += sum(map(len, batches))
         self.outputs.deliver(results)
-        return at_rest
 
     def _over(self) -> bool:
         """Whether nothing will come that this run waits for."""
-        inputs = self._intake.inputs
+        inputs = self.intake.inputs
         if self.ending == "stopped":
             return all(source.finished for source in inputs.values())
         return all(name in self._dry and not source.pending for name, source in inputs.items())
 
     def _sleep(self) -> None:
         """Wait until there may be something to do."""
-        now, wakes = self._clock.now(), [self._intake.next_look()]
+        now, wakes = self._clock.now(), [self.intake.next_look()]
         due = self.executor.wake_at(self._speechless())
         if due is not None:
             wakes.append(max(due, now + _AT_LEAST))
@@ -213,7 +223,7 @@ class LocalRun:
             self.changes.woken.wait(wait)
 
     def _end(self) -> None:
-        for name in self._intake.inputs:
+        for name in self.intake.inputs:
             self.executor.end(name)
         self.settle()
 
@@ -223,7 +233,7 @@ class LocalRun:
         self.settle()
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
-            saved, positions = self.executor.save(), self._intake.positions()
+            saved, positions = self.executor.save(), self.intake.positions()
             self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.history)
         publish(staged)
         self._epoch += 1
@@ -246,11 +256,11 @@ class LocalRun:
 
     def settle(self) -> None:
         """Work until nothing is left to do."""
-        self._work(())
+        self._work((), None)
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Open the inputs and sinks of a changed plan."""
-        take_inputs, take_sinks = self._intake.prepare(plan), self.outputs.prepare(plan.network.queries)
+        take_inputs, take_sinks = self.intake.prepare(plan), self.outputs.prepare(plan.network.queries)
         # The executor asks whether a stream is live when it adopts it.
         self._live |= self._live_streams(plan)
 
@@ -258,7 +268,7 @@ class LocalRun:
             take_inputs()
             take_sinks()
             self._results = {query.name: self._results.get(query.name, 0) for query in plan.network.queries}
-            self._silent &= set(self._intake.inputs)
+            self._silent &= set(self.intake.inputs)
 
         return take_into_use
 

@@ -55,7 +55,10 @@ class Block:
 
 
 class Batch:
-    """Rows of one arc, in columns: a piece of a block, never changed; `until` is the punctuation that ends it, if any."""
+    """Rows of one arc, in columns: a piece of a block, never changed.
+
+    `until` is the punctuation that ends it, if one does.
+    """
 
     __slots__ = ("block", "start", "stop", "until")
 

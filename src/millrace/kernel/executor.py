@@ -24,11 +24,13 @@ from millrace.errors import MillraceError, RunError
 from millrace.kernel import chain
 from millrace.kernel.clock import Clock
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation, Times
-from millrace.kernel.graph import Arc, Graph, Node, ets_arcs, sources_behind, users
+from millrace.kernel.enabling import enabling, possible_at, speakers, wanted
+from millrace.kernel.graph import Arc, Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.progress import Admission, Ingress, Progress
 from millrace.kernel.scheduler import Fragment, Scheduler
+from millrace.kernel.sending import Sender, usable
 from millrace.kernel.state import Changes
 from millrace.kernel.strategy import rule_of, with_breaks
 
@@ -66,14 +68,12 @@ class Executor:
     ) -> None:
         self.graph = graph
         self.rows_per_step = rows_per_step
-        self.ets_arcs = ets_arcs
-        self.merge_punctuation = merge_punctuation
         self.live = live
         self.ingress: dict[str, Ingress] = {}
         self.breaks: set[tuple[str, str]] = set()
         self._scheduler: Scheduler | None = None
         self._steps = 0
-        self._queued = self._peak_queued = 0
+        self._sender = Sender(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
         self._delivered: dict[str, SinkMetrics] = {}
         self._saved: set[Place] = set()
         self._dropped: set[Place] = set()
@@ -114,7 +114,7 @@ class Executor:
         spent = self._scheduler.spent() if self._scheduler is not None else {}
         self._scheduler = Scheduler(self.graph)
         self._scheduler.carry_over(spent)
-        self._waiting = {node for node in self._operators if _wanted(node) is not None}
+        self._waiting = dict.fromkeys(node for node in self._operators if wanted(node) is not None)
 
     def reschedule(self, strategies: Mapping[str, str]) -> None:
         """Give operators other strategies, by name, while running."""
@@ -159,7 +159,7 @@ class Executor:
     def _enter(self, source: str, admission: Admission) -> None:
         node = self.graph.nodes[source]
         for piece in self._pieces(node, admission.admitted, admission.bounds):
-            self._put(node, piece)
+            self._sender.put(node, piece)
         self.promise(source)
 
     def _pieces(self, node: Node, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
@@ -167,7 +167,7 @@ class Executor:
         size = self.rows_per_step or len(batch) or 1
         for start in range(0, len(batch), size):
             stop = min(start + size, len(batch))
-            until = self._usable(node, int(bounds[stop - 1]))
+            until = usable(node, int(bounds[stop - 1]))
             node.promised = max(node.promised, until)
             yield Batch.cut(batch.block, batch.start + start, batch.start + stop, until if until > NO_BOUND else None)
 
@@ -175,7 +175,7 @@ class Executor:
         """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""
         admitted = self.ingress[source].readmit(batch).admitted
         if len(admitted):
-            self._put(self.graph.nodes[source], admitted)
+            self._sender.put(self.graph.nodes[source], admitted)
 
     def observe(self, source: str, progresses: Sequence[Progress]) -> None:
         """Learn how far a stream that is stamped elsewhere has come, file by file, and promise it."""
@@ -189,7 +189,7 @@ class Executor:
 
     def promise(self, source: str) -> None:
         """Send a stream's bound to those who can use it."""
-        self._send(self.graph.nodes[source], [Punctuation(self.ingress[source].bound)])
+        self._sender.send(self.graph.nodes[source], [Punctuation(self.ingress[source].bound)])
 
     def end(self, source: str) -> None:
         """Take the stream as ended: its last bound closes everything."""
@@ -229,7 +229,7 @@ class Executor:
         scheduler.charge(fragment, now - began)
         self._continue(fragment, node)
         if fragment.current is None and self._waiting:
-            self._enable(self._waiting & fragment.nodes, now, silent)
+            self._enable([each for each in self._waiting if each in fragment.nodes], now, silent)
         self._steps += 1
         if self._steps % _CHAIN_EVERY == 0 and any(each.chain for each in self._operators):
             self.place_breaks()
@@ -253,7 +253,7 @@ class Executor:
         buffer = arc.producer.buffer
         before, by_arc = buffer.size, arc.active
         element = arc.take(self.rows_per_step)
-        self._queued += buffer.size - before
+        self._sender.queued += buffer.size - before
         rows = element.stop - element.start if isinstance(element, Batch) else 0
         clock.spend(node.name, rows, by_arc)
         held = operator.held if operator.holds else 0
@@ -267,7 +267,7 @@ class Executor:
                 hint="The rows it failed on were not committed; change the expression or filter such rows out.",
             ) from error
         if operator.holds:
-            self._queued += operator.held - held
+            self._sender.queued += operator.held - held
             self._observe_waiting(node, operator, clock.now())
         return rows
 
@@ -290,72 +290,17 @@ class Executor:
                 node.bound = least
                 outputs += operator.on_punctuation(Punctuation(least, ets))
         if outputs:
-            self._send(node, outputs, by_arc)
+            self._sender.send(node, outputs, by_arc)
 
     def _observe_waiting(self, node: Node, operator: Operator, now: Microseconds) -> None:
         metrics = node.metrics
         metrics.peak_held = max(metrics.peak_held, operator.held)
-        wanted = operator.wanted()
-        metrics.waits_for(wanted, now)
-        if wanted is None:
-            self._waiting.discard(node)
+        until = operator.wanted()
+        metrics.waits_for(until, now)
+        if until is None:
+            self._waiting.pop(node, None)
         else:
-            self._waiting.add(node)
-
-    # Sending
-
-    def _send(self, node: Node, outputs: Iterable[Element], by_arc: bool = False) -> None:
-        """Put what a node yields in its buffer; a bound that follows rows rides on them, an ETS may go `by_arc`."""
-        rows: Batch | None = None
-        for output in outputs:
-            if isinstance(output, Batch):
-                if rows is not None:
-                    self._put(node, rows)
-                rows = output if output.until is None else output.ending(None)
-                continue
-            until = output.until if output.ets else self._usable(node, output.until)
-            if until <= node.promised:
-                continue
-            node.promised = until
-            if rows is not None and not output.ets:
-                rows = rows.ending(until)
-                continue
-            if rows is not None:
-                self._put(node, rows)
-                rows = None
-            self._put_bound(node, Punctuation(until, output.ets), by_arc)
-        if rows is not None:
-            self._put(node, rows)
-
-    def _put(self, node: Node, batch: Batch) -> None:
-        rows = batch.stop - batch.start
-        node.metrics.rows_out += rows
-        self._queued += rows
-        if self._queued > self._peak_queued:
-            self._peak_queued = self._queued
-        node.buffer.put(batch, merge=self.merge_punctuation)
-
-    def _put_bound(self, node: Node, punctuation: Punctuation, by_arc: bool) -> None:
-        """Send a bound that stands alone, an ETS on demand by its arcs where the way is clear."""
-        node.metrics.punctuations_out += 1
-        paths = node.ets_paths
-        if not paths and punctuation.until < END_OF_TIME:
-            return
-        if by_arc and self.ets_arcs and all([_clear(path) for path in paths]):
-            for path in paths:
-                _pass_along(path, punctuation.until)
-            node.tsm_successor = paths[0][-1].consumer
-            return
-        before = node.buffer.size
-        node.buffer.put(punctuation, merge=self.merge_punctuation)
-        self._queued += node.buffer.size - before
-        self._peak_queued = max(self._peak_queued, self._queued)
-
-    def _usable(self, node: Node, until: Microseconds) -> Microseconds:
-        """The greatest bound up to `until` that some operator downstream can use."""
-        if node.users is None or until == END_OF_TIME:
-            return until
-        return max([user.usable(until) for user in node.users], default=NO_BOUND)
+            self._waiting[node] = None
 
     # Enabling timestamps
 
@@ -363,38 +308,25 @@ class Executor:
         """Send the periodic ETS that have come due."""
         for node in self._beating:
             ingress = self.ingress[node.name]
-            for beat in ingress.beats(now, every_one=not self.merge_punctuation):
+            for beat in ingress.beats(now, every_one=not self._sender.merge_punctuation):
                 until = ingress.ets(beat) if ingress.contract.kind != "external" or node.name in silent else None
                 if until is not None:
-                    ingress.raise_bound(until)
-                    ingress.enabled += 1
-                    self._send(node, [Punctuation(until, ets=True)])
+                    self._speak(node.name, until, by_arc=False)
 
     def _enable(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
         """Make the ETS that release something for one of the nodes; False when there are none."""
         for node in nodes:
-            speakers = self._speakers(node, silent)
-            enabled = {name: self.ingress[name].ets(now) for name in speakers}
-            if speakers and all((until := enabled[name]) is not None and until >= speakers[name] for name in speakers):
-                for name, until in enabled.items():
-                    assert until is not None
-                    self.ingress[name].raise_bound(until)
-                    self.ingress[name].enabled += 1
-                    self._send(self.graph.nodes[name], [Punctuation(until, ets=True)], by_arc=True)
+            found = enabling(speakers(node, silent, self.ingress), now, self.ingress)
+            for name, until in found.items():
+                self._speak(name, until, by_arc=True)
+            if found:
                 return True
         return False
 
-    def _speakers(self, node: Node, silent: Container[str]) -> dict[str, Microseconds]:
-        """The sources a node waits for and the bound each must reach; none if one of them is not silent."""
-        wanted = _wanted(node)
-        if wanted is None:
-            return {}
-        behind: dict[str, Microseconds] = {}
-        for source, until in sources_behind(node, wanted):
-            if source is None or source.name not in silent or self.ingress[source.name].contract.ets != "on_demand":
-                return {}
-            behind[source.name] = max(until, behind.get(source.name, until))
-        return behind
+    def _speak(self, name: str, until: Microseconds, *, by_arc: bool) -> None:
+        self.ingress[name].raise_bound(until)
+        self.ingress[name].enabled += 1
+        self._sender.send(self.graph.nodes[name], [Punctuation(until, ets=True)], by_arc)
 
     def wake_at(self, silent: Container[str]) -> Microseconds | None:
         """When an ETS is due or will release something, if the sources stay silent; None is never."""
@@ -404,20 +336,15 @@ class Executor:
 
     def release_at(self, silent: Container[str]) -> Microseconds | None:
         """When an ETS on demand will release something, if the sources stay silent; None is never."""
-        times = []
-        for node in self._waiting:
-            speakers = self._speakers(node, silent)
-            reached = [self.ingress[name].reaches(until) for name, until in speakers.items()]
-            if reached and None not in reached:
-                times.append(max(time for time in reached if time is not None))
-        return min(times, default=None)
+        reached = [possible_at(speakers(node, silent, self.ingress), self.ingress) for node in self._waiting]
+        return min([time for time in reached if time is not None], default=None)
 
     # Output
 
     @property
     def has_results(self) -> bool:
         """Whether `take` would give anything."""
-        return any([sink.waiting for sink in self._sinks])
+        return any(sink.waiting for sink in self._sinks)
 
     def take(self, now: Microseconds) -> dict[str, list[Batch]]:
         """The results since the last call, by sink; punctuation ends here."""
@@ -427,7 +354,7 @@ class Executor:
                 arc = sink.inputs[0]
                 before = arc.producer.buffer.size
                 element = arc.take()
-                self._queued += arc.producer.buffer.size - before
+                self._sender.queued += arc.producer.buffer.size - before
                 if isinstance(element, Batch):
                     self._delivered[sink.name].count(element, now)
                     taken.setdefault(sink.name, []).append(element)
@@ -441,7 +368,7 @@ class Executor:
             sinks={name: metrics.copy() for name, metrics in self._delivered.items()},
             held={node.name: node.operator.held for node in self._operators if node.operator is not None},
             state_bytes={node.name: node.operator.state_bytes for node in self._operators if node.operator is not None},
-            peak_queued=self._peak_queued,
+            peak_queued=self._sender.peak,
         )
 
     def _source_metrics(self, name: str) -> SourceMetrics:
@@ -489,13 +416,9 @@ class Executor:
             note = control["notes"].get(node.name)
             if note:
                 node.operator.restore(Changes(own, (), note))
-                self._queued += node.operator.held
+                self._sender.queued += node.operator.held
         self._saved = set(segments)
         self._map()
-
-
-def _wanted(node: Node) -> Microseconds | None:
-    return None if node.operator is None else node.operator.wanted()
 
 
 def _next_input(node: Node) -> Arc:
@@ -506,20 +429,6 @@ def _next_input(node: Node) -> Arc:
             if arc.pending and (not least.pending or arc.register < least.register):
                 least = arc
     return least
-
-
-def _clear(path: list[Arc]) -> bool:
-    """Whether nothing stands on an ETS arc, and every query it passes allows it."""
-    return all([not arc.pending and arc.consumer.ets_arcs for arc in path])
-
-
-def _pass_along(path: list[Arc], until: Microseconds) -> None:
-    """Write an ETS into the register at the end of its arc; the operators skipped are as if they had passed it on."""
-    for arc in path[:-1]:
-        arc.register = arc.consumer.bound = max(arc.register, until)
-        arc.consumer.promised = max(arc.consumer.promised, until)
-    if path[-1].register < until:
-        path[-1].enable(until)
 
 
 def _save_node(node: Node) -> dict[str, Any]:

@@ -13,14 +13,13 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
 from millrace.kernel.metrics import NodeMetrics
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.progress import TimeContract
-
 
 Rule = Callable[["Node", int], "Node | None"]
 """Which operator is next, given one and how many rows it has taken since it was entered."""
@@ -280,23 +279,6 @@ class Graph:
         for node in self.nodes.values():
             parts.setdefault(color[node.name], []).append(node)
         return list(parts.values())
-
-
-def sources_behind(node: Node, until: Microseconds) -> Iterator[tuple[Node | None, Microseconds]]:
-    """The sources whose bounds a node waits for, each with the bound it must reach for the node to see `until`.
-
-    None instead of a source where something is under way that may bring the bound yet.
-    """
-    for arc in node.inputs:
-        if arc.register >= until:
-            continue
-        producer = arc.producer
-        if arc:
-            yield None, until
-        elif producer.operator is None:
-            yield producer, until
-        else:
-            yield from sources_behind(producer, producer.operator.required(until))
 
 
 def users(node: Node) -> list[Operator] | None:

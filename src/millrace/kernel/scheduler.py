@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph import Graph, Node
 
-
 _Item = TypeVar("_Item")
 
 
@@ -27,7 +26,7 @@ class Component:
         self.share = share
         self.spent = 0.0
         """Microseconds of work, divided by the share."""
-        self.busy: set[Fragment] = set()
+        self.busy: dict[Fragment, None] = {}
 
 
 class Fragment:
@@ -66,7 +65,7 @@ class Scheduler:
 
     def __init__(self, graph: Graph) -> None:
         self._order = {node: number for number, node in enumerate(graph.nodes.values())}
-        self._busy: set[Component] = set()
+        self._busy: dict[Component, None] = {}
         self._turn = 0
         component_of: dict[Node, Component] = {}
         for nodes in graph.components():
@@ -82,15 +81,15 @@ class Scheduler:
         component = fragment.component
         if not component.busy:
             component.spent = max(component.spent, min((each.spent for each in self._busy), default=0.0))
-            self._busy.add(component)
-        component.busy.add(fragment)
+            self._busy[component] = None
+        component.busy[fragment] = None
 
     def cease(self, fragment: Fragment) -> None:
         """A fragment has no more work."""
         component = fragment.component
-        component.busy.discard(fragment)
+        component.busy.pop(fragment, None)
         if not component.busy:
-            self._busy.discard(component)
+            self._busy.pop(component, None)
 
     def next(self) -> Fragment | None:
         """The fragment whose turn it is; None when nothing has input."""
@@ -130,11 +129,10 @@ class Scheduler:
             fragment.component.spent = max(fragment.component.spent, before)
 
 
-def _least(items: set[_Item], key: Callable[[_Item], Any]) -> _Item:
+def _least(items: Mapping[_Item, None], key: Callable[[_Item], Any]) -> _Item:
     """The least of some items; mostly there is one."""
     if len(items) == 1:
-        (item,) = items
-        return item
+        return next(iter(items))
     return min(items, key=key)
 
 

@@ -92,7 +92,10 @@ class Physical:
         return built
 
     def _build(self, graph: Graph, leaf: Leaf) -> dict[str, list[str]]:
-        """Add what a graph lacks of all queries; the names of each query's operators. The first to use one sets it up."""
+        """Add what a graph lacks of all queries; the names of each query's operators.
+
+        Of several queries that use an operator the first says how it is scheduled.
+        """
         built: dict[str, list[str]] = {}
         for query, root in self.roots:
             builder = _Builder(graph, query, leaf, {name for names in built.values() for name in names})

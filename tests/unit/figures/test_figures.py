@@ -94,7 +94,11 @@ def test_a_figure_has_a_row_for_every_setting_and_a_picture(name: str) -> None:
             lambda curve, rate: ets_latency("C" if curve[0] == "B" else curve, rate),
             ["B waits 1/(2 rate)", "B never"],
         ),
-        ("ets-latency", lambda curve, rate: outcome(latency=20.0), ["B waits", "B never", "C is an ETS"]),
+        (
+            "ets-latency",
+            lambda curve, rate: ets_latency(curve if curve[0] == "D" else "A", rate),
+            ["B waits", "B never", "C is", "that"],
+        ),
         ("ets-idle", lambda curve, rate: idle("A", rate), ["B waits", "B at 150", "C hardly ever"]),
         (
             "ets-memory",
@@ -112,5 +116,4 @@ def test_a_figure_has_a_row_for_every_setting_and_a_picture(name: str) -> None:
 )
 def test_a_claim_fails_for_what_the_paper_did_not_find(name: str, law: Law, broken: list[str]) -> None:
     found = failing(name, law)
-    assert len(found) == len(broken)
-    assert all(says.startswith(start) for says, start in zip(found, broken, strict=True))
+    assert [says[: len(start)] for says, start in zip(found, broken, strict=True)] == broken

@@ -30,6 +30,13 @@ def test_options_stand_after_the_name_or_at_the_end() -> None:
     assert found.options == {"strategy": "dfs", "order": "out"}
 
 
+def test_options_of_execution_are_known() -> None:
+    found = query(
+        "SELECT len FROM main1 WITH (share = 2.5, breaks = 'chain', ets_arcs = off, max_future_skew = 5 minutes)"
+    )
+    assert found.options == {"share": "2.5", "breaks": "chain", "ets_arcs": "off", "max_future_skew": "5 minutes"}
+
+
 def test_comments_and_empty_statements_are_nothing() -> None:
     assert parse_network("-- nothing\n;; /* at all */ ;").queries == ()
     assert parse_script("").statements == ()
@@ -62,6 +69,9 @@ def test_a_network_pickles() -> None:
         ("SELECT len FROM main1 WITH (stratgy = 'dfs')", 'option "stratgy" is unknown', 'mean "strategy"'),
         ("SELECT len FROM main1 WITH (strategy = 'best')", 'cannot be "best"', "batch:K"),
         ("SELECT len FROM main1 WITH (alpha = 3)", 'cannot be "3"', "0 to 1"),
+        ("SELECT len FROM main1 WITH (share = 0)", 'cannot be "0"', "a positive number"),
+        ("SELECT len FROM main1 WITH (breaks = 'all')", 'cannot be "all"', "none or chain"),
+        ("SELECT len FROM main1 WITH (max_future_skew = 'soon')", 'cannot be "soon"', "a length of time"),
         ("SELECT len FROM main1 WITH (order = 'in', ORDER = 'in')", "stands twice", ""),
         ("CREATE SINK o OPTIONS (path 'x')", "expected TO", "CREATE SINK"),
         ("CREATE QUERY q SELECT len FROM main1", "expected AS", "CREATE QUERY"),

@@ -1,0 +1,68 @@
+"""Who is asked for an enabling timestamp, and what it would do (000 section 4, 001 section 4).
+
+Rules:
+- An operator that waits says which bound would release something; the sources behind it are asked for as much.
+- They are asked only if all of those that lag are silent, may be spoken for on demand, and nothing is under way from
+  them: so an ETS is never made for a busy source, and never in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+
+from millrace.kernel.elements import Microseconds
+from millrace.kernel.graph import Node
+from millrace.kernel.progress import Ingress
+
+Speakers = Mapping[str, Microseconds]
+"""Sources, each with the bound that it must reach."""
+
+
+def wanted(node: Node) -> Microseconds | None:
+    """The least bound that would release something at a node."""
+    return None if node.operator is None else node.operator.wanted()
+
+
+def speakers(node: Node, silent: Container[str], edges: Mapping[str, Ingress]) -> Speakers:
+    """The sources a node waits for and the bound each must reach; none if one of them may not be spoken for."""
+    until = wanted(node)
+    found: dict[str, Microseconds] = {}
+    for source, needed in sources_behind(node, until) if until is not None else ():
+        if source is None or source.name not in silent or edges[source.name].contract.ets != "on_demand":
+            return {}
+        found[source.name] = max(needed, found.get(source.name, needed))
+    return found
+
+
+def enabling(asked: Speakers, now: Microseconds, edges: Mapping[str, Ingress]) -> Speakers:
+    """The ETS that silence up to now allows; none unless each is enough."""
+    found: dict[str, Microseconds] = {}
+    for name, needed in asked.items():
+        until = edges[name].ets(now)
+        if until is None or until < needed:
+            return {}
+        found[name] = until
+    return found
+
+
+def possible_at(asked: Speakers, edges: Mapping[str, Ingress]) -> Microseconds | None:
+    """The clock at which every ETS asked for becomes possible; None is never."""
+    times = [edges[name].reaches(needed) for name, needed in asked.items()]
+    return None if None in times else max([time for time in times if time is not None], default=None)
+
+
+def sources_behind(node: Node, until: Microseconds) -> Iterator[tuple[Node | None, Microseconds]]:
+    """The sources whose bounds a node waits for, each with the bound it must reach for the node to see `until`.
+
+    None instead of a source where something is under way that may bring the bound yet.
+    """
+    for arc in node.inputs:
+        if arc.register >= until:
+            continue
+        producer = arc.producer
+        if arc:
+            yield None, until
+        elif producer.operator is None:
+            yield producer, until
+        else:
+            yield from sources_behind(producer, producer.operator.required(until))
