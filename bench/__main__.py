@@ -8,9 +8,10 @@ from importlib import import_module
 
 WORKLOADS = {
     "grouped_count": "rows per second of Q1 grouped by 65,536 pairs: local, Spark host, stock Spark",
+    "kernel_overhead": "microseconds a row and operator at k = 1, for 1 to 64 operators",
     "spark_settings": "the same on the Spark host alone, by files a micro-batch and number of buckets",
 }
-DEFAULT = ("grouped_count",)
+DEFAULT = ("grouped_count", "kernel_overhead")
 
 
 def main() -> int:

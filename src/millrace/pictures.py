@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-COLOURS = ("#1b6ca8", "#c8553d", "#5b8c5a", "#8e6c8a", "#666666")
+COLOURS = ("#1b6ca8", "#c8553d", "#5b8c5a", "#8e6c8a", "#666666", "#c99a2e", "#3aa6a1", "#a0405c")
 _FONT = "font-family='Helvetica, Arial, sans-serif'"
 _GREY = "#999999"
 
@@ -108,7 +108,7 @@ class Picture:
     top: int = 64
     bottom: int = 56
     _drawn: list[str] = field(default_factory=list)
-    _legend: list[tuple[str, str]] = field(default_factory=list)
+    _legend: list[tuple[str, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.across = Scale(self.x.low, self.x.high, self.left, self.width - self.right, self.x.log)
@@ -141,9 +141,9 @@ class Picture:
         """Words at a point."""
         self._drawn.append(_text(self.across(x), self.up(y), text, colour=colour, anchor=anchor))
 
-    def name(self, text: str, colour: str) -> None:
+    def name(self, text: str, colour: str, *, hollow: bool = False) -> None:
         """An entry of the legend."""
-        self._legend.append((text, colour))
+        self._legend.append((text, colour, "white" if hollow else colour))
 
     def svg(self) -> str:
         """The drawing as an SVG file."""
@@ -175,12 +175,21 @@ class Picture:
         return [*parts, _text(20, middle, self.y.title, more=turned)]
 
     def _names(self) -> list[str]:
-        parts, x = [], float(self.left)
-        for text, colour in self._legend:
-            parts.append(f"<circle cx='{x + 5:.1f}' cy='44' r='5' fill='{colour}'/>")
-            parts.append(_text(x + 16, 48, text, anchor="start"))
-            x += 40 + 6.6 * len(text)
+        parts, x, y = [], float(self.left), 44 if self._legend_width() <= self.width - self.left else 40
+        for text, colour, fill in self._legend:
+            if x + _entry_width(text) > self.width and x > self.left:
+                x, y = float(self.left), y + 16
+            parts.append(f"<circle cx='{x + 5:.1f}' cy='{y}' r='5' fill='{fill}' stroke='{colour}'/>")
+            parts.append(_text(x + 16, y + 4, text, anchor="start"))
+            x += _entry_width(text)
         return parts
+
+    def _legend_width(self) -> float:
+        return sum(_entry_width(text) for text, _, _ in self._legend)
+
+
+def _entry_width(text: str) -> float:
+    return 40 + 6.6 * len(text)
 
 
 def _text(

@@ -104,3 +104,13 @@ def test_several_lines_have_several_names() -> None:
     circles = drawn(made, "circle")
     assert [each.attrib["fill"] for each in circles] == ["#111111", "#222222"]
     assert float(circles[0].attrib["cx"]) < float(circles[1].attrib["cx"])
+
+
+def test_names_that_do_not_fit_beside_each_other_go_on_a_second_line() -> None:
+    made = picture()
+    for number in range(8):
+        made.name(f"breadth-first {number}", "#111111", hollow=number == 7)
+    circles = drawn(made, "circle")
+    assert sorted({float(each.attrib["cy"]) for each in circles}) == [40, 56]
+    assert all(float(each.attrib["cx"]) < made.width - 100 for each in circles)
+    assert circles[-1].attrib["fill"] == "white"

@@ -72,7 +72,7 @@ def chart(title: str, x: str, y: str, curves: Sequence[Curve], *, log_x: bool = 
         picture.line(curve.points, colour, dashed=curve.dashed)
         if not curve.dashed:
             picture.dots(curve.points, colour)
-        picture.name(curve.name, colour)
+        picture.name(curve.name, colour, hollow=curve.dashed)
     return picture
 
 

@@ -3,14 +3,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from millrace.connectors.inputs import CHUNK_ROWS
 from millrace.errors import RequestError, RunError
 from millrace.hosts.local import LocalRun
 from millrace.hosts.outputs import publish
+from millrace.hosts.report import Listeners
 from millrace.language import parse_network
 from millrace.testing import in_memory, table
 from tests.e2e.commands import wait_for
@@ -104,3 +107,80 @@ def test_a_replay_keeps_the_skew_between_streams() -> None:
     run.run()
     seconds = [row["ts"].second for each in run.memory["q"] for row in each.to_pylist()]
     assert seconds == [0, 10, 20, 30]
+
+
+# Fairness and back-pressure
+
+TWO = """
+CREATE STREAM flood (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW INTERVAL 0 SECONDS FROM iterable;
+CREATE STREAM calm (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW INTERVAL 0 SECONDS FROM iterable;
+"""
+
+
+def flood(rows: int, first: int = 0) -> pa.Table:
+    numbers = pa.array(range(first, first + rows), pa.int64())
+    return pa.table({"v": numbers.cast(pa.int32()), "ts": numbers.cast(TIMESTAMP)})
+
+
+def test_a_query_that_floods_does_not_starve_another() -> None:
+    left: list[int] = []
+    run = LocalRun(
+        parse_network(
+            TWO + "CREATE QUERY busy AS SELECT v FROM flood WHERE v % 2 = 0; CREATE QUERY q AS SELECT v FROM calm;"
+        ),
+        feeds={"flood": [flood(CHUNK_ROWS)], "calm": [flood(1, first=number) for number in range(20)]},
+        listeners=Listeners(
+            results=lambda query, rows: left.append(run.executor.backlog("flood")) if query == "q" else None
+        ),
+    )
+    run.executor.rows_per_step = 64
+    report = run.run()
+    assert report.results == {"busy": CHUNK_ROWS // 2, "q": 20}
+    assert len(left) == 20 and all(left), "each row left while rows of the other stream still waited"
+
+
+def test_a_stream_whose_rows_still_wait_is_neither_read_nor_taken_for_silent() -> None:
+    waiting: list[int] = []
+    chunks = [flood(CHUNK_ROWS, first=number * CHUNK_ROWS) for number in range(6)]
+    ahead = flood(1, first=6 * CHUNK_ROWS)
+    run = LocalRun(
+        parse_network(TWO + "CREATE QUERY q AS SELECT v, ts FROM flood UNION calm ORDER BY ts;"),
+        feeds={"flood": chunks, "calm": [ahead]},
+        listeners=Listeners(results=lambda query, rows: waiting.append(run.executor.backlog("flood"))),
+    )
+    run.executor.rows_per_step = 4096
+    report = run.run()
+    assert max(waiting) <= 2 * CHUNK_ROWS
+    assert report.sources["flood"].late == 0, "nobody spoke for it while it had more to send"
+    assert report.results["q"] >= 6 * CHUNK_ROWS
+
+
+# Paced streams
+
+
+def test_a_replayed_row_is_let_in_when_it_is_due_and_its_latency_counts_from_there() -> None:
+    stream = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable REPLAY BY ts SPEED 10;"
+    run = LocalRun(
+        parse_network(stream + "CREATE QUERY q AS SELECT v FROM s;"),
+        feeds={"s": [rows("00:00:00", "00:00:01", "00:00:02")]},
+    )
+    began = monotonic()
+    run.run()
+    assert monotonic() - began >= 0.2
+    latency = run.metrics().sinks["q"].latency
+    assert latency.count == 3
+    assert 0 < latency.mean < 100_000, "of 200 milliseconds none count that a row was held back"
+
+
+def test_rows_read_from_elsewhere_count_from_when_they_were_read() -> None:
+    run = LocalRun(parse_network(STREAM.format("", "iterable") + COUNT), feeds={"s": [rows("00:00:01")]}, ending="end")
+    stamped_at = run.executor.push
+    seen: list[int] = []
+
+    def push(source: str, batch: pa.RecordBatch, now: int) -> None:
+        seen.extend(now - each for each in batch.column("__arrived").to_pylist())
+        stamped_at(source, batch, now)
+
+    run.executor.push = push  # type: ignore[method-assign]
+    run.run()
+    assert seen == [0]

@@ -1,0 +1,110 @@
+"""kill -9 around a change of a running network: it was made whole or not at all, and each result appears once."""
+
+from __future__ import annotations
+
+import csv
+import random
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from millrace.errors import RequestError, RunError
+from millrace.hosts.control import ask
+from tests.crash.test_kill import growing
+from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.scripts import expected, project, results
+
+pytestmark = pytest.mark.slow
+
+ADD = """CREATE SINK {0}_sink TO csv OPTIONS (path '{0}');
+ADD QUERY {0} INTO {0}_sink AS SELECT sum(v) AS total FROM links [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
+
+
+class Asking(Thread):
+    """A change that is asked for while the run may die; `done` is True once it has been confirmed."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        super().__init__()
+        self.folder, self.text, self.done = folder, text, False
+        self.start()
+
+    def run(self) -> None:
+        try:
+            ask(self.folder / "state", self.text, timeout=30)
+            self.done = True
+        except (RequestError, RunError):
+            pass
+
+
+def running(folder: Path) -> dict[str, int | None]:
+    """The queries of the run, as soon as it listens, with their starts."""
+    found: list[dict[str, Any]] = []
+
+    def listens() -> bool:
+        try:
+            found[:] = ask(folder / "state", "SHOW QUERIES", timeout=30)
+        except (RequestError, RunError):
+            return False
+        return True
+
+    wait_for(listens)
+    return {each["query"]: each["since_microseconds"] for each in found}
+
+
+def totals(folder: Path, query: str) -> list[tuple[str, int]]:
+    """All rows of an added query, sorted: minute and total."""
+    rows: list[dict[str, str]] = []
+    for path in sorted((folder / query).glob("part-*")):
+        with path.open() as file:
+            rows += csv.DictReader(file)
+    return sorted((row["window_start"][11:16], int(row["total"])) for row in rows)
+
+
+def totals_since(start: int, files: int) -> list[tuple[str, int]]:
+    """What an added query answers after so many files: two rows a minute, less those before its start."""
+    midnight = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
+    found = []
+    for number in range(files):
+        begin = midnight + 60 * number
+        values = [value for second, value in ((10, number), (30, 1)) if (begin + second) * 1e6 >= start]
+        if values:
+            found.append((f"{number // 60:02d}:{number % 60:02d}", sum(values)))
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_change_is_made_whole_or_not_at_all(seed: int, tmp_path: Path) -> None:
+    moments = random.Random(seed)
+    run = ["run", project(tmp_path), "--on", "local", "--checkpoint", "state"]
+    files, starts, confirmed, dropped = 3, dict[str, int](), set[str](), set[str]()
+    for kill in range(5):
+        with growing(tmp_path, files) as count, Started(*run, folder=tmp_path):
+            now = running(tmp_path)
+            assert confirmed <= set(now) and not dropped & set(now), "what was confirmed lasts"
+            starts |= {name: start for name, start in now.items() if start is not None}
+            added = Asking(tmp_path, ADD.format(f"totals_{kill}"))
+            time.sleep(moments.uniform(0, 0.08))
+            victim = min(set(now) - {"per_minute"}, default=None) if kill % 2 else None
+            leaving = Asking(tmp_path, f"DROP QUERY {victim}") if victim else None
+            time.sleep(moments.uniform(0, 0.08))
+        added.join()
+        confirmed |= {f"totals_{kill}"} if added.done else set()
+        if leaving is not None and victim is not None:
+            leaving.join()
+            confirmed.discard(victim)
+            dropped |= {victim} if leaving.done else set()
+        files = count()
+    with Started(*run, folder=tmp_path):
+        last = running(tmp_path)
+    starts |= {name: start for name, start in last.items() if start is not None}
+    ended = millrace(*run, "--until-end", folder=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert results(tmp_path) == expected(files)
+    assert starts, "some change was made"
+    for name, start in starts.items():
+        answer, found = totals_since(start, files), totals(tmp_path, name)
+        assert found == (answer if name in last else answer[: len(found)]), name
