@@ -15,7 +15,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -29,25 +28,16 @@ from millrace.kernel.graph import Arc, Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.progress import Admission, Ingress, Progress
+from millrace.kernel.saving import Keeper, Place, Saved
 from millrace.kernel.scheduler import Fragment, Scheduler
 from millrace.kernel.sending import Sender, usable
-from millrace.kernel.state import Changes
 from millrace.kernel.strategy import rule_of, with_breaks
-
-Place = tuple[str, int]
-"""Where a segment belongs: an operator's name and the segment's number."""
 
 _CHAIN_EVERY = 4096
 """Steps between two looks at where break nodes would free most memory."""
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What changed since the last save: a small whole (`control`), segments added, places removed."""
-
-    control: dict[str, Any]
-    added: dict[Place, pa.Table]
-    removed: list[Place]
+__all__ = ["Executor", "Place", "Saved"]
 
 
 class Executor:
@@ -75,8 +65,7 @@ class Executor:
         self._steps = 0
         self._sender = Sender(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
         self._delivered: dict[str, SinkMetrics] = {}
-        self._saved: set[Place] = set()
-        self._dropped: set[Place] = set()
+        self._keeper = Keeper()
         self.adopt()
 
     # Topology
@@ -85,8 +74,7 @@ class Executor:
         """Take over the graph as it is now, after nodes came or went: rules are mapped anew, nothing else changes."""
         graph = self.graph
         self._operators, self._sinks = graph.operators(), graph.sinks()
-        self._dropped |= {place for place in self._saved if place[0] not in graph.nodes}
-        self._saved -= self._dropped
+        self._keeper.forget(graph)
         self.ingress = {node.name: self.ingress.get(node.name) or self._ingress(node) for node in graph.sources()}
         self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
         for node in graph.nodes.values():
@@ -388,36 +376,12 @@ class Executor:
     def save(self) -> Saved:
         """What changed since the last save; only at rest, with all results taken."""
         assert not any(node.waiting for node in self.graph.nodes.values()), "state is saved at rest"
-        notes, added, removed = {}, {}, sorted(self._dropped)
-        for node in self._operators:
-            assert node.operator is not None
-            changes = node.operator.changes()
-            notes[node.name] = dict(changes.note)
-            added.update({(node.name, number): table for number, table in changes.added.items()})
-            removed += [(node.name, number) for number in changes.removed]
-        self._saved = (self._saved | set(added)) - set(removed)
-        self._dropped.clear()
-        control = {
-            "sources": {name: ingress.save() for name, ingress in self.ingress.items()},
-            "nodes": {node.name: _save_node(node) for node in self.graph.nodes.values()},
-            "notes": notes,
-        }
-        return Saved(control, added, removed)
+        return self._keeper.save(self.graph, self.ingress)
 
     def restore(self, control: Mapping[str, Any], segments: Mapping[Place, pa.Table]) -> None:
         """Go on from the last control and all live segments."""
-        for name, saved in control["sources"].items():
-            self.ingress[name].restore(saved)
-        for name, saved in control["nodes"].items():
-            _restore_node(self.graph.nodes[name], saved)
-        for node in self._operators:
-            assert node.operator is not None
-            own = {number: table for (name, number), table in segments.items() if name == node.name}
-            note = control["notes"].get(node.name)
-            if note:
-                node.operator.restore(Changes(own, (), note))
-                self._sender.queued += node.operator.held
-        self._saved = set(segments)
+        self._keeper.restore(self.graph, self.ingress, control, segments)
+        self._sender.queued += sum(node.operator.held for node in self._operators if node.operator is not None)
         self._map()
 
 
@@ -429,14 +393,3 @@ def _next_input(node: Node) -> Arc:
             if arc.pending and (not least.pending or arc.register < least.register):
                 least = arc
     return least
-
-
-def _save_node(node: Node) -> dict[str, Any]:
-    return {"bound": node.bound, "promised": node.promised, "registers": [arc.register for arc in node.inputs]}
-
-
-def _restore_node(node: Node, saved: Mapping[str, Any]) -> None:
-    node.bound, node.promised = saved["bound"], saved["promised"]
-    for arc, register in zip(node.inputs, saved["registers"], strict=True):
-        arc.register = register
-        arc.active = False

@@ -1,0 +1,147 @@
+"""A fast stream beside one with a row every 20 seconds, united in order on Spark in real time.
+
+Two such pairs are queries of one network: external time by the clock of the sender with SKEW, and internal time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from millrace.hosts.spark.commits import CommitLog, Record
+from millrace.language import parse_network
+from tests.e2e.commands import wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PROMISES = {
+    "external": "TIMESTAMP BY sent ORDERED ETS ON DEMAND SKEW INTERVAL 300 MILLISECONDS",
+    "internal": "INTERNAL TIMESTAMP AS ts ETS ON DEMAND",
+}
+TIMES = {"external": "sent", "internal": "ts"}
+TRIGGER = 2.0
+"""Seconds between two micro-batches, which begin when the clock is a multiple of it."""
+PAUSE = 0.3
+"""Seconds between two files of a busy stream."""
+MARKS = {"fast": 0, "slow": 1}
+"""The streams of a pair, and how their rows can be told apart."""
+BUSY = 8.0
+SILENCE = 20.0
+BEFORE_TRIGGER = 0.4
+"""Seconds before a trigger at which a row comes alone. SKEW counts from when a row is read, not from when it came."""
+
+
+def script(folder: Path) -> str:
+    statements = []
+    for kind, promise in PROMISES.items():
+        for pace in ("fast", "slow"):
+            name = f"{pace}_{kind}"
+            columns = "v INT, sent TIMESTAMP" + ("" if kind == "external" else ", ts TIMESTAMP")
+            statements.append(
+                f"CREATE STREAM {name} ({columns}) {promise} FROM parquet OPTIONS (path '{folder / name}')"
+            )
+        statements.append(f"CREATE SINK {kind}_rows TO parquet OPTIONS (path '{folder / kind}')")
+        branches = f"SELECT v, sent FROM fast_{kind} UNION ALL SELECT v, sent FROM slow_{kind}"
+        statements.append(f"CREATE QUERY {kind} INTO {kind}_rows AS {branches} ORDER BY {TIMES[kind]}")
+    return ";\n".join(statements)
+
+
+class Sender:
+    """Sends rows as files of one row, to both pairs alike, and knows which."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sent: dict[str, list[int]] = {f"{pace}_{kind}": [] for kind in PROMISES for pace in MARKS}
+        for name in self.sent:
+            (folder / name).mkdir()
+
+    def send(self, *paces: str) -> None:
+        """A row to each stream of these paces, all at one time."""
+        now = time.time_ns() // 1_000
+        for name in (f"{pace}_{kind}" for kind in PROMISES for pace in paces):
+            rows = {"v": pa.array([MARKS[name[:4]]], pa.int32()), "sent": pa.array([now], pa.timestamp("us", tz="UTC"))}
+            pq.write_table(pa.table(rows), self.folder / f".{name}")
+            (self.folder / f".{name}").replace(self.folder / name / f"{len(self.sent[name]):06d}.parquet")
+            self.sent[name].append(now)
+
+    def busy(self, until: float) -> None:
+        """The streams of a pair take turns until that time."""
+        while time.time() < until:
+            for pace in MARKS:
+                self.send(pace)
+                time.sleep(PAUSE / 2)
+
+    def silent(self, until: float) -> None:
+        """The fast streams alone until shortly before that time, then a row on the slow ones."""
+        while time.time() < until - BEFORE_TRIGGER:
+            self.send("fast")
+            time.sleep(PAUSE)
+        self.send("slow")
+
+
+@contextmanager
+def running(folder: Path, session: Any) -> Iterator[None]:
+    from millrace.hosts.spark.host import SparkRun
+
+    trigger = f"{round(TRIGGER * 1000)} milliseconds"
+    run = SparkRun(parse_network(script(folder)), checkpoint=folder / "state", session=session, trigger=trigger)
+    thread = Thread(target=run.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        run.stop()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def left(folder: Path, kind: str) -> dict[int, int]:
+    """When each fast row was there for all to read, by when it was sent: the time at which its batch's record came."""
+    found = {}
+    for path in sorted((folder / kind).glob("part-*")):
+        record = folder / "state" / "commits" / f"{path.name.split('-')[1]}.json"
+        rows = pq.read_table(path, partitioning=None)
+        for mark, sent in zip(rows["v"].to_pylist(), rows["sent"].cast(pa.int64()).to_pylist(), strict=True):
+            if mark == MARKS["fast"]:
+                assert sent not in found, "a row leaves once"
+                found[sent] = record.stat().st_mtime_ns // 1_000
+    return found
+
+
+def longest(folder: Path, kind: str, sent: list[int]) -> float:
+    """How many trigger intervals the slowest of the rows took to leave, but for the one that Spark started with."""
+    times = left(folder, kind)
+    return max(times[each] - each for each in sent[1:]) / 1e6 / TRIGGER
+
+
+def enabled(record: Record, kind: str) -> list[int]:
+    """How many ETS were made for the streams of a pair."""
+    return [record["sources"][f"{pace}_{kind}"]["enabled"] for pace in MARKS]
+
+
+def test_a_slow_stream_holds_no_row_back_for_more_than_two_triggers(tmp_path: Path, spark_session: Any) -> None:
+    sender, log = Sender(tmp_path), CommitLog(tmp_path / "state" / "commits")
+    sender.send("slow", "fast")
+    with running(tmp_path, spark_session):
+        wait_for(log.newest)
+        began = time.time() // TRIGGER * TRIGGER
+        sender.busy(began + BUSY)
+        while_busy = log.newest() or {}
+        sender.silent(began + SILENCE)
+        sender.silent(began + 2 * SILENCE)
+        wait_for(lambda: all(left(tmp_path, kind).keys() >= set(sender.sent[f"fast_{kind}"]) for kind in PROMISES), 10)
+    at_last = log.newest() or {}
+    for kind in PROMISES:
+        assert longest(tmp_path, kind, sender.sent[f"fast_{kind}"]) <= 2
+        assert enabled(while_busy, kind) == [0, 0]
+        assert enabled(at_last, kind)[1] > 10, "what was enabled is the slow stream"
+    for name, known in at_last["sources"].items():
+        assert (known["received"], known["late"], known["quarantined"]) == (len(sender.sent[name]), 0, 0)
