@@ -129,6 +129,7 @@ def _ask(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     _, network = _read(options.file)
     plan = physical(network)
+    plan.whole()
     file_sinks(network.queries)
     for stream in network.streams():
         open_input(stream, plan.columns_read(stream.name), None, None)

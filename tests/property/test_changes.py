@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.hosts.answers import Answer
@@ -122,7 +122,6 @@ def arriving(given: Sequence[Row]) -> pa.Table:
     return pa.Table.from_batches([batch(given)]).append_column(ARRIVED, pa.array(arrivals, pa.int64()))
 
 
-@settings(max_examples=40)
 @given(data=st.data(), plot=plots())
 def test_a_local_run_with_restarts(data: st.DataObject, plot: Plot) -> None:
     feeds: dict[str, list[Any]] = {name: [] for name in plot.rows}

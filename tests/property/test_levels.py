@@ -101,6 +101,8 @@ class Levels:
             for exchanged in low.read(names, self.read[stream], self.now, known, alone=alone):
                 yield from zip(*(column.to_pylist() for column in exchanged.columns), strict=True)
             self.read[stream] += len(together)
+        # Streams are asked for their files one after another.
+        self.now += 1
 
     def _high(self, bucket: int, rows: pd.DataFrame) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         stage = Stage(self.network, "test", live=self.live)
@@ -249,3 +251,21 @@ def test_rows_of_a_stream_that_was_spoken_for_before_its_first_row_are_accounted
     assert levels.known is not None
     source = levels.known["sources"]["s1"]
     assert (source["received"], source["late"], source["quarantined"]) == (1, 1, 0)
+
+
+def test_rows_that_the_system_stamps_do_not_wait_for_those_of_the_same_micro_batch(tmp_path: Path) -> None:
+    streams = "".join(
+        f"CREATE STREAM {name} (v INT, ts TIMESTAMP) INTERNAL TIMESTAMP AS ts FROM parquet OPTIONS (path '{tmp_path}');"
+        for name in ("s0", "s1")
+    )
+    network = parse_network(f"{streams} CREATE QUERY q AS SELECT v FROM s0 UNION s1 ORDER BY ts;")
+    stages._AT_HAND.clear()
+    levels = Levels(network, 2, live=True)
+    paths = {}
+    for number, name in enumerate(("s0", "s1")):
+        paths[name] = [tmp_path / f"{name}.parquet"]
+        pq.write_table(pa.table({"v": pa.array([number], pa.int32())}), paths[name][0])
+    levels.micro_batch(paths)
+    assert [row["v"] for row in levels.results] == [0, 1]
+    assert levels.known is not None
+    assert [source["enabled"] for source in levels.known["sources"].values()] == [0, 0]

@@ -169,6 +169,8 @@ class Node:
     share: float = 1.0
     """A sink's: what its query's component gets of the processor, beside others."""
     ets_arcs: bool = True
+    breaks_after: bool = False
+    """Whether its consumers are to be separate fragments."""
     chain: bool = False
     """Whether break nodes may be set around it by the memory that operators free."""
     inputs: list[Arc] = field(default_factory=list)

@@ -87,10 +87,12 @@ def rule_of(strategy: str) -> tuple[str, Rule]:
 
 
 def with_breaks(graph: Graph, breaks: Container[tuple[str, str]] = ()) -> None:
-    """Break the arcs named by their two operators, and those that must be for round-robin; mend all others."""
+    """Break the arcs named by their two operators, those after an operator that is to be followed by a break, and
+    those that must be broken for round-robin; mend all others."""
     for node in graph.operators():
         for arc in node.inputs:
-            arc.broken = (arc.producer.name, node.name) in breaks or _ends_a_path(arc)
+            before = arc.producer
+            arc.broken = before.breaks_after or (before.name, node.name) in breaks or _ends_a_path(arc)
 
 
 def _ends_a_path(arc: Arc) -> bool:

@@ -10,6 +10,7 @@ from millrace.errors import NotYet, QueryError
 from millrace.language.intervals import parse_interval
 from millrace.language.places import listed, near
 from millrace.language.statements import Options, Setting
+from millrace.plan.parts import is_breaks, is_strategy
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,13 @@ def _interval(text: str) -> bool:
         return False
 
 
-def _strategy(text: str) -> bool:
-    return re.fullmatch(r"dfs|bfs|rr|batch:[1-9]\d*", text.lower()) is not None
-
-
 _INTERVAL = "a length of time such as '5 seconds'"
 _SIZE = "a size such as 1000000 or '64mb'"
 
 OPTIONS: Mapping[str, Option] = {
-    "strategy": Option("dfs, bfs, rr or batch:K", _strategy, _strategy),
+    "strategy": Option(
+        "dfs, bfs, rr or batch:K, and others for parts such as 'dfs, merge = bfs'", is_strategy, is_strategy
+    ),
     "order": Option("in or out", _one_of("in", "out"), _one_of("in", "out")),
     "join": Option(
         "oop, sync_filter, filter_order or adaptive",
@@ -78,7 +77,7 @@ OPTIONS: Mapping[str, Option] = {
     "ets": Option("on or off", _one_of("on", "off"), _nothing, "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
     "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
     "share": Option("a positive number", _positive, _positive),
-    "breaks": Option("none or chain", _one_of("none", "chain"), _one_of("none", "chain")),
+    "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks, is_breaks),
     "alpha": Option("a number from 0 to 1", _fraction, _nothing),
     "flush": Option("on, off or " + _INTERVAL, lambda text: _one_of("on", "off")(text) or _interval(text), _nothing),
     "low_level_groups": Option("a whole number", _whole, _nothing),

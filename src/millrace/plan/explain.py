@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from millrace.kernel.graph import Graph, ets_arcs
 from millrace.kernel.progress import TimeContract
@@ -26,7 +27,7 @@ def explain(plan: Physical) -> str:
     graph = Graph()
     operators = plan.shape(graph)
     with_breaks(graph)
-    parts += ["state table:", *_table(graph), "", "query graph:", *_graph(graph, operators)]
+    parts += ["state table:", *_table(graph), "", "query graph:", *_graph(graph, operators), *_shared_exchanges(plan)]
     return "\n".join(parts)
 
 
@@ -34,7 +35,7 @@ def _tree(node: Node, plan: Physical, exchanges: dict[int, Exchange]) -> Iterato
     exchange = exchanges.get(id(node))
     if exchange is not None:
         what = "partials " if exchange.aggregate is not None else ""
-        yield f"exchange {what}{_keys(exchange.keys)}    (on Spark: from the low level to the buckets)"
+        yield f"exchange {what}{_keys(exchange.keys)}    (on Spark: a break node, from the low level to the buckets)"
         yield from (f"  {line}" for line in _prefix(node))
         return
     yield _label(node)
@@ -125,3 +126,14 @@ def _graph(graph: Graph, operators: Mapping[str, list[str]]) -> Iterator[str]:
         for path in ets_arcs(node) if node.is_source or node.senses_bounds else ():
             past = ", ".join(arc.consumer.name for arc in path[:-1])
             yield f"  ETS arc: {node.name} to {path[-1].consumer.name}" + (f", past {past}" if past else "")
+
+
+def _shared_exchanges(plan: Physical) -> Iterator[str]:
+    """What several queries have in common up to the buckets."""
+    users: dict[str, list[str]] = {}
+    for query, root in plan.roots:
+        for exchange in replace(plan, roots=((query, root),)).exchanges():
+            users.setdefault(exchange.port, []).append(query.name)
+    for port, queries in users.items():
+        if len(queries) > 1:
+            yield f"  shared: {port} is sent once for {', '.join(queries)} (on Spark)"

@@ -37,6 +37,7 @@ from millrace.plan.nodes import (
     walk,
     with_inputs,
 )
+from millrace.plan.parts import breaks_after, check_parts, strategy_of
 from millrace.plan.rules import optimize
 from millrace.plan.rules.prune_columns import reads
 
@@ -87,6 +88,8 @@ class Physical:
             return _source(graph, scan.stream.name, scan.stream) if isinstance(scan, Scan) else None
 
         built = self._build(graph, leaf)
+        for query, _ in self.roots:
+            check_parts(query.name, built[query.name], query.options)
         used = {name for names in built.values() for name in names}
         graph.keep({*used, *built, *(stream.name for stream in self.network.streams())})
         return built
@@ -190,7 +193,8 @@ class _Builder:
         return place
 
     def _set_up(self, node: GraphNode) -> None:
-        node.strategy = self.options.get("strategy", "dfs")
+        node.strategy = strategy_of(node.name, self.options)
+        node.breaks_after = breaks_after(node.name, self.options)
         node.ets_arcs = self.options.get("ets_arcs") != "off"
         node.chain = self.options.get("breaks") == "chain"
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from millrace.errors import CheckpointError
+from millrace.hosts.changes import Entry
 from millrace.hosts.checkpoint import Checkpoint, fingerprint
 from millrace.kernel.clock import StandingClock
+from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.executor import Executor
 from millrace.language import parse_network
 from millrace.plan.stages import Physical, physical
@@ -44,6 +46,14 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     assert {place: table.to_pylist() for place, table in resumed.segments.items()} == {
         place: table.to_pylist() for place, table in saved.added.items()
     }
+
+
+def test_the_changes_made_to_the_network_are_part_of_it(tmp_path: Path) -> None:
+    history = [Entry("ADD QUERY p AS SELECT k FROM s", (NO_BOUND,)), Entry("DROP QUERY q")]
+    Checkpoint(tmp_path, plan()).save(0, Executor(plan().whole()).save(), {}, {}, {}, history)
+    resumed = Checkpoint(tmp_path, plan()).load()
+    assert resumed is not None
+    assert list(resumed.history) == history
 
 
 def test_segments_that_are_no_longer_needed_are_removed(tmp_path: Path) -> None:

@@ -144,6 +144,66 @@ def passes(before: Record, record: Record) -> bool:
     return before.get("wake_at") is not None and record["now"] >= before["wake_at"]
 
 
+WINDOWED = "[RANGE 2 SECONDS SLIDE 2 SECONDS WA ts]"
+
+
+def counting(name: str, folder: Path, streams: str) -> str:
+    sink = f"CREATE SINK {name}_out TO parquet OPTIONS (path '{folder / name}_out');\n"
+    return sink + f"CREATE QUERY {name} INTO {name}_out AS SELECT count(*) AS n FROM {streams} {WINDOWED};\n"
+
+
+def counted(folder: Path, name: str) -> int:
+    """How many rows the windows that have left hold."""
+    paths = (folder / f"{name}_out").glob("part-*")
+    return sum(sum(pq.read_table(path, partitioning=None)["n"].to_pylist()) for path in paths)
+
+
+def test_silence_of_every_source_closes_the_last_window(tmp_path: Path, spark_session: Any) -> None:
+    lull = "ORDERED ETS ON DEMAND LULL INTERVAL 1 SECOND"
+    sql = (
+        stream("paced", tmp_path, "ORDERED ETS ON DEMAND SKEW INTERVAL 1 SECOND")
+        + stream("lulled", tmp_path, lull)
+        + stream("empty", tmp_path, lull)
+        + stream("stamped", tmp_path, "").replace("TIMESTAMP BY ts", "INTERNAL TIMESTAMP AS ts")
+        + counting("skew", tmp_path, "paced")
+        + counting("lull", tmp_path, "lulled UNION empty")
+        + counting("internal", tmp_path, "stamped")
+    )
+    for name in ("paced", "lulled", "stamped"):
+        write(tmp_path, name, 0, at(time.time()))
+    with Live(sql, tmp_path, spark_session) as live:
+        live.wait(lambda _: all(counted(tmp_path, name) == 1 for name in ("skew", "lull", "internal")))
+        live.wait(lambda record: record["wake_at"] is None)
+        last = live.log.newest() or {}
+        time.sleep(1)
+        assert live.log.newest() == last, "where nothing waits the clock wakes nobody"
+    assert {name: known["enabled"] for name, known in last["sources"].items()} == dict.fromkeys(last["sources"], 1)
+
+
+def test_a_periodic_ets_wakes_micro_batches_and_closes_windows(tmp_path: Path, spark_session: Any) -> None:
+    sql = (
+        stream("lulled", tmp_path, "ORDERED ETS EVERY INTERVAL 1 SECOND LULL INTERVAL 1 SECOND")
+        + stream("stamped", tmp_path, "ETS EVERY INTERVAL 1 SECOND").replace(
+            "TIMESTAMP BY ts", "INTERNAL TIMESTAMP AS ts"
+        )
+        + counting("both", tmp_path, "lulled UNION stamped")
+    )
+    for name in ("lulled", "stamped"):
+        write(tmp_path, name, 0, at(time.time()))
+    with Live(sql, tmp_path, spark_session) as live:
+        live.wait(lambda _: counted(tmp_path, "both") == 2)
+        closed = live.log.newest() or {}
+        live.wait(lambda record: record["batch"] >= closed["batch"] + 2)
+    records = dict(live.log.records())
+    woken = [
+        batch for batch in sorted(records)[1:] if read(records[batch], "lulled") == read(records[batch - 1], "lulled")
+    ]
+    assert all(passes(records[batch - 1], records[batch]) for batch in woken), "a beat wakes, and nothing else"
+    assert all(records[batch]["wake_at"] % SECOND == 0 for batch in woken)
+    before, after = (records[batch]["sources"] for batch in (woken[-2], woken[-1]))
+    assert all(after[name]["enabled"] == before[name]["enabled"] + 1 for name in after), "whether or not someone waits"
+
+
 def test_an_end_that_a_killed_run_left_behind_does_not_overtake_new_files(tmp_path: Path, spark_session: Any) -> None:
     from millrace.hosts.spark.host import SparkRun
 
