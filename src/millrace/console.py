@@ -97,9 +97,9 @@ def summary_lines(report: Report) -> list[str]:
     if not report.received:
         lines.append("  nothing was found to read: check the paths of the streams")
     for name, source in report.sources.items():
-        wrong = [
-            f"{count:,} {word}" for count, word in ((source.late, "late"), (source.quarantined, "quarantined")) if count
-        ]
+        others = ((source.late, "late"), (source.quarantined, "quarantined"), (source.buffered, "still buffered"))
+        wrong = [f"{count:,} {word}" for count, word in others if count]
+        wrong = [f"{source.processed:,} processed", *wrong] if wrong else []
         spoken = [f"{source.enabled} ETS"] if source.enabled else []
         notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {clock_text(source.greatest)}"])
         lines.append(f"  {name}: {notes}")
@@ -112,7 +112,8 @@ def summary_lines(report: Report) -> list[str]:
 def summary_data(report: Report) -> dict[str, Any]:
     """The summary as plain data."""
     data = asdict(report)
-    for source in data["sources"].values():
+    for name, source in data["sources"].items():
+        source["processed"] = report.sources[name].processed
         source["bound"], source["greatest"] = clock_text(source["bound"]), clock_text(source["greatest"])
     return data
 

@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -104,15 +105,16 @@ def running(folder: Path, session: Any) -> Iterator[None]:
 
 
 def left(folder: Path, kind: str) -> dict[int, int]:
-    """When each fast row was there for all to read, by when it was sent: the time at which its batch's record came."""
+    """When each fast row was there for all to read, by when it was sent: its micro-batch's record is written last."""
     found = {}
-    for path in sorted((folder / kind).glob("part-*")):
-        record = folder / "state" / "commits" / f"{path.name.split('-')[1]}.json"
-        rows = pq.read_table(path, partitioning=None)
-        for mark, sent in zip(rows["v"].to_pylist(), rows["sent"].cast(pa.int64()).to_pylist(), strict=True):
-            if mark == MARKS["fast"]:
-                assert sent not in found, "a row leaves once"
-                found[sent] = record.stat().st_mtime_ns // 1_000
+    log = CommitLog(folder / "state" / "commits")
+    for batch, record in log.records():
+        committed = (log.folder / f"{batch:08d}.json").stat().st_mtime_ns // 1_000
+        for name in record["outputs"][kind]["files"]:
+            rows = pq.read_table(folder / kind / name, partitioning=None)
+            fast = rows.filter(pc.equal(rows["v"], MARKS["fast"]))["sent"].cast(pa.int64()).to_pylist()
+            assert not found.keys() & fast, "a row leaves once"
+            found |= dict.fromkeys(fast, committed)
     return found
 
 

@@ -74,6 +74,17 @@ def test_a_column_that_nobody_had_read_is_read_from_then_on() -> None:
         assert numbers(handle, "keys", "k") == ["x", "x", "y"]
 
 
+def test_a_replayed_feed_goes_on_with_a_column_that_nobody_had_read() -> None:
+    items = iter([[row(0, k="x", n=1), row(1, k="y", n=2)], [row(2, k="z", n=3)]])
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=items, replay_by="ts")
+    handle = net.query("keys", a.select("k")).run(on="local")
+    wait_for(lambda: numbers(handle, "keys", "k") == ["x"])
+    assert handle.add("ADD QUERY sums AS SELECT n FROM a").at == 1
+    handle.wait(10)
+    assert (numbers(handle, "keys", "k"), numbers(handle, "sums")) == (["x", "y", "z"], [2, 3])
+
+
 def test_a_dropped_query_ends_and_the_others_go_on() -> None:
     feed = Fed()
     with running(a=feed) as (_, handle):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -199,12 +198,19 @@ class FeedInput:
         after = copy(self)
         after.schema = schema
         if position["items"] < self._taken:
-            after._items, after._taken = chain([self._last], self._items), self._taken - 1
+            after._items, after._taken = _from_last(self._last, self._items), self._taken - 1
         return after
 
     def position(self) -> dict[str, Any]:
         """How many items have been taken."""
         return {"items": self._taken}
+
+
+def _from_last(last: Any, items: Iterator[Any]) -> Iterator[Any]:
+    """An item once more, and those that follow; the iterator may refuse to be begun again."""
+    yield last
+    while (item := next(items, None)) is not None:
+        yield item
 
 
 def as_rows(item: Any, schema: pa.Schema, stream: str) -> pa.RecordBatch:

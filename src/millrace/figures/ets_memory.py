@@ -23,10 +23,10 @@ MERGED = "B, merged"
 
 
 def settings() -> dict[Key, Setting]:
-    """Scenarios A to C with every punctuation queued; beside B, from 100 ETS a second on, punctuation is merged."""
+    """Scenarios A to C with every punctuation queued; beside B, at the high rates, punctuation is merged."""
     found = scenarios() | {(B, rate): setting(NONE, every(rate), SECONDS) for rate in HIGH_RATES}
     del found[D, None]
-    merged = {(MERGED, rate): each for (name, rate), each in found.items() if name == B and (rate or 0) >= 100}
+    merged = {(MERGED, rate): each for (name, rate), each in found.items() if name == B and rate in HIGH_RATES}
     # Where no punctuation is sent by itself there is nothing to merge.
     for rate in (*RATES, *HIGH_RATES):
         found[B, rate] = replace(found[B, rate], merge_punctuation=False)

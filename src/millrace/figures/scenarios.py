@@ -16,7 +16,7 @@ from millrace.hosts.virtual import Costs
 BUSY, SPARSE = 50.0, 0.05
 """Rows a second."""
 PASSING = 0.95
-HOUR, SHORT = 3600.0, 1000.0
+HOUR, SHORT = 3600.0, 600.0
 """Seconds of input."""
 COSTS = Costs(row=50, punctuation=50, ets=10)
 RATES = (0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 500.0)
@@ -31,12 +31,12 @@ def setting(busy: str, sparse: str, seconds: float) -> Setting:
 
 
 def heartbeats(rate: float) -> Setting:
-    """Scenario B with so many ETS a second: at least 100 of them, and no less than two minutes.
+    """Scenario B with so many ETS a second: at least 100 of them, and no less than a minute.
 
     >>> heartbeats(0.1).seconds, heartbeats(500).seconds
-    (1000.0, 120.0)
+    (1000.0, 60.0)
     """
-    return setting(NONE, every(rate), max(100 / rate, 120.0 if rate >= 100 else 600.0))
+    return setting(NONE, every(rate), max(100 / rate, 60.0 if rate >= 100 else 300.0))
 
 
 def scenarios(rates: Sequence[float] = RATES) -> dict[Key, Setting]:

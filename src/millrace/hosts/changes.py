@@ -22,7 +22,6 @@ from millrace.errors import MillraceError, NotYet, RequestError
 from millrace.hosts.answers import Answer, Started
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.executor import Executor
-from millrace.kernel.graph import Graph
 from millrace.plan.changes import Added, Altered, Bind, Change, Dropped, amended
 from millrace.plan.nodes import Network, Query
 from millrace.plan.stages import Physical, physical, starting_at
@@ -127,11 +126,11 @@ class Changes:
         proposal = self._proposed(text, lambda query: _start(query, run.executor))
         if proposal.network != self.network:
             plan = physical(proposal.network)
+            # Built once apart: whatever is wrong with the plan shows before the graph at work is touched.
+            plan.whole()
             take_into_use = run.prepare(plan)
             with self.changing:
-                self._let_go(proposal.network, run.executor.graph)
-                plan.shape(run.executor.graph)
-                run.executor.adopt()
+                self._shape(plan, run.executor)
                 take_into_use()
                 self._accept(proposal)
             run.keep()
@@ -153,32 +152,30 @@ class Changes:
         queries, answers, starts = self.network.queries, list[Answer](), list[Microseconds]()
         for change in amendment.changes:
             if isinstance(change, Added):
-                starts.append(start(self._checked(change.query)))
+                starts.append(start(change.query))
                 change = Added(starting_at(change.query, starts[-1]))
             answers += _answers(change, queries)
             queries = amended(queries, change)
         return _Proposal(Network(queries), amendment.declared, Entry(text, tuple(starts)), tuple(answers))
 
-    def _checked(self, query: Query) -> Query:
-        """The query, if its streams are those that run."""
-        running = {stream.name: stream for stream in self.network.streams()}
-        for stream in Network((query,)).streams():
-            if running.get(stream.name, stream) != stream:
-                raise RequestError(
-                    f'query "{query.name}" would alter stream "{stream.name}" while it runs',
-                    hint="Leave out the option of the query that alters the stream, or declare another stream.",
-                )
-        return query
+    def _shape(self, plan: Physical, executor: Executor) -> None:
+        """Make the graph at work that of the plan."""
+        graph = executor.graph
+        graph.keep(set(graph.nodes) - self._replaced(plan.network))
+        plan.shape(graph)
+        executor.adopt()
+        if not any(node.chain for node in graph.nodes.values()):
+            # Break nodes that were placed by measure go with the last query that asked for them.
+            executor.set_breaks(())
 
-    def _let_go(self, network: Network, graph: Graph) -> None:
-        """Remove the sinks of queries that another of their name takes the place of."""
+    def _replaced(self, network: Network) -> set[str]:
+        """The queries that another one of their name takes the place of."""
         after = {query.name: query for query in network.queries}
-        replaced = {
+        return {
             query.name
             for query in self.network.queries
             if (other := after.get(query.name)) and (other.root, other.since) != (query.root, query.since)
         }
-        graph.keep(set(graph.nodes) - replaced)
 
     def _accept(self, proposal: _Proposal) -> None:
         self.network, self.script = proposal.network, proposal.script

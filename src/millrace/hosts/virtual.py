@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import open_input
+from millrace.connectors.inputs import open_input, reopen_input
 from millrace.errors import RequestError
 from millrace.hosts.arrivals import arrivals
 from millrace.hosts.changes import Changes
@@ -75,8 +76,10 @@ class _Arriving:
     ) -> None:
         self.stream = stream
         self.tick = tick
+        self.columns = columns
         self._ingress = ingress
         self._source = open_input(stream, columns, feed, None)
+        self._before = self._source.position()
         self._batch: Batch | None = None
         self._stamped = False
         self._times: Times = np.empty(0, np.int64)
@@ -93,6 +96,7 @@ class _Arriving:
     def _advance(self, at: int) -> None:
         self._at = at
         while self._at >= len(self._times):
+            self._before = self._source.position()
             chunk = self._source.read()
             if chunk is None:
                 self._next = None
@@ -116,6 +120,19 @@ class _Arriving:
         self._batch = Batch(rows if stamped is None else stamped)
         self._stamped = stamped is not None
         self._times, self._at = times, 0
+
+    def again(self, columns: list[str]) -> _Arriving:
+        """The same arrivals with other columns, as far as they have come."""
+        after = copy(self)
+        after.columns = columns
+        after._source = reopen_input(self._source, self.stream, columns, self._before)
+        if self._next is not None:
+            chunk = after._source.read()
+            assert chunk is not None
+            after._times = self._times[:0]
+            after._load(chunk.rows)
+            after._times, after._at = self._times, self._at
+        return after
 
     def push(self, executor: Executor, now: Microseconds) -> None:
         """Let in the rows at hand that have arrived by now."""
@@ -159,7 +176,8 @@ class VirtualRun:
         self.executor = Executor(
             plan.whole(), rows_per_step=rows_per_step, ets_arcs=ets_arcs, merge_punctuation=merge_punctuation
         )
-        self._feeds, self._tick = feeds or {}, tick
+        self._feeds, self._tick = feeds if feeds is not None else {}, tick
+        self._streams: dict[str, _Arriving] = {}
         self._streams = {stream.name: self._arriving(stream, plan) for stream in network.streams()}
         self.outputs = Outputs(network.queries, self._listeners, fresh=True)
         self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
@@ -169,8 +187,9 @@ class VirtualRun:
         self._started = self._reported = time.monotonic()
 
     def _arriving(self, stream: Stream, plan: Physical) -> _Arriving:
-        # A query that joins later may read any column.
-        columns = plan.columns_read(stream.name) if self.changes is None else list(stream.schema.names)
+        columns, given = plan.columns_read(stream.name), self._streams.get(stream.name)
+        if given is not None:
+            return given if set(columns) <= set(given.columns) else given.again(columns)
         ingress = self.executor.ingress.get(stream.name) or Ingress(stream.time)
         return _Arriving(stream, ingress, columns, self._feeds.get(stream.name), self._tick)
 
@@ -276,10 +295,7 @@ class VirtualRun:
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Open the streams of a changed plan, and its sinks."""
-        opened = {
-            stream.name: self._streams.get(stream.name) or self._arriving(stream, plan)
-            for stream in plan.network.streams()
-        }
+        opened = {stream.name: self._arriving(stream, plan) for stream in plan.network.streams()}
         take_sinks = self.outputs.prepare(plan.network.queries)
 
         def take_into_use() -> None:

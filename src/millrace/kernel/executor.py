@@ -36,7 +36,6 @@ from millrace.kernel.strategy import rule_of, with_breaks
 _CHAIN_EVERY = 4096
 """Steps between two looks at where break nodes would free most memory."""
 
-
 __all__ = ["Executor", "Place", "Saved"]
 
 
@@ -61,7 +60,7 @@ class Executor:
         self.live = live
         self.ingress: dict[str, Ingress] = {}
         self.breaks: set[tuple[str, str]] = set()
-        self._scheduler: Scheduler | None = None
+        self._scheduler = Scheduler(graph)
         self._steps = 0
         self._sender = Sender(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
         self._delivered: dict[str, SinkMetrics] = {}
@@ -99,10 +98,14 @@ class Executor:
         for node in self.graph.nodes.values():
             for arc in node.inputs:
                 arc.recount()
-        spent = self._scheduler.spent() if self._scheduler is not None else {}
+        spent = self._scheduler.spent()
         self._scheduler = Scheduler(self.graph)
         self._scheduler.carry_over(spent)
         self._waiting = dict.fromkeys(node for node in self._operators if wanted(node) is not None)
+        self._sender.queued = sum(
+            node.buffer.size + (node.operator.held if node.operator is not None else 0)
+            for node in self.graph.nodes.values()
+        )
 
     def reschedule(self, strategies: Mapping[str, str]) -> None:
         """Give operators other strategies, by name, while running."""
@@ -120,7 +123,6 @@ class Executor:
         placed = chain.place(self._operators)
         if placed.breaks != self.breaks:
             self.set_breaks(placed.breaks)
-        assert self._scheduler is not None
         self._scheduler.prefer(placed.priorities)
 
     def start_point(self, streams: Iterable[str]) -> Microseconds:
@@ -204,7 +206,6 @@ class Executor:
     def step(self, clock: Clock, silent: Container[str] = ()) -> bool:
         """One turn of the cycle; False when the graph is at rest."""
         began, scheduler = clock.now(), self._scheduler
-        assert scheduler is not None
         if self._beating:
             self._beat(began, silent)
         fragment = scheduler.next()
@@ -381,7 +382,6 @@ class Executor:
     def restore(self, control: Mapping[str, Any], segments: Mapping[Place, pa.Table]) -> None:
         """Go on from the last control and all live segments."""
         self._keeper.restore(self.graph, self.ingress, control, segments)
-        self._sender.queued += sum(node.operator.held for node in self._operators if node.operator is not None)
         self._map()
 
 

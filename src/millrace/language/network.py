@@ -36,7 +36,7 @@ from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
 
 Declaration = TypeVar("Declaration", StreamStatement, SinkStatement)
 
-ALTERABLE = ("strategy", "share", "ets_arcs")
+ALTERABLE = ("strategy", "share", "breaks", "ets_arcs")
 """The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
 
 
