@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -31,6 +32,8 @@ from millrace.plan.explain import explain
 from millrace.plan.nodes import Connector, Network, Query, Sink
 from millrace.plan.stages import physical
 from millrace.runs import HOSTS, Run, RunOptions, open_run
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -191,36 +194,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"millrace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    run = commands.add_parser("run", help="run the queries of a file")
-    run.add_argument("file", type=Path, metavar="FILE")
-    run.add_argument("--on", choices=HOSTS, default="spark", help="the host (default: spark)")
-    ends = run.add_mutually_exclusive_group()
-    ends.add_argument("--available-now", action="store_true", help="process what is there and stop; windows stay open")
-    ends.add_argument("--until-end", action="store_true", help="take the end of every file as the end of its stream")
-    run.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep state here, and go on from it")
-    run.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
-    run.add_argument("--trigger", default="500 milliseconds", metavar="INTERVAL", help="between micro-batches on Spark")
-    run.add_argument("--cost", metavar="INTERVAL", help="virtual time: what a row costs an operator")
-    run.add_argument(
-        "--control",
-        type=Path,
-        metavar="DIR",
-        help="let `millrace control DIR` change queries (with a checkpoint: in it)",
-    )
-    run.add_argument("--json", action="store_true", help="results and summary as JSON lines")
-    run.add_argument("-v", "--verbose", action="store_true", help="log more of Spark")
-    run.set_defaults(carry_out=_run)
-
-    control = commands.add_parser("control", help="change the queries of a run on the local host, or list them")
-    control.add_argument("folder", type=Path, metavar="DIR", help="the --control or --checkpoint folder of the run")
-    control.add_argument(
-        "statement",
-        metavar="STATEMENT",
-        help="ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES; - reads stdin",
-    )
-    control.add_argument("--timeout", default="10 seconds", metavar="INTERVAL", help="how long to wait for the answer")
-    control.add_argument("--json", action="store_true", help="an object a line")
-    control.set_defaults(carry_out=_ask)
+    _run_arguments(commands)
+    _control_arguments(commands)
 
     check = commands.add_parser("check", help="check the queries of a file without running them")
     check.add_argument("file", type=Path, metavar="FILE")
@@ -245,6 +220,41 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--json", action="store_true", help="an object a line")
     made.set_defaults(carry_out=_figures)
     return parser
+
+
+def _run_arguments(commands: Commands) -> None:
+    run = commands.add_parser("run", help="run the queries of a file")
+    run.add_argument("file", type=Path, metavar="FILE")
+    run.add_argument("--on", choices=HOSTS, default="spark", help="the host (default: spark)")
+    ends = run.add_mutually_exclusive_group()
+    ends.add_argument("--available-now", action="store_true", help="process what is there and stop; windows stay open")
+    ends.add_argument("--until-end", action="store_true", help="take the end of every file as the end of its stream")
+    run.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep state here, and go on from it")
+    run.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
+    run.add_argument("--trigger", default="500 milliseconds", metavar="INTERVAL", help="between micro-batches on Spark")
+    run.add_argument("--cost", metavar="INTERVAL", help="virtual time: what a row costs an operator")
+    run.add_argument(
+        "--control",
+        type=Path,
+        metavar="DIR",
+        help="let `millrace control DIR` change queries (with a checkpoint: in it)",
+    )
+    run.add_argument("--json", action="store_true", help="results and summary as JSON lines")
+    run.add_argument("-v", "--verbose", action="store_true", help="log more of Spark")
+    run.set_defaults(carry_out=_run)
+
+
+def _control_arguments(commands: Commands) -> None:
+    control = commands.add_parser("control", help="change the queries of a run on the local host, or list them")
+    control.add_argument("folder", type=Path, metavar="DIR", help="the --control or --checkpoint folder of the run")
+    control.add_argument(
+        "statement",
+        metavar="STATEMENT",
+        help="ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES; - reads stdin",
+    )
+    control.add_argument("--timeout", default="10 seconds", metavar="INTERVAL", help="how long to wait for the answer")
+    control.add_argument("--json", action="store_true", help="an object a line")
+    control.set_defaults(carry_out=_ask)
 
 
 if __name__ == "__main__":

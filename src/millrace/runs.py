@@ -54,6 +54,9 @@ def check_further(names: Iterable[str]) -> None:
             )
 
 
+UNTIL_THEN = "Run it on the local host, or stop it and start it with the other queries."
+
+
 class Run(Protocol):
     """A network at work."""
 
@@ -86,37 +89,53 @@ def open_run(
         hint = f"{near(str(options.on), HOSTS)}The hosts are {listed(HOSTS)}."
         raise RequestError(f'there is no host "{options.on}"', hint=hint)
     if options.on == "spark":
-        # Imported here: the other hosts do not need Spark, nor the second it takes to load.
-        from millrace.hosts.spark.host import SparkRun
-
-        _refuse_control(options, NotYet("a network on Spark cannot be changed while it runs yet", hint=UNTIL_THEN))
-        return SparkRun(
-            network,
-            ending=options.ending,
-            checkpoint=options.checkpoint,
-            feeds=feeds,
-            listeners=listeners,
-            master=options.master,
-            trigger=options.trigger,
-            settings=options.settings,
-            verbose=options.verbose,
-        )
+        return _spark(network, options, listeners, feeds)
     if options.on == "local":
-        from millrace.hosts.local import LocalRun
-
-        return LocalRun(
-            network,
-            ending=options.ending,
-            checkpoint=options.checkpoint,
-            feeds=feeds,
-            listeners=listeners,
-            changes=changes,
-            control=None if options.control is None else Path(options.control),
-        )
+        return _local(network, options, listeners, feeds, changes)
     return _virtual(network, options, listeners, feeds, changes)
 
 
-UNTIL_THEN = "Run it on the local host, or stop it and start it with the other queries."
+def _spark(
+    network: Network,
+    options: RunOptions,
+    listeners: Listeners | None,
+    feeds: Mapping[str, Iterable[Any]] | None,
+) -> Run:
+    _refuse_control(options, NotYet("a network on Spark cannot be changed while it runs yet", hint=UNTIL_THEN))
+    # Imported here: the other hosts do not need Spark, nor the second it takes to load.
+    from millrace.hosts.spark.host import SparkRun
+
+    return SparkRun(
+        network,
+        ending=options.ending,
+        checkpoint=options.checkpoint,
+        feeds=feeds,
+        listeners=listeners,
+        master=options.master,
+        trigger=options.trigger,
+        settings=options.settings,
+        verbose=options.verbose,
+    )
+
+
+def _local(
+    network: Network,
+    options: RunOptions,
+    listeners: Listeners | None,
+    feeds: Mapping[str, Iterable[Any]] | None,
+    changes: Changes | None,
+) -> Run:
+    from millrace.hosts.local import LocalRun
+
+    return LocalRun(
+        network,
+        ending=options.ending,
+        checkpoint=options.checkpoint,
+        feeds=feeds,
+        listeners=listeners,
+        changes=changes,
+        control=None if options.control is None else Path(options.control),
+    )
 
 
 def _refuse_control(options: RunOptions, refusal: RequestError) -> None:

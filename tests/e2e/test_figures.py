@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import sleep
 
 import pytest
 
-from tests.e2e.commands import millrace
+from tests.e2e.commands import Started, millrace
 
 pytestmark = pytest.mark.slow
 
@@ -30,5 +31,14 @@ def test_a_figure_is_made_and_its_claims_hold(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     told = json.loads(ran.stdout)
     assert told["holds"] and all(claim["holds"] for claim in told["claims"])
-    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["eqg-overhead.csv", "eqg-overhead.svg"]
+    made = sorted(path.name for path in (tmp_path / "made").iterdir())
+    assert made == ["eqg-overhead.csv", "eqg-overhead.svg", "eqg-overhead.txt"]
     assert "Traceback" not in ran.stderr
+
+
+def test_ctrl_c_ends_it_without_a_word(tmp_path: Path) -> None:
+    with Started("figures", "ets-latency", "--output", "made", folder=tmp_path) as started:
+        sleep(3)
+        code, out, err = started.interrupt(everything=True)
+    assert code == 130
+    assert (out, err) == ("", "")

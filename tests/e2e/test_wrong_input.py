@@ -69,7 +69,7 @@ def test_malformed_rows_may_be_skipped_and_are_counted(tmp_path: Path) -> None:
     add_file(tmp_path, 2, "a,many,2024-01-01 00:02:40")
     ran = millrace("run", script, "--on", "local", "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert "7 rows, 1 quarantined" in ran.stderr
+    assert "7 rows, 6 processed, 1 quarantined" in ran.stderr
     assert results(tmp_path) == expected(3)
 
 

@@ -27,7 +27,12 @@ from tests.reference import evaluate, multiset
 
 pytestmark = pytest.mark.slow
 
-STRATEGIES = ["dfs", "bfs", "rr", "batch:1", "batch:3"]
+SETTINGS = [
+    *(f"strategy = '{rule}'" for rule in ("dfs", "bfs", "rr", "batch:1", "batch:3")),
+    *(f"breaks = '{where}'" for where in ("none", "chain")),
+    "share = 3",
+    "ets_arcs = 'off'",
+]
 
 
 class Noted(Changes):
@@ -67,8 +72,8 @@ def plots(draw: st.DrawFn) -> Plot:
         statements.append(draw(queries(read)).replace("CREATE QUERY q ", f"ADD QUERY q{number} "))
         alive.append(f"q{number}")
         if draw(st.booleans()):
-            altered, strategy = draw(st.sampled_from(alive)), draw(st.sampled_from(STRATEGIES))
-            statements.append(f"ALTER QUERY {altered} SET (strategy = '{strategy}')")
+            altered, setting = draw(st.sampled_from(alive)), draw(st.sampled_from(SETTINGS))
+            statements.append(f"ALTER QUERY {altered} SET ({setting})")
         if draw(st.booleans()):
             statements.append(f"DROP QUERY {alive.pop(draw(st.integers(0, len(alive) - 1)))}")
     return Plot(sql + draw(queries(names)).replace("QUERY q ", "QUERY q0 "), given, statements)

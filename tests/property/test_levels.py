@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from millrace.hosts.spark import stage as stages
 from millrace.hosts.spark.buckets import bucket_ids
+from millrace.hosts.spark.files import Clocks
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE_SCHEMA, REPORT_OUTPUT, unpack
@@ -98,7 +99,7 @@ class Levels:
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
         for together in tasks:
             names, alone = [str(path) for path in together], len(tasks) == 1
-            for exchanged in low.read(names, self.read[stream], self.now, known, alone=alone):
+            for exchanged in low.read(names, self.read[stream], Clocks(self.now, self.now), known, alone=alone):
                 yield from zip(*(column.to_pylist() for column in exchanged.columns), strict=True)
             self.read[stream] += len(together)
         # Streams are asked for their files one after another.

@@ -78,9 +78,14 @@ def reopen_input(source: Input, stream: Stream, columns: list[str], position: Po
 
 
 def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
-    """The columns to be read from outside: an internal timestamp is written by the edge, not read."""
+    """The columns to be read from outside: an internal timestamp is written by the edge, not read.
+
+    One column at least, for rows without any could not be counted.
+    """
     inside = {stream.time.column} if stream.time.kind == "internal" else set()
-    return pa.schema([stream.schema.field(name) for name in columns if name not in inside])
+    outside = [name for name in stream.schema.names if name not in inside]
+    wanted = [name for name in columns if name not in inside] or outside[:1]
+    return pa.schema([stream.schema.field(name) for name in wanted])
 
 
 class FileInput:

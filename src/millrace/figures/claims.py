@@ -60,7 +60,7 @@ def furthest(ratios: Iterable[float]) -> float:
 
 
 def value_text(value: float, unit: str = "") -> str:
-    """A value as a person reads it, to three digits.
+    """A value as a person reads it, to three digits; nearly all is not told as all.
 
     >>> value_text(0.00011, "s"), value_text(0.1523, "%"), value_text(2163.0)
     ('0.11 ms', '15.2 %', '2,163')
@@ -71,5 +71,5 @@ def value_text(value: float, unit: str = "") -> str:
         size, name = (1e-3, "ms") if 1e-5 <= abs(value) < 1e-3 else (size, name)
         return f"{value / size:.3g} {name}"
     if unit == "%":
-        return f"{value * 100:.3g} %"
+        return f"{value * 100:.4g} %" if 0.99 < value < 1 else f"{value * 100:.3g} %"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -67,11 +67,12 @@ def _made(figure: Figure, pool: Executor, known: dict[Setting, Outcome]) -> Find
 
 
 def _written(figure: Figure, found: Findings, output: Path) -> list[Path]:
-    """The files of a figure: its table and its picture."""
-    data, picture = output / f"{figure.name}.csv", output / f"{figure.name}.svg"
-    data.write_text(table_text(found.table))
-    picture.write_text(found.picture.svg())
-    return [data, picture]
+    """The files of a figure: its table, its picture, and its claims."""
+    texts = {"csv": table_text(found.table), "svg": found.picture.svg(), "txt": claims_text(figure, found.claims)}
+    files = [output / f"{figure.name}.{ending}" for ending in texts]
+    for file, text in zip(files, texts.values(), strict=True):
+        file.write_text(text)
+    return files
 
 
 def table_text(rows: Sequence[dict[str, object]]) -> str:
@@ -89,10 +90,14 @@ def table_text(rows: Sequence[dict[str, object]]) -> str:
     return text.getvalue()
 
 
-def _as_text(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], seconds: float) -> str:
+def claims_text(figure: Figure, claims: Sequence[Claim]) -> str:
+    """What a figure shows, and a line for each of its claims."""
     lines = [f"{figure.name} ({figure.paper}): {figure.shows}"]
-    lines += [f"  {'holds' if claim.holds else 'FAILS'}  {claim}" for claim in claims]
-    return "\n".join([*lines, f"  {', '.join(map(str, files))} ({seconds:.0f} s)"]) + "\n"
+    return "\n".join([*lines, *(f"  {'holds' if claim.holds else 'FAILS'}  {claim}" for claim in claims)]) + "\n"
+
+
+def _as_text(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], seconds: float) -> str:
+    return f"{claims_text(figure, claims)}  {', '.join(map(str, files))} ({seconds:.0f} s)\n"
 
 
 def _as_json(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], seconds: float) -> str:

@@ -1,8 +1,8 @@
 """The greatest number of elements in the graph at a time, with punctuation queued and merged (000 Fig. 8).
 
 The rise of periodic ETS shows where punctuation keeps the processor busy: the union and its selection take 100
-microseconds for one, so that 9900 a second are 99 % of it, and what comes while rows are worked on has to queue. Runs at
-such rates are shorter.
+microseconds for one, so that 9900 a second are 99 % of it, and what comes while rows are worked on has to queue. Runs
+at such rates are shorter.
 """
 
 from __future__ import annotations

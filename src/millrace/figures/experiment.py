@@ -12,13 +12,15 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 import numpy as np
 import pyarrow as pa
 
+from millrace.errors import RunError
 from millrace.figures.claims import Claim
 from millrace.hosts.virtual import Costs, VirtualRun
 from millrace.kernel.elements import Times
@@ -131,16 +133,27 @@ def _digest(tables: list[pa.Table]) -> str:
 
 @contextmanager
 def workers() -> Iterator[Executor]:
-    """Processes that run settings."""
+    """Processes that run settings; when something goes wrong meanwhile, they are ended at once."""
+    others = active_children()
     count = min(_WORKERS, os.cpu_count() or 1)
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_die_quietly) as pool:
-        yield pool
-        pool.shutdown(cancel_futures=True)
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        try:
+            _start(pool, count)
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():
+                if process not in others:
+                    process.terminate()
+            raise
 
 
-def _die_quietly() -> None:
-    """Ctrl-C reaches every process of a terminal: the first one speaks for all."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _start(pool: Executor, count: int) -> None:
+    """Let the processes begin with Ctrl-C ignored: it reaches them too, but the first process answers for all."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for _ in range(count):
+        pool.submit(os.getpid)
+    signal.signal(signal.SIGINT, handler)
 
 
 def outcomes(
@@ -149,7 +162,12 @@ def outcomes(
     """Run all settings of a figure that are not `known`; `done` is told after each how many of them are finished."""
     settings = figure.settings()
     running = {pool.submit(outcome, setting): setting for setting in settings.values() if setting not in known}
-    for number, future in enumerate(as_completed(running), 1):
-        known[running[future]] = future.result()
-        done(number, len(running))
+    try:
+        for number, future in enumerate(as_completed(running), 1):
+            known[running[future]] = future.result()
+            done(number, len(running))
+    except BrokenProcessPool as error:
+        raise RunError(
+            f'a process that worked on figure "{figure.name}" has died', hint="Free some memory, and run it again."
+        ) from error
     return {key: known[setting] for key, setting in settings.items()}

@@ -77,21 +77,26 @@ def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
     number = f"{time.time_ns():020d}-{uuid4().hex}"
     request, reply = folder / f"request-{number}", folder / f"reply-{number}"
     replace_file(request, text)
-    until = time.monotonic() + timeout
-    while not reply.exists():
-        if _listening(folder) != run and not reply.exists():
-            raise RunError(
-                f'the run in "{folder}" ended before it answered',
-                hint="Start it again and ask SHOW QUERIES: the change was made whole, or not at all.",
-            )
-        if time.monotonic() > until:
-            raise _too_late(folder, request, timeout)
-        time.sleep(_LOOK)
+    _wait(reply, run, request, timeout)
     answer = json.loads(reply.read_text())
     reply.unlink()
     if "error" in answer:
         raise _error(answer["error"])
     return list(answer["answers"])
+
+
+def _wait(reply: Path, run: str, request: Path, timeout: float) -> None:
+    """Return when the run has replied; raises when it has ended, or let too much time pass."""
+    until = time.monotonic() + timeout
+    while not reply.exists():
+        if _listening(reply.parent) != run and not reply.exists():
+            raise RunError(
+                f'the run in "{reply.parent}" ended before it answered',
+                hint="Start it again and ask SHOW QUERIES: the change was made whole, or not at all.",
+            )
+        if time.monotonic() > until:
+            raise _too_late(reply.parent, request, timeout)
+        time.sleep(_LOOK)
 
 
 def _too_late(folder: Path, request: Path, timeout: float) -> RunError:

@@ -146,6 +146,18 @@ class _Arriving:
         self._advance(end)
 
 
+class _Silent:
+    """The streams of which nothing has arrived that was not let in, at whatever moment the clock has come to."""
+
+    def __init__(self, streams: Mapping[str, _Arriving], clock: VirtualClock) -> None:
+        self.streams = streams
+        self.clock = clock
+
+    def __contains__(self, name: object) -> bool:
+        due = self.streams[str(name)].next_time
+        return due is None or due > self.clock.time
+
+
 class VirtualRun:
     """A network at work in virtual time, from the first arrival to the end of its input.
 
@@ -179,6 +191,7 @@ class VirtualRun:
         self._feeds, self._tick = feeds if feeds is not None else {}, tick
         self._streams: dict[str, _Arriving] = {}
         self._streams = {stream.name: self._arriving(stream, plan) for stream in network.streams()}
+        self._silent = _Silent(self._streams, self.clock)
         self.outputs = Outputs(network.queries, self._listeners, fresh=True)
         self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
         self._handed_on = 0
@@ -224,8 +237,8 @@ class VirtualRun:
             self._due = self._next_arrival()
         if self.changes is not None:
             self._change(self.changes)
-        # What has arrived by now has been let in: at this moment every stream is silent.
-        if self.executor.step(self.clock, self._streams):
+        self.executor.beats = self._due is not None
+        if self.executor.step(self.clock, self._silent):
             if self.executor.has_results:
                 self._deliver()
             return True
@@ -302,6 +315,7 @@ class VirtualRun:
             self._hand_on()
             take_sinks()
             self._streams = opened
+            self._silent = _Silent(opened, self.clock)
             self._due = self._next_arrival()
 
         return take_into_use

@@ -4,7 +4,8 @@ Rules:
 - A batch is a block of Arrow columns. Rows are immutable and shared, never copied per branch.
 - The reserved column `__time` holds a row's own timestamp: int64 microseconds since the epoch, UTC.
   It stays with the row when the query drops the column it came from.
-- The reserved column `__arrived` is there when a host measures latency: the clock at entry.
+- The reserved column `__arrived` is there when a host measures latency: the clock at entry, or NO_BOUND for rows that
+  were made of others. Reserved columns stand last, in this order.
 - A bound b says that every later row of the arc has time >= b. Bounds never go back.
 - A bound that comes with rows rides on their batch; one that comes alone is a punctuation.
 - A step may take a few rows of a large block: a batch is a piece of a block, and what an operator computes of the

@@ -60,6 +60,8 @@ class Executor:
         self.live = live
         self.ingress: dict[str, Ingress] = {}
         self.breaks: set[tuple[str, str]] = set()
+        self.beats = True
+        """Whether periodic ETS are made; a host whose streams have all ended needs no more of them."""
         self._scheduler = Scheduler(graph)
         self._steps = 0
         self._sender = Sender(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
@@ -206,7 +208,7 @@ class Executor:
     def step(self, clock: Clock, silent: Container[str] = ()) -> bool:
         """One turn of the cycle; False when the graph is at rest."""
         began, scheduler = clock.now(), self._scheduler
-        if self._beating:
+        if self._beating and self.beats:
             self._beat(began, silent)
         fragment = scheduler.next()
         if fragment is None:
@@ -245,7 +247,6 @@ class Executor:
         self._sender.queued += buffer.size - before
         rows = element.stop - element.start if isinstance(element, Batch) else 0
         clock.spend(node.name, rows, by_arc)
-        held = operator.held if operator.holds else 0
         try:
             self._handle(node, arc, element, by_arc)
         except MillraceError:
@@ -256,13 +257,13 @@ class Executor:
                 hint="The rows it failed on were not committed; change the expression or filter such rows out.",
             ) from error
         if operator.holds:
-            self._sender.queued += operator.held - held
             self._observe_waiting(node, operator, clock.now())
         return rows
 
     def _handle(self, node: Node, arc: Arc, element: Element, by_arc: bool) -> None:
         operator, metrics = node.operator, node.metrics
         assert operator is not None
+        held = operator.held if operator.holds else 0
         outputs: list[Element] = []
         if isinstance(element, Batch):
             metrics.rows_in += element.stop - element.start
@@ -278,6 +279,8 @@ class Executor:
             if least > node.bound:
                 node.bound = least
                 outputs += operator.on_punctuation(Punctuation(least, ets))
+        if operator.holds:
+            self._sender.queued += operator.held - held
         if outputs:
             self._sender.send(node, outputs, by_arc)
 

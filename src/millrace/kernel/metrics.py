@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from millrace.kernel.elements import ARRIVED, Batch, Microseconds
+from millrace.kernel.elements import ARRIVED, NO_BOUND, Batch, Microseconds
 
 _FINE = 16
 """Steps of a histogram between a power of two and the next: quantiles are right within 1/16."""
@@ -129,11 +129,12 @@ class SinkMetrics:
         rows = len(batch)
         self.rows += rows
         if ARRIVED in batch.block.rows.schema.names:
-            arrived = batch.block.integers(ARRIVED)
+            arrived = batch.block.integers(ARRIVED)[batch.start : batch.stop]
             if rows == 1:
-                self.latency.add_one(now - int(arrived[batch.start]))
-            else:
-                self.latency.add(now - arrived[batch.start : batch.stop])
+                if (single := int(arrived[0])) != NO_BOUND:
+                    self.latency.add_one(now - single)
+            elif len(known := arrived[arrived != NO_BOUND]):
+                self.latency.add(now - known)
 
     def copy(self) -> SinkMetrics:
         """The same counts, apart from later ones."""

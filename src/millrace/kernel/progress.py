@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, RESERVED, TIME, Batch, Mask, Microseconds, Times
 from millrace.kernel.expressions import Expression
 from millrace.kernel.order import Entering, Order, Partitioned, Punctuated, TrailingRows, plus
 
@@ -197,7 +197,7 @@ class Ingress:
         times = pa.array(stamps)
         if self.contract.column is not None:
             rows = _with_column(rows, self.contract.column, times.cast(pa.timestamp("us", tz="UTC")))
-        return _with_column(rows, TIME, times)
+        return _with_time(rows, times)
 
     def stamped_ahead(self, rows: pa.RecordBatch, arrivals: Times) -> pa.RecordBatch | None:
         """Rows with their time before they enter, so that pieces of them can `enter` cheaply as they arrive.
@@ -325,7 +325,18 @@ def _with_external_time(rows: pa.RecordBatch, column: str | None) -> pa.RecordBa
     if times.null_count:
         rows = rows.filter(pc.is_valid(times))
         times = rows.column(column)
-    return rows.append_column(TIME, times.cast(pa.int64()))
+    return _with_time(rows, times.cast(pa.int64()))
+
+
+def _with_time(rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:
+    """Rows with their own time; the reserved columns stand last, in their order."""
+    rows = _with_column(rows, TIME, times)
+    names = rows.schema.names
+    if names[-1] == TIME and ARRIVED not in names:
+        return rows
+    return rows.select(
+        [*(name for name in names if name not in RESERVED), *(name for name in RESERVED if name in names)]
+    )
 
 
 def _with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from millrace.errors import QueryError
 from millrace.language.dialect import tokens_of
@@ -11,7 +11,7 @@ from millrace.language.network import changes, declared_twice, sinks_of, streams
 from millrace.language.places import Source
 from millrace.language.script_parser import parse_script
 from millrace.language.statements import Script, SinkStatement, StreamStatement
-from millrace.plan.changes import Amendment
+from millrace.plan.changes import Amendment, Change
 from millrace.plan.nodes import Query
 
 
@@ -46,19 +46,24 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     except RecursionError:
         raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
     refuse_new_guards(streams, queries, source.place(0, len(text)))
+    _check_outcome(asked, found, source)
+    return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
+
+
+def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: Source) -> None:
+    """Refuse a request that asks for nothing, or leaves no query."""
     if not asked:
         raise QueryError(
             "nothing is asked of the network",
             hint="Write ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES.",
             place=source.end(),
         )
-    if not found:
+    if not queries:
         raise QueryError(
             "the last query cannot be dropped",
             hint="Add another one in the same request, or stop the run.",
-            place=source.place(0, len(text)),
+            place=source.place(0, len(source.text)),
         )
-    return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
 
 
 def _refuse_known(script: Script, base: Script) -> None:

@@ -17,6 +17,7 @@ from millrace.hosts.report import Listeners
 from millrace.language import parse_network
 from millrace.testing import in_memory, table
 from tests.e2e.commands import wait_for
+from tests.unit.hosts.fed import Fed, row
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED {} FROM {};"
@@ -128,15 +129,15 @@ def test_a_query_that_floods_does_not_starve_another() -> None:
         parse_network(
             TWO + "CREATE QUERY busy AS SELECT v FROM flood WHERE v % 2 = 0; CREATE QUERY q AS SELECT v FROM calm;"
         ),
-        feeds={"flood": [flood(CHUNK_ROWS)], "calm": [flood(1, first=number) for number in range(20)]},
+        feeds={"flood": [flood(CHUNK_ROWS)], "calm": [flood(1, first=number) for number in range(8)]},
         listeners=Listeners(
             results=lambda query, rows: left.append(run.executor.backlog("flood")) if query == "q" else None
         ),
     )
-    run.executor.rows_per_step = 64
+    run.executor.rows_per_step = 128
     report = run.run()
-    assert report.results == {"busy": CHUNK_ROWS // 2, "q": 20}
-    assert len(left) == 20 and all(left), "each row left while rows of the other stream still waited"
+    assert report.results == {"busy": CHUNK_ROWS // 2, "q": 8}
+    assert len(left) == 8 and all(left), "each row left while rows of the other stream still waited"
 
 
 def test_a_stream_whose_rows_still_wait_is_neither_read_nor_taken_for_silent() -> None:
@@ -184,3 +185,31 @@ def test_rows_read_from_elsewhere_count_from_when_they_were_read() -> None:
     run.executor.push = push  # type: ignore[method-assign]
     run.run()
     assert seen == [0]
+
+
+# Silence
+
+
+@pytest.mark.parametrize("ets", ["ETS ON DEMAND SKEW INTERVAL 20 MILLISECONDS", "ETS ON DEMAND LULL INTERVAL 1 HOUR"])
+def test_the_last_window_closes_when_every_stream_is_silent(ets: str) -> None:
+    feeds = {"a": Fed(), "b": Fed()}
+    declared = "".join(
+        f"CREATE STREAM {name} (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED {ets} FROM iterable;" for name in feeds
+    )
+    sql = declared + "CREATE QUERY q AS SELECT count(*) AS n FROM a UNION b [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];"
+    run = LocalRun(parse_network(sql), feeds=feeds)
+    for feed in feeds.values():
+        feed.tell(row(9.95, v=1))
+    thread = Thread(target=run.run)
+    thread.start()
+    wait_for(lambda: counts(run) == [2], seconds=10)
+    assert all(run.report().sources[name].enabled for name in feeds)
+    run.stop()
+    thread.join(10)
+
+
+def test_a_stream_that_gives_empty_items_has_not_ended() -> None:
+    sql = STREAM.format("", "iterable") + COUNT
+    run = LocalRun(parse_network(sql), feeds={"s": [[], rows("00:00:01"), [], rows("00:00:02")]}, ending="end")
+    run.run()
+    assert counts(run) == [2]

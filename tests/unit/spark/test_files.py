@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import sleep, time_ns
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from toys import IntegerFiles
 from millrace.errors import RunError
 from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.failures import CarriedError, unwrap
-from millrace.hosts.spark.files import START, FilePartition, FilesReader, encode
+from millrace.hosts.spark.files import START, Clocks, FilePartition, FilesReader, encode
 
 ALL = ReadAllAvailable()
 
@@ -40,6 +41,26 @@ def test_an_unchanged_listing_gives_the_same_offset(tmp_path: Path) -> None:
     assert (first["files"], first["last"]) == (2, "b.txt")
     assert first["now"] > 0
     assert reader(tmp_path).latestOffset(first, ALL) is first
+
+
+def test_a_file_came_when_it_was_put_in_its_place_unless_nobody_looked(tmp_path: Path) -> None:
+    put(tmp_path, "a.txt")
+    files = reader(tmp_path)
+    first = files.latestOffset(dict(START), ALL)
+    assert first["came"] == first["now"]
+    sleep(0.05)
+    put(tmp_path, ".b")
+    sleep(0.05)
+    (tmp_path / ".b").rename(tmp_path / "b.txt")
+    placed = time_ns() // 1000
+    sleep(0.05)
+    second = files.latestOffset(first, ALL)
+    assert first["now"] + 90_000 < second["came"] <= placed < second["now"]
+    put(tmp_path, "c.txt", "d.txt")
+    third = files.latestOffset(second, ReadMaxFiles(1))
+    sleep(0.05)
+    fourth = files.latestOffset(third, ReadMaxFiles(1))
+    assert fourth["came"] == third["now"], "what was there at the last look has come by then"
 
 
 def test_an_empty_folder_stays_at_the_start(tmp_path: Path) -> None:
@@ -72,7 +93,7 @@ def test_the_read_limit_is_kept_and_a_partition_is_one_file_in_order(tmp_path: P
     parts = [*files.partitions(dict(START), one), *files.partitions(one, two)]
     assert [_read(part) for part in parts] == [(["a.txt"], 0), (["b.txt"], 1), (["c.txt"], 2)]
     assert [part.before for part in parts] == [{}, {}, {"files": 2, "greatest": 8}]
-    assert parts[2].now == two["now"]
+    assert parts[2].clocks == Clocks(two["now"], two["came"])
     assert [part.alone for part in parts] == [False, False, True]
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from millrace.hosts.spark.files import Clocks
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.rows import STREAM_PORT
 from millrace.language import parse_network
@@ -29,11 +30,13 @@ def write(folder: Path, name: str, *rows: tuple[str, int]) -> str:
     return str(path)
 
 
-def summary(low: StreamLowLevel, paths: list[str], now: int = 0, *, alone: bool = True) -> dict[str, Any]:
+def summary(
+    low: StreamLowLevel, paths: list[str], now: int = 0, came: int | None = None, *, alone: bool = True
+) -> dict[str, Any]:
     """What the stream has come to after some files, and how many rows each of its ports was sent."""
     notes = [
         json.loads(row["note"])
-        for batch in low.read(paths, 0, now, {}, alone=alone)
+        for batch in low.read(paths, 0, Clocks(now, now if came is None else came), {}, alone=alone)
         for row in batch.to_pylist()
         if row["port"] == STREAM_PORT
     ]
@@ -46,6 +49,12 @@ def test_a_live_stream_is_measured_by_the_clock_of_its_offset(tmp_path: Path) ->
     note = summary(low_level(tmp_path, "ORDERED FROM", live=True), [path], now=MINUTE // 2)
     assert (note["received"], note["quarantined"], note["bound"]) == (3, 1, MINUTE)
     assert summary(low_level(tmp_path, "ORDERED FROM"), [path])["quarantined"] == 0
+
+
+def test_a_row_of_external_time_came_when_its_file_did(tmp_path: Path) -> None:
+    path = write(tmp_path, "0.parquet", ("a", 50))
+    note = summary(low_level(tmp_path, "ORDERED FROM", live=True), [path], now=90, came=60)
+    assert (note["seen_at"], note["now"]) == (60, 90)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +71,18 @@ def test_files_are_read_in_sequence_where_a_row_is_measured_by_those_before_it(
     tmp_path: Path, clauses: str, live: bool, in_sequence: bool
 ) -> None:
     assert low_level(tmp_path, clauses, live=live).in_sequence == in_sequence
+
+
+def test_small_files_share_a_task_and_a_large_one_has_its_own(tmp_path: Path) -> None:
+    paths = [write(tmp_path, f"{number}.parquet", ("a", number)) for number in range(6)]
+    for number, size in ((2, 2**21), (4, 2**20 - 2000)):
+        with Path(paths[number]).open("ab") as file:
+            file.truncate(size)
+    low = low_level(tmp_path, "ORDERED FROM")
+    assert low.tasks(paths) == [2, 1, 3]
+    assert low.tasks(paths[:1]) == [1]
+    assert low.tasks([]) == []
+    assert low_level(tmp_path, "ORDERED MAX FUTURE SKEW 1 MINUTE FROM").tasks(paths) == [6]
 
 
 def test_files_in_sequence_are_one_stream(tmp_path: Path) -> None:

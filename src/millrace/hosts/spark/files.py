@@ -3,8 +3,10 @@
 Rules:
 - The producer moves files in whole, under names that sort after all earlier ones. What has been read is a prefix of
   the listing; a listing of which that no longer holds fails the run, for rows would be lost or read twice.
-- An unchanged listing gives an unchanged offset: the clock is read only when files are added.
-- A file is read the same way on a replay: with the clock of its offset and what was known before its batch.
+- An unchanged listing gives an unchanged offset: the clock is put down only when files are added.
+- A file is read the same way on a replay: with the clocks of its offset and what was known before its batch.
+- A row of external time came when its file did, not when it was read: that may be a whole trigger later, by which its
+  stream would seem to lag when it is spoken for.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import time
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import accumulate, pairwise
 from pathlib import PurePath
 from typing import Any, Protocol
 
@@ -36,7 +39,7 @@ from millrace.hosts.spark.rows import EXCHANGE
 
 Offset = dict[str, Any]
 
-START: Offset = {"files": 0, "last": "", "now": 0, "names": ""}
+START: Offset = {"files": 0, "last": "", "now": 0, "came": 0, "names": ""}
 
 
 class LowLevel(Protocol):
@@ -45,12 +48,14 @@ class LowLevel(Protocol):
     def files(self) -> list[str]:
         """The paths that are there now, in name order, without names that begin with "." or "_"."""
 
-    @property
-    def in_sequence(self) -> bool:
-        """Whether the files of a micro-batch must be read one after another, in one task."""
+    def tasks(self, paths: Sequence[str]) -> list[int]:
+        """How many of a micro-batch's files each task reads, one after another."""
+
+    def arrived(self, path: str) -> int | None:
+        """The clock at which a file was put in its place, or later; None if nobody knows."""
 
     def read(
-        self, paths: Sequence[str], index: int, now: int, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, clocks: Clocks, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of files; `index` counts the stream's files, `before` is what the stages knew.
 
@@ -59,12 +64,20 @@ class LowLevel(Protocol):
 
 
 @dataclass(frozen=True)
+class Clocks:
+    """When a micro-batch looked for a stream's files, and when the newest that it found had come."""
+
+    now: int
+    came: int
+
+
+@dataclass(frozen=True)
 class FilePartition(InputPartition):
     """One file to read, or several in sequence, and all that their rows may depend on."""
 
     paths: tuple[str, ...]
     index: int
-    now: int
+    clocks: Clocks
     before: dict[str, Any]
     alone: bool
 
@@ -87,7 +100,7 @@ class FilesSource(DataSource):
 
 
 class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets over a listing: how many files, the last one's name, and the clock when it was first seen."""
+    """Offsets over a listing: how many files, the last one's name, and the clocks when it was seen and had come."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.low_level = decode(options["low_level"])
@@ -96,6 +109,7 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.max_files = int(options["max_files"]) if "max_files" in options else None
         self.target: int | None = None
         self.seen: list[str] = []
+        self.looked: int | None = None
 
     def initialOffset(self) -> Offset:
         return dict(START)
@@ -109,42 +123,49 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         with carrying():
-            names = self._names_after(start)
-            end = len(names) if self.target is None else max(self.target, start["files"])
+            paths = self._paths_after(start)
+            now = max(time.time_ns() // 1000, start["now"])
+            looked, self.looked = self.looked, now
+            end = len(paths) if self.target is None else max(self.target, start["files"])
             if isinstance(limit, ReadMaxFiles):
                 end = min(end, start["files"] + limit.max_files)
             if end <= start["files"]:
                 return start
-            now = max(time.time_ns() // 1000, start["now"])
-            return {"files": end, "last": names[end - 1], "now": now, "names": _digest(names[:end])}
+            came = self._came(paths[end - 1], looked, now)
+            names = self.seen[:end]
+            return {"files": end, "last": names[-1], "now": now, "came": came, "names": _digest(names)}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[FilePartition]:
         with carrying():
             paths = self.low_level.files()
             self._check([PurePath(path).name for path in paths], end)
             before = self.commits.source(self.stream, start["files"])
-            first, last = start["files"], end["files"]
-            paths = paths[:last]
-            step = max(last - first, 1) if self.low_level.in_sequence else 1
-            return [
-                FilePartition(tuple(paths[index : index + step]), index, end["now"], before, step >= last - first)
-                for index in range(first, last, step)
-            ]
+            counts = self.low_level.tasks(paths[start["files"] : end["files"]])
+            places = pairwise(accumulate(counts, initial=start["files"]))
+            now, alone = int(end["now"]), len(counts) == 1
+            clocks = Clocks(now, end.get("came", now))
+            return [FilePartition(tuple(paths[at:to]), at, clocks, before, alone) for at, to in places]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FilePartition)
         with carrying():
             yield from self.low_level.read(
-                partition.paths, partition.index, partition.now, partition.before, alone=partition.alone
+                partition.paths, partition.index, partition.clocks, partition.before, alone=partition.alone
             )
 
-    def _names_after(self, start: Offset) -> list[str]:
-        names = [PurePath(path).name for path in self.low_level.files()]
+    def _came(self, path: str, looked: int | None, now: int) -> int:
+        """The clock at which a file came: since the last look, or nobody knows when."""
+        arrived = self.low_level.arrived(path)
+        return now if arrived is None or looked is None else min(max(arrived, looked), now)
+
+    def _paths_after(self, start: Offset) -> list[str]:
+        paths = self.low_level.files()
+        names = [PurePath(path).name for path in paths]
         self._check(names, start)
         if self.target is not None and len(names) < self.target:
             raise self._gone(sorted(set(self.seen) - set(names)))
         self.seen = names
-        return names
+        return paths
 
     def _check(self, names: list[str], offset: Offset) -> None:
         """Fail unless the files read so far are the first of the listing, and the same ones."""

@@ -4,7 +4,8 @@ Rules:
 - Rows are stamped, checked, filtered and projected by the kernel, then packed: one Arrow blob a bucket and port.
 - What the stream has come to rides to every bucket on a row of its own, so that bounds need no second pass.
 - A task knows the stream as it was when its micro-batch began; files of one micro-batch are read side by side, except
-  where what becomes of a row depends on all rows before it.
+  where what becomes of a row depends on all rows before it. Small ones share a task, which takes longer to start than
+  they take to read.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from millrace.connectors import list_files, read_file
 from millrace.connectors.generate import generate, recipe
 from millrace.connectors.inputs import Chunk, read_schema
 from millrace.hosts.spark.buckets import assign
+from millrace.hosts.spark.files import Clocks
 from millrace.hosts.spark.rows import EXCHANGE_SCHEMA, STREAM_PORT, pack
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch, concat
@@ -32,6 +34,8 @@ from millrace.plan.nodes import Network, Stream
 from millrace.plan.stages import Exchange, Physical, physical
 
 _PACK_ROWS = 1_000_000
+_TASK_BYTES = 2**20
+"""How large the files of a task are together, unless one alone is larger."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +77,32 @@ class StreamLowLevel:
     def _measured_by_clock(self) -> bool:
         return self.live and self._stream.replay is None
 
+    def tasks(self, paths: Sequence[str]) -> list[int]:
+        """How many of a micro-batch's files each task reads, one after another."""
+        if self._stream.connector.format == "generate" or not paths:
+            return [1] * len(paths)
+        if self.in_sequence:
+            return [len(paths)]
+        counts, room = [0], _TASK_BYTES
+        for size in (Path(path).stat().st_size for path in paths):
+            if counts[-1] and size > room:
+                counts, room = [*counts, 0], _TASK_BYTES
+            counts[-1] += 1
+            room -= size
+        return counts
+
+    def arrived(self, path: str) -> int | None:
+        """The clock at which a file was put in its place, or later: that of its last change, a new name included."""
+        return None if self._stream.connector.format == "generate" else Path(path).stat().st_ctime_ns // 1000
+
     def read(
-        self, paths: Sequence[str], index: int, now: int, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, clocks: Clocks, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of some files, one after another."""
         pa.set_cpu_count(1)
+        now = clocks.now
+        # What the system stamps must not fall behind the clock of an earlier micro-batch.
+        entered = clocks.came if self._stream.time.kind == "external" else now
         live = (self.stream_name,) if self._measured_by_clock else ()
         executor = Executor(self._plan.low(self.stream_name), live=live)
         ingress = executor.ingress[self.stream_name]
@@ -88,7 +113,7 @@ class StreamLowLevel:
         rows = 0
         for chunk in (chunk for path in paths for chunk in self._chunks(path)):
             executor.reject(self.stream_name, chunk.malformed)
-            executor.push(self.stream_name, chunk.rows, now)
+            executor.push(self.stream_name, chunk.rows, entered)
             executor.run(StandingClock(now))
             for port, batches in executor.take(now).items():
                 gathered[port] += batches

@@ -8,7 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Microseconds, Punctuation, concat
+from millrace.kernel.elements import (
+    ARRIVED,
+    END_OF_TIME,
+    NO_BOUND,
+    TIME,
+    Batch,
+    Element,
+    Microseconds,
+    Punctuation,
+    concat,
+)
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.partials import PANE, Partials
 from millrace.kernel.runs import SortedRuns
@@ -49,6 +59,8 @@ class WindowAggregate(Operator):
         """Rows, and partials made by a lower level, that have been gathered but not settled."""
         self._gathered = 0
         self._least_gathered: int | None = None
+        self._timed = False
+        """Whether rows carry their arrival: then results have the column too, so that both can meet in a union."""
         self._closed = NO_BOUND
         """The last bound: every window that ends at or before it has been reported."""
 
@@ -58,6 +70,7 @@ class WindowAggregate(Operator):
             self._made.append(made)
             self._gather(made.column(PANE).to_numpy())
             return iter(())
+        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
         panes = batch.times // self.partials.width
         if self.slide > self.range:
             covered = (panes * self.partials.width) % self.slide < self.range
@@ -131,6 +144,9 @@ class WindowAggregate(Operator):
         columns = [starts.cast(_TIMESTAMP), ends.cast(_TIMESTAMP), *keys, *values, last_instants]
         results = [each.name for each in self.partials.aggregations]
         names = ["window_start", "window_end", *self.partials.keys, *results, TIME]
+        if self._timed:
+            columns.append(pa.array(np.full(len(numbers), NO_BOUND)))
+            names.append(ARRIVED)
         return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
 
     def wanted(self) -> Microseconds | None:
@@ -155,11 +171,11 @@ class WindowAggregate(Operator):
     def changes(self) -> Changes:
         self._settle()
         changes = self._panes.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "closed": self._closed})
+        return Changes(changes.added, changes.removed, {**changes.note, "closed": self._closed, "timed": self._timed})
 
     def restore(self, changes: Changes) -> None:
         self._panes.restore(changes)
-        self._closed = changes.note["closed"]
+        self._closed, self._timed = changes.note["closed"], changes.note["timed"]
 
 
 def _numbers(panes: Numbers, first: int, last: int, per_slide: int, per_range: int) -> list[int]:
