@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from millrace.hosts.spark import stage as stages
 from millrace.hosts.spark.buckets import bucket_ids
-from millrace.hosts.spark.files import Clocks
+from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE_SCHEMA, REPORT_OUTPUT, unpack
@@ -97,9 +97,10 @@ class Levels:
         low = StreamLowLevel(self.network, stream, self.buckets)
         known = (self.known or {}).get("sources", {}).get(stream, {})
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
+        look = Look(self.now, self.now, all=True)
         for together in tasks:
             names, alone = [str(path) for path in together], len(tasks) == 1
-            for exchanged in low.read(names, self.read[stream], Clocks(self.now, self.now), known, alone=alone):
+            for exchanged in low.read(names, self.read[stream], look, known, alone=alone):
                 yield from zip(*(column.to_pylist() for column in exchanged.columns), strict=True)
             self.read[stream] += len(together)
         # Streams are asked for their files one after another.

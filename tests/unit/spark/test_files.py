@@ -11,7 +11,7 @@ from toys import IntegerFiles
 from millrace.errors import RunError
 from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.failures import CarriedError, unwrap
-from millrace.hosts.spark.files import START, Clocks, FilePartition, FilesReader, encode
+from millrace.hosts.spark.files import START, FilePartition, FilesReader, Look, encode
 
 ALL = ReadAllAvailable()
 
@@ -93,7 +93,8 @@ def test_the_read_limit_is_kept_and_a_partition_is_one_file_in_order(tmp_path: P
     parts = [*files.partitions(dict(START), one), *files.partitions(one, two)]
     assert [_read(part) for part in parts] == [(["a.txt"], 0), (["b.txt"], 1), (["c.txt"], 2)]
     assert [part.before for part in parts] == [{}, {}, {"files": 2, "greatest": 8}]
-    assert parts[2].clocks == Clocks(two["now"], two["came"])
+    assert parts[2].look == Look(two["now"], two["came"], all=True)
+    assert not parts[0].look.all, "a file is left unread"
     assert [part.alone for part in parts] == [False, False, True]
 
 

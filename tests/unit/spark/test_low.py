@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.hosts.spark.files import Clocks
+from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.rows import STREAM_PORT
 from millrace.language import parse_network
@@ -36,7 +36,7 @@ def summary(
     """What the stream has come to after some files, and how many rows each of its ports was sent."""
     notes = [
         json.loads(row["note"])
-        for batch in low.read(paths, 0, Clocks(now, now if came is None else came), {}, alone=alone)
+        for batch in low.read(paths, 0, Look(now, now if came is None else came, all=True), {}, alone=alone)
         for row in batch.to_pylist()
         if row["port"] == STREAM_PORT
     ]

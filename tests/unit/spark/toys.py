@@ -18,7 +18,7 @@ from millrace.errors import MalformedRow
 from millrace.hosts.spark.buckets import bucket_ids
 from millrace.hosts.spark.control import ControlSource
 from millrace.hosts.spark.failures import carrying
-from millrace.hosts.spark.files import Clocks, FilesSource, encode
+from millrace.hosts.spark.files import FilesSource, Look, encode
 from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE_SCHEMA, OUTPUT, REPORT_OUTPUT, pack
 from millrace.hosts.spark.writer import NetworkSink, NetworkWriter
 
@@ -48,14 +48,14 @@ class IntegerFiles:
         return [len(paths)] if self.in_sequence and paths else [1] * len(paths)
 
     def read(
-        self, paths: Sequence[str], index: int, clocks: Clocks, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         (path,) = paths
         try:
             numbers = [int(line) for line in Path(path).read_text().split()]
         except ValueError as error:
             raise MalformedRow(f'file "{Path(path).name}" holds "x"', hint="Write integers.") from error
-        note = json.dumps({"files": index + 1, "before": before.get("files", 0), "now": clocks.now})
+        note = json.dumps({"files": index + 1, "before": before.get("files", 0), "now": look.now})
         rows = [
             {"bucket": bucket, "port": "numbers", "seq": index, "blob": pack(pa.table({"n": numbers})), "note": note}
             for bucket in BUCKETS
