@@ -68,9 +68,10 @@ class Changing:
         self.executor.restore(saved.control, self.segments)
 
     def schedule(self, draw: st.DataObject) -> None:
-        names = [node.name for node in self.executor.graph.operators()]
         arcs = [(arc.producer.name, node.name) for node in self.executor.graph.operators() for arc in node.inputs]
-        self.executor.reschedule({name: draw.draw(st.sampled_from(STRATEGIES)) for name in names})
+        for node in self.executor.graph.operators():
+            node.strategy = draw.draw(st.sampled_from(STRATEGIES))
+        self.executor.adopt()
         self.executor.set_breaks(draw.draw(st.lists(st.sampled_from(arcs), max_size=3)) if arcs else [])
         if draw.draw(st.booleans()):
             for node in self.executor.graph.operators():

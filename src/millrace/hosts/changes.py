@@ -84,6 +84,7 @@ class Changes:
         self._lock = Lock()
         self._runner: int | None = None
         self._over = False
+        self._failure: BaseException | None = None
 
     # For those who ask
 
@@ -119,10 +120,23 @@ class Changes:
                 answer.set_exception(error)
                 if not isinstance(error, MillraceError):
                     raise
+            self.check()
+
+    def check(self) -> None:
+        """Raise what failed in the run itself while a request was carried out: that is no refusal."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _work(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._failure = error
+            raise
 
     def carry_out(self, text: str, run: Changing) -> Answers:
         """Change the run as a text asks, or raise and leave it as it is."""
-        run.settle()
+        self._work(run.settle)
         proposal = self._proposed(text, lambda query: _start(query, run.executor))
         if proposal.network != self.network:
             plan = physical(proposal.network)
@@ -133,7 +147,7 @@ class Changes:
                 self._shape(plan, run.executor)
                 take_into_use()
                 self._accept(proposal)
-            run.keep()
+            self._work(run.keep)
         return proposal.answers
 
     def close(self) -> None:

@@ -16,16 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from uuid import uuid4
 
 from millrace.errors import MillraceError, Place, RequestError, RunError
 from millrace.hosts.answers import Answer
-from millrace.hosts.durable import make_folder, replace_file
+from millrace.hosts.durable import lock, make_folder, replace_file
 
 _LOCK, _LISTENING = "lock", "listening"
-_PATIENCE = 0.5
-"""Seconds in which a run tries for the lock: one who only looks whether it is free has it for a moment."""
 _LOOK = 0.01
 """Seconds between two looks of one who waits for an answer."""
 
@@ -35,7 +33,13 @@ class Control:
 
     def __init__(self, folder: Path) -> None:
         self.folder = _own_folder(folder)
-        self._lock = _locked(folder)
+        self._lock = lock(
+            folder / _LOCK,
+            RequestError(
+                f'another run listens in "{folder}"',
+                hint="Stop it first, or give this run another --control and --checkpoint.",
+            ),
+        )
         for path in (*folder.glob("request-*"), *folder.glob("reply-*"), *folder.glob(".re*")):
             path.unlink(missing_ok=True)
         replace_file(folder / _LISTENING, uuid4().hex)
@@ -123,38 +127,20 @@ def _own_folder(folder: Path) -> Path:
     return folder
 
 
-def _locked(folder: Path) -> IO[str]:
-    """The folder's lock, which lasts as long as the file is open."""
-    lock = (folder / _LOCK).open("w")
-    until = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        except BlockingIOError:
-            if time.monotonic() > until:
-                lock.close()
-                raise RequestError(
-                    f'another run listens in "{folder}"',
-                    hint="Stop it first, or give this run another --control and --checkpoint.",
-                ) from None
-            time.sleep(_LOOK)
-
-
 def _listening(folder: Path) -> str | None:
     """The name of the run that listens in a folder; None when there is none."""
     try:
         run = (folder / _LISTENING).read_text()
-        lock = (folder / _LOCK).open()
+        held = (folder / _LOCK).open()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
         raise RequestError(
             f'the control folder "{folder}" belongs to another user', hint="Ask as the user who started the run."
         ) from None
-    with lock:
+    with held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return run
     return None

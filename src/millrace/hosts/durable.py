@@ -1,12 +1,34 @@
-"""Folders that can be made or not, and files that survive a power cut: whole or not at all."""
+"""Folders that can be made or not, locks, and files that survive a power cut: whole or not at all."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 from millrace.errors import RequestError
+
+_PATIENCE = 0.5
+"""Seconds in which a lock is tried for: one who only looks whether it is free has it for a moment."""
+_LOOK = 0.01
+
+
+def lock(path: Path, refusal: RequestError) -> IO[str]:
+    """A lock that lasts as long as the file is open, however its process ends; raises the refusal if another has it."""
+    file = path.open("w")
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            if time.monotonic() > until:
+                file.close()
+                raise refusal from None
+            time.sleep(_LOOK)
 
 
 def make_folder(path: Path, what: str) -> Path:

@@ -3,7 +3,7 @@
 Rules:
 - A turn reads at most a chunk of each stream and lets the kernel work a moment after each, so that a stream that floods
   does not keep the rows of another waiting. A stream whose rows still wait for the kernel is not read, and not silent.
-- Silence is judged when every stream has just been looked at, never by an older look.
+- A stream is spoken for as of the moment when it was last looked at and had nothing.
 - With nothing to do it sleeps until a row is due, an enabling timestamp is, or someone asks for a change.
 - With a checkpoint folder every epoch is committed as a whole: state, positions in the input, result files, and the
   changes made to the network (see checkpoint.py).
@@ -15,17 +15,18 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
-from millrace.errors import MillraceError
+from millrace.errors import MillraceError, RequestError
 from millrace.hosts.arrivals import stamped
 from millrace.hosts.changes import Changes
 from millrace.hosts.checkpoint import Checkpoint, Resumed
 from millrace.hosts.control import Control
+from millrace.hosts.durable import lock, make_folder
 from millrace.hosts.intake import Intake
 from millrace.hosts.outputs import Outputs, publish
 from millrace.hosts.paced import PacedInput
@@ -82,6 +83,7 @@ class LocalRun:
         self._stop = Event()
         # First of all: a second run on the same folders must not touch anything.
         self._control = Control(control) if control is not None else None
+        self._lock = _locked(checkpoint) if checkpoint is not None else None
         try:
             self._open(network, checkpoint, feeds)
         except BaseException:
@@ -99,7 +101,8 @@ class LocalRun:
         self.outputs = Outputs(plan.network.queries, self._listeners, fresh=resumed is None)
         self._results = {query.name: 0 for query in plan.network.queries}
         self._epoch = self._earlier = 0
-        self._silent: set[str] = set()
+        self._silent: dict[str, int] = {}
+        """The streams that had nothing when they were last looked at, and when that was."""
         self._dry: set[str] = set()
         self._control_look = self._clock.now()
         self._started = self._committed = time.monotonic()
@@ -116,6 +119,10 @@ class LocalRun:
         publish(resumed.staged)
         self.outputs.sweep(resumed.staged)
         self.executor.restore(resumed.control, resumed.segments)
+        for name, source in self.intake.inputs.items():
+            if isinstance(source, PacedInput):
+                # Replayed time stood still while nobody ran.
+                self.executor.ingress[name].listen_anew(self._clock.now())
         self._epoch = resumed.epoch + 1
         self._results.update(resumed.results)
         self._earlier = sum(ingress.received for ingress in self.executor.ingress.values())
@@ -150,7 +157,7 @@ class LocalRun:
         some, until = False, self._clock.now() + _WHILE
         for name, source in self.intake.inputs.items():
             if self.executor.backlog(name) > CHUNK_ROWS:
-                self._silent.discard(name)
+                self._silent.pop(name, None)
             else:
                 some |= self._take(name, source)
             if some and self._clock.now() > until:
@@ -161,12 +168,13 @@ class LocalRun:
 
     def _take(self, name: str, source: Input) -> bool:
         """Push the next chunk of a stream; whether it held rows."""
+        looked = self._clock.now()
         chunk = self._read(source)
         (self._dry.add if chunk is None else self._dry.discard)(name)
         if chunk is None or not (chunk.rows.num_rows or chunk.malformed):
-            self._silent.add(name)
+            self._silent[name] = looked
             return False
-        self._silent.discard(name)
+        self._silent.pop(name, None)
         now = self._clock.now()
         rows = chunk.rows
         if not isinstance(source, PacedInput):
@@ -207,7 +215,9 @@ class LocalRun:
         """Whether nothing will come that this run waits for."""
         inputs = self.intake.inputs
         if self.ending == "stopped":
-            return all(source.finished for source in inputs.values())
+            # What silence will still release is waited for.
+            ended = all(source.finished for source in inputs.values())
+            return ended and self.executor.release_at(self._silent) is None
         return all(name in self._dry and not source.pending for name, source in inputs.items())
 
     def _sleep(self) -> None:
@@ -244,6 +254,8 @@ class LocalRun:
         self.changes.close()
         if self._control is not None:
             self._control.close()
+        if self._lock is not None:
+            self._lock.close()
 
     # Changes (see changes.py)
 
@@ -252,11 +264,14 @@ class LocalRun:
         self.changes.serve(self)
         if self._control is not None and self._clock.now() >= self._control_look:
             self._control.serve(lambda text: self.changes.carry_out(text, self))
+            self.changes.check()
             self._control_look = self._clock.now() + _CONTROL_LOOK
 
     def settle(self) -> None:
-        """Work until nothing is left to do."""
+        """Work until nothing is left to do; heartbeats would bring ever more."""
+        self.executor.beats = False
         self._work((), None)
+        self.executor.beats = True
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Open the inputs and sinks of a changed plan."""
@@ -268,7 +283,7 @@ class LocalRun:
             take_inputs()
             take_sinks()
             self._results = {query.name: self._results.get(query.name, 0) for query in plan.network.queries}
-            self._silent &= set(self.intake.inputs)
+            self._silent = {name: looked for name, looked in self._silent.items() if name in self.intake.inputs}
 
         return take_into_use
 
@@ -293,3 +308,15 @@ class LocalRun:
         with self.changes.changing:
             elapsed = time.monotonic() - self._started
             return Report.of(self.executor.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)
+
+
+def _locked(checkpoint: Path) -> IO[str]:
+    """The lock of a checkpoint folder, held while the run lives."""
+    make_folder(checkpoint, "the checkpoint")
+    return lock(
+        checkpoint / "lock",
+        RequestError(
+            f'another run goes on from the checkpoint "{checkpoint}"',
+            hint="Stop it first, or give this run another --checkpoint.",
+        ),
+    )

@@ -45,7 +45,7 @@ def file_sinks(queries: Sequence[Query]) -> dict[str, Sink]:
             known = ", ".join([*FORMATS, *PLAIN])
             raise RequestError(f'sink "{query.sink.name}" has no format "{form}"', hint=f"The formats are {known}.")
         for name, sink in found.items():
-            if sink_folder(sink) == sink_folder(query.sink):
+            if sink_folder(sink).resolve() == sink_folder(query.sink).resolve():
                 raise _one_folder(name, query.name)
         _keep_apart(query.sink, Network(tuple(queries)).streams())
         found[query.name] = query.sink
@@ -154,7 +154,7 @@ class Outputs:
     def _new_folder(self, name: str, sink: Sink) -> Path:
         """The folder of a query that joins: without results, whatever its mode, for they may be this run's own."""
         for other, files in self._files.items():
-            if other != name and files.folder == sink_folder(sink):
+            if other != name and files.folder.resolve() == sink_folder(sink).resolve():
                 raise _one_folder(other, name)
         if results_in(sink_folder(sink)):
             raise RequestError(

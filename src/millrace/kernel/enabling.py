@@ -34,15 +34,25 @@ def speakers(node: Node, silent: Container[str], edges: Mapping[str, Ingress]) -
     return found
 
 
-def enabling(asked: Speakers, now: Microseconds, edges: Mapping[str, Ingress]) -> Speakers:
+def enabling(asked: Speakers, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Speakers:
     """The ETS that silence up to now allows; none unless each is enough."""
     found: dict[str, Microseconds] = {}
     for name, needed in asked.items():
-        until = edges[name].ets(now)
+        until = edges[name].ets(silent_until(name, now, silent, edges))
         if until is None or until < needed:
             return {}
         found[name] = until
     return found
+
+
+def silent_until(name: str, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Microseconds:
+    """Up to when a source is known to have been silent: where `silent` says when each was looked at, until then.
+
+    The system's own stamps are never late, so for them it is now.
+    """
+    if edges[name].contract.kind == "external" and isinstance(silent, Mapping):
+        return min(now, int(silent[name]))
+    return now
 
 
 def possible_at(asked: Speakers, edges: Mapping[str, Ingress]) -> Microseconds | None:

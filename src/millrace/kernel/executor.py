@@ -23,7 +23,7 @@ from millrace.errors import MillraceError, RunError
 from millrace.kernel import chain
 from millrace.kernel.clock import Clock
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation, Times
-from millrace.kernel.enabling import enabling, possible_at, speakers, wanted
+from millrace.kernel.enabling import enabling, possible_at, silent_until, speakers, wanted
 from millrace.kernel.graph import Arc, Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
 from millrace.kernel.operators.operator import Operator
@@ -35,6 +35,9 @@ from millrace.kernel.strategy import rule_of, with_breaks
 
 _CHAIN_EVERY = 4096
 """Steps between two looks at where break nodes would free most memory."""
+
+_OTHERS_EVERY = 16
+"""Steps between two looks at operators that wait elsewhere in the graph."""
 
 __all__ = ["Executor", "Place", "Saved"]
 
@@ -100,20 +103,12 @@ class Executor:
         for node in self.graph.nodes.values():
             for arc in node.inputs:
                 arc.recount()
-        spent = self._scheduler.spent()
-        self._scheduler = Scheduler(self.graph)
-        self._scheduler.carry_over(spent)
+        self._scheduler = Scheduler(self.graph, self._scheduler)
         self._waiting = dict.fromkeys(node for node in self._operators if wanted(node) is not None)
         self._sender.queued = sum(
             node.buffer.size + (node.operator.held if node.operator is not None else 0)
             for node in self.graph.nodes.values()
         )
-
-    def reschedule(self, strategies: Mapping[str, str]) -> None:
-        """Give operators other strategies, by name, while running."""
-        for name, strategy in strategies.items():
-            self.graph.nodes[name].strategy = strategy
-        self._map()
 
     def set_breaks(self, breaks: Iterable[tuple[str, str]]) -> None:
         """Set virtual break nodes on these arcs, each named by its two operators, and unset all others."""
@@ -219,9 +214,11 @@ class Executor:
         node.metrics.cost += now - began
         scheduler.charge(fragment, now - began)
         self._continue(fragment, node)
-        if fragment.current is None and self._waiting:
-            self._enable([each for each in self._waiting if each in fragment.nodes], now, silent)
         self._steps += 1
+        if self._waiting and (fragment.current is None or self._steps % _OTHERS_EVERY == 0):
+            # Who has no input is never given control, and must not wait for others to run out of theirs.
+            everyone = self._steps % _OTHERS_EVERY == 0
+            self._enable([each for each in self._waiting if everyone or each in fragment.nodes], now, silent)
         if self._steps % _CHAIN_EVERY == 0 and any(each.chain for each in self._operators):
             self.place_breaks()
         return True
@@ -300,15 +297,18 @@ class Executor:
         """Send the periodic ETS that have come due."""
         for node in self._beating:
             ingress = self.ingress[node.name]
-            for beat in ingress.beats(now, every_one=not self._sender.merge_punctuation):
-                until = ingress.ets(beat) if ingress.contract.kind != "external" or node.name in silent else None
+            if ingress.contract.kind == "external" and node.name not in silent:
+                continue
+            known = silent_until(node.name, now, silent, self.ingress)
+            for beat in ingress.beats(known, every_one=not self._sender.merge_punctuation):
+                until = ingress.ets(beat)
                 if until is not None:
                     self._speak(node.name, until, by_arc=False)
 
     def _enable(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
         """Make the ETS that release something for one of the nodes; False when there are none."""
         for node in nodes:
-            found = enabling(speakers(node, silent, self.ingress), now, self.ingress)
+            found = enabling(speakers(node, silent, self.ingress), now, silent, self.ingress)
             for name, until in found.items():
                 self._speak(name, until, by_arc=True)
             if found:

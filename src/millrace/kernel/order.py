@@ -56,6 +56,9 @@ class Order:
         """How far the slowest partition is ahead of the clock; None where the stream has no partitions."""
         return None
 
+    def listen_anew(self, now: Microseconds) -> None:
+        """Count silence from now on."""
+
     def save(self) -> dict[str, Any]:
         """What it must remember, as plain data."""
         return {}
@@ -145,6 +148,9 @@ class Partitioned(Order):
 
     def lead(self) -> Microseconds | None:
         return int((self._greatest - self._seen_at).min()) if len(self._greatest) else None
+
+    def listen_anew(self, now: Microseconds) -> None:
+        self._seen_at[:] = now
 
     def save(self) -> dict[str, Any]:
         columns = (self._greatest.tolist(), self._seen_at.tolist(), self._allowed.tolist())

@@ -251,6 +251,11 @@ class Ingress:
         orders = [progress["order"] for progress in progresses]
         self.raise_bound(self._order.join(orders, [progress["bound"] for progress in progresses]))
 
+    def listen_anew(self, now: Microseconds) -> None:
+        """Count silence from now on: the stream's own time stood still until now."""
+        self.seen_at = now if self.seen_at != NO_BOUND else NO_BOUND
+        self._order.listen_anew(now)
+
     def progress(self) -> dict[str, Any]:
         """How far the stream has come, for `follow` and `resume`."""
         return {"greatest": self.greatest, "seen_at": self.seen_at, "bound": self.bound, "order": self._order.save()}

@@ -63,7 +63,11 @@ class Fragment:
 class Scheduler:
     """The fragments of a graph that have work, and whose turn it is."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, before: Scheduler | None = None) -> None:
+        """For a graph, going on from what the scheduler `before` the graph changed had counted."""
+        self._floor: float = before._floor if before is not None else 0.0
+        """What the component served last had used: one that has work again starts from no less."""
+        self._priorities: Mapping[str, float] = before._priorities if before is not None else {}
         self._order = {node: number for number, node in enumerate(graph.nodes.values())}
         self._busy: dict[Component, None] = {}
         self._turn = 0
@@ -75,12 +79,15 @@ class Scheduler:
             Fragment(component_of[nodes[0]], [node for node in nodes if node.operator is not None], self)
             for nodes in graph.components(cut=True)
         ]
+        if before is not None:
+            self._go_on(before)
+            self.prefer(self._priorities)
 
     def begin(self, fragment: Fragment) -> None:
         """A fragment has work again."""
         component = fragment.component
         if not component.busy:
-            component.spent = max(component.spent, min((each.spent for each in self._busy), default=0.0))
+            component.spent = max(component.spent, self._floor)
             self._busy[component] = None
         component.busy[fragment] = None
 
@@ -96,6 +103,7 @@ class Scheduler:
         if not self._busy:
             return None
         component = _least(self._busy, _spent)
+        self._floor = max(self._floor, component.spent)
         fragment = _least(component.busy, _rank)
         self._turn += 1
         fragment.served = self._turn
@@ -115,18 +123,16 @@ class Scheduler:
 
     def prefer(self, priorities: Mapping[str, float]) -> None:
         """Give fragments the highest of the priorities of their operators."""
+        self._priorities = priorities
         for fragment in self.fragments:
             fragment.priority = max((priorities.get(node.name, 0.0) for node in fragment.nodes), default=0.0)
 
-    def spent(self) -> dict[str, float]:
-        """What has been counted against each operator's component."""
-        return {node.name: each.component.spent for each in self.fragments for node in each.nodes}
-
-    def carry_over(self, spent: Mapping[str, float]) -> None:
-        """Go on from what was counted before the graph changed."""
+    def _go_on(self, before: Scheduler) -> None:
+        """Count on from what was counted before the graph changed."""
+        spent = {node: each.component.spent for each in before.fragments for node in each.nodes}
         for fragment in self.fragments:
-            before = max((spent.get(node.name, 0.0) for node in fragment.nodes), default=0.0)
-            fragment.component.spent = max(fragment.component.spent, before)
+            known = max((spent.get(node, 0.0) for node in fragment.nodes), default=0.0)
+            fragment.component.spent = max(fragment.component.spent, known)
 
 
 def _least(items: Mapping[_Item, None], key: Callable[[_Item], Any]) -> _Item:

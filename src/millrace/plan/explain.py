@@ -21,7 +21,7 @@ def explain(plan: Physical) -> str:
         sink = query.sink.connector
         where = sink.options.get("path", "")
         parts.append(f"query {query.name} -> {query.sink.name} ({sink.format}{' ' + where if where else ''})")
-        parts += [f"  {line}" for line in _tree(root, plan, exchanges)]
+        parts += [f"  {line}" for line in _tree(root, query.options.get("order") == "in", exchanges)]
         parts.append(f"  columns: {', '.join(query.root.schema.names)}")
         parts.append("")
     graph = Graph()
@@ -31,16 +31,18 @@ def explain(plan: Physical) -> str:
     return "\n".join(parts)
 
 
-def _tree(node: Node, plan: Physical, exchanges: dict[int, Exchange]) -> Iterator[str]:
+def _tree(node: Node, in_order: bool, exchanges: dict[int, Exchange]) -> Iterator[str]:
     exchange = exchanges.get(id(node))
     if exchange is not None:
         what = "partials " if exchange.aggregate is not None else ""
         yield f"exchange {what}{_keys(exchange.keys)}    (on Spark: a break node, from the low level to the buckets)"
         yield from (f"  {line}" for line in _prefix(node))
         return
-    yield _label(node)
+    yield "union in order: a row leaves when no input can send an earlier one" if (
+        in_order and isinstance(node, Union)
+    ) else _label(node)
     for child in inputs_of(node):
-        yield from (f"  {line}" for line in _tree(child, plan, exchanges))
+        yield from (f"  {line}" for line in _tree(child, in_order, exchanges))
 
 
 def _prefix(node: Node) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Options of a query that may name parts of it: a strategy for some operators, break nodes after some.
 
     strategy = 'dfs, merge = bfs'          depth-first, but breadth-first at its in-order unions
-    breaks = 'filter#200293, merge'        a break node after these operators
+    breaks = 'filter#2002934bd1c0, merge'        a break node after these operators
     breaks = 'chain'                       break nodes where they free most memory
 
 An operator is named as `explain` prints it, or by its kind for all of that kind.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from millrace.errors import RequestError
 
 RULE = r"(?:dfs|bfs|rr|batch:[1-9]\d*)"
-PART = r"[a-z_]+(?:#[0-9a-f]{6})?"
+PART = r"[a-z_]+(?:#[0-9a-f]{12})?"
 
 
 def is_strategy(text: str) -> bool:
@@ -30,7 +30,7 @@ def is_strategy(text: str) -> bool:
 def is_breaks(text: str) -> bool:
     """Whether a text is none, chain, or a list of parts.
 
-    >>> is_breaks("chain"), is_breaks("filter#200293, merge"), is_breaks("after lunch")
+    >>> is_breaks("chain"), is_breaks("filter#2002934bd1c0, merge"), is_breaks("after lunch")
     (True, True, False)
     """
     return re.fullmatch(rf"{PART}(\s*,\s*{PART})*", text.strip().lower()) is not None
@@ -39,7 +39,7 @@ def is_breaks(text: str) -> bool:
 def strategy_of(operator: str, options: Mapping[str, str]) -> str:
     """The rule of an operator: the one that names it, or its kind, or that of the whole query.
 
-    >>> strategy_of("merge#0b863a", {"strategy": "dfs, merge = bfs"})
+    >>> strategy_of("merge#0b863a5c2f17", {"strategy": "dfs, merge = bfs"})
     'bfs'
     """
     first, *further = _pieces(options.get("strategy", "dfs"))
@@ -50,7 +50,7 @@ def strategy_of(operator: str, options: Mapping[str, str]) -> str:
 def breaks_after(operator: str, options: Mapping[str, str]) -> bool:
     """Whether a break node stands after an operator.
 
-    >>> breaks_after("merge#0b863a", {"breaks": "filter, merge#0b863a"})
+    >>> breaks_after("merge#0b863a5c2f17", {"breaks": "filter, merge#0b863a5c2f17"})
     True
     """
     return bool({operator, _kind(operator)} & set(_named_breaks(options)))

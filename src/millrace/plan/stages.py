@@ -219,7 +219,12 @@ class _Builder:
 def _content_name(label: str, node: Node, inputs: Sequence[GraphNode], in_order: bool) -> str:
     """A name that depends on what an operator computes, and on nothing else."""
     content = repr((node, [each.name for each in inputs], in_order and not _is_prefix(node)))
-    return f"{label.replace(' ', '_')}#{hashlib.sha256(content.encode()).hexdigest()[:6]}"
+    return f"{label.replace(' ', '_')}#{_digest(content)}"
+
+
+def _digest(content: str) -> str:
+    """Enough of a hash to tell the nodes of any network apart."""
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def _source(graph: Graph, name: str, stream: Stream) -> GraphNode:
@@ -274,7 +279,7 @@ def _cuts(
     """The exchanges below a node, by their place in the tree."""
     if _is_prefix(node):
         content = repr((node, keys, aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)))
-        port = f"exchange#{hashlib.sha256(content.encode()).hexdigest()[:6]}"
+        port = f"exchange#{_digest(content)}"
         yield path, Exchange(port, _stream_of(node), node, keys, aggregate)
         return
     in_order = query.options.get("order") == "in" and isinstance(node, Union)

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from millrace.connectors import csv_files, json_files, read_file, write_file
+from millrace.connectors.inputs import open_input
 from millrace.errors import MalformedRow, RequestError, RunError
+from millrace.language import parse_network
 from millrace.plan.nodes import TIMESTAMP, Connector
 
 PAIRS = pa.schema([("n", pa.int64()), ("word", pa.string())])
@@ -32,6 +34,17 @@ def test_csv_columns_come_in_the_order_of_the_schema_and_others_are_ignored(tmp_
     path = tmp_path / "a.csv"
     path.write_text("word,extra,n\nx,not a number,1\n")
     assert rows(path, "csv", PAIRS) == [(1, "x")]
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_rows_are_counted_though_no_column_of_theirs_is_wanted(tmp_path: Path, format: str) -> None:
+    path = tmp_path / f"a.{format}"
+    write_file(path, format, pa.table({"n": [1, None, 3]}))
+    declared = f"CREATE STREAM s (n INT, ts TIMESTAMP) INTERNAL TIMESTAMP AS ts FROM {format} OPTIONS (path '{path}')"
+    (stream,) = parse_network(f"{declared}; SELECT ts FROM s").streams()
+    chunk = open_input(stream, ["ts"], None, None).read()
+    assert chunk is not None
+    assert chunk.rows.to_pydict() == {"n": [1, None, 3]}
 
 
 def test_an_unquoted_empty_field_is_null_and_a_quoted_one_is_empty_text(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from millrace.errors import NotYet, RequestError
+from millrace.errors import NotYet, RequestError, RunError
 from millrace.hosts.answers import Answer, Started, answer_text
 from millrace.hosts.changes import Changes
 from millrace.hosts.local import LocalRun
@@ -158,3 +158,18 @@ def test_a_scripted_change_of_a_virtual_run_is_exact() -> None:
     found = [(each.now, each.query) for each in run.deliveries]
     assert [query for _, query in found].count("keys") == 3
     assert [row["n"] for each in run.memory["late"] for row in each.to_pylist()] == [3, 4]
+
+
+def test_what_fails_in_the_run_while_a_request_is_carried_out_is_no_refusal() -> None:
+    changes = asked(SQL)
+    run = LocalRun(changes.network, feeds={"s": Fed()}, changes=changes)
+
+    def fail() -> None:
+        raise RunError("an operator failed", hint="Mend it.")
+
+    run.settle = fail  # type: ignore[method-assign]
+    with pytest.raises(RunError, match="an operator failed"):
+        changes.carry_out("SHOW QUERIES", run)
+    with pytest.raises(RunError, match="an operator failed"):
+        changes.check()
+    run._close()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
@@ -213,3 +213,48 @@ def test_a_stream_that_gives_empty_items_has_not_ended() -> None:
     run = LocalRun(parse_network(sql), feeds={"s": [[], rows("00:00:01"), [], rows("00:00:02")]}, ending="end")
     run.run()
     assert counts(run) == [2]
+
+
+def test_two_runs_do_not_go_on_from_one_checkpoint(tmp_path: Path) -> None:
+    network = parse_network(STREAM.format("", "iterable") + COUNT)
+    first = LocalRun(network, feeds={"s": [rows("00:00:01")]}, checkpoint=tmp_path, control=tmp_path / "one")
+    with pytest.raises(RequestError, match="another run goes on from the checkpoint"):
+        LocalRun(network, feeds={"s": []}, checkpoint=tmp_path, control=tmp_path / "two")
+    first.run()
+    LocalRun(network, feeds={"s": [rows("00:00:01")]}, checkpoint=tmp_path).run()
+
+
+def test_a_live_run_waits_for_what_silence_still_releases() -> None:
+    sql = """CREATE STREAM s (v INT) INTERNAL TIMESTAMP AS ts ETS ON DEMAND FROM iterable;
+    CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 50 MILLISECONDS SLIDE 50 MILLISECONDS WA ts];"""
+    run = LocalRun(parse_network(sql), feeds={"s": [pa.table({"v": pa.array([1, 2], pa.int32())})]})
+    assert run.run().held == 0
+    assert sum(counts(run)) == 2
+
+
+def test_heartbeats_faster_than_work_do_not_keep_a_run_from_ending() -> None:
+    sql = """CREATE STREAM s (v INT) INTERNAL TIMESTAMP AS ts ETS EVERY INTERVAL 1 MICROSECOND FROM iterable;
+    CREATE QUERY q AS SELECT v FROM s ORDER BY ts;"""
+    run = LocalRun(parse_network(sql), feeds={"s": Fed()})
+    thread = Thread(target=run.run)
+    thread.start()
+    run.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_time_stands_still_for_a_replayed_stream_while_nobody_runs(tmp_path: Path) -> None:
+    script = """CREATE STREAM a (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
+      ETS ON DEMAND SKEW INTERVAL 10 MILLISECONDS FROM iterable REPLAY BY ts;
+    CREATE STREAM b (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable REPLAY BY ts;
+    CREATE QUERY q AS SELECT v FROM a UNION b ORDER BY ts;"""
+    feeds = {"a": [rows("00:00:00", "00:00:00.6")], "b": [rows("00:00:00.1", "00:00:00.2", "00:00:00.7")]}
+    first = LocalRun(parse_network(script), feeds=feeds, checkpoint=tmp_path)
+    thread = Thread(target=first.run)
+    thread.start()
+    wait_for(lambda: first.report().received >= 3)
+    first.stop()
+    thread.join(10)
+    sleep(1)
+    report = LocalRun(parse_network(script), feeds=feeds, checkpoint=tmp_path).run()
+    assert (report.received, report.sources["a"].late) == (5, 0)

@@ -78,3 +78,12 @@ def test_a_resumed_run_counts_its_own_rows_apart(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_other_queries_is_a_wrong_request() -> None:
     assert CheckpointError("").exit_code == 2
+
+
+def test_one_folder_under_two_names_is_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = f"""CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;
+    CREATE SINK one TO csv OPTIONS (path 'out'); CREATE SINK other TO csv OPTIONS (path '{tmp_path / "out"}');
+    CREATE QUERY a INTO one AS SELECT v FROM s; CREATE QUERY b INTO other AS SELECT v FROM s;"""
+    with pytest.raises(RequestError, match="write to one folder"):
+        LocalRun(parse_network(script), feeds={"s": []})

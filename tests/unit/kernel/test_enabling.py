@@ -181,3 +181,36 @@ def test_idle_waiting_is_counted_from_when_what_is_wanted_is_due() -> None:
 def test_unions_of_both_kinds_sense_bounds_and_selections_do_not() -> None:
     assert Union().senses_bounds and Merge().senses_bounds and counting(1, 1).senses_bounds
     assert not at_least(0).senses_bounds
+
+
+def test_a_query_that_floods_does_not_keep_another_from_its_ets() -> None:
+    graph = united()
+    graph.sink("other", path(graph, graph.source("flood", ORDERED), "busy"))
+    executor, clock = Executor(graph, rows_per_step=1), Costly(100)
+    executor.push("a", raw(1), now=100)
+    executor.run(clock, silent=())
+    executor.push("flood", rows(*range(1000)), now=0)
+    for _ in range(100):
+        executor.step(clock, silent=("a", "b"))
+    assert numbers(executor, "out") == [1]
+
+
+def test_a_beat_that_a_busy_stream_could_not_send_is_not_lost() -> None:
+    beating = TimeContract("external", "ts", ets="periodic", every=50, lull=5)
+    executor = Executor(united(beating))
+    executor.run(StandingClock(10), silent=BOTH)
+    executor.push("a", rows(30), now=40)
+    executor.run(StandingClock(60), silent=())
+    executor.run(StandingClock(60), silent=BOTH)
+    assert numbers(executor, "out") == [0]
+
+
+def test_a_stream_is_spoken_for_as_of_the_moment_it_was_looked_at() -> None:
+    lulled = TimeContract("external", "ts", ets="on_demand", lull=10)
+    executor = Executor(united(lulled))
+    executor.push("a", rows(100), now=105)
+    executor.run(StandingClock(200), silent={"b": 105})
+    assert numbers(executor, "out") == [], "at 105 the stream might have lagged to 95"
+    executor.run(StandingClock(200), silent={"b": 150})
+    assert numbers(executor, "out") == [0]
+    assert executor.metrics().sources["b"].bound == 140

@@ -115,3 +115,26 @@ def test_break_nodes_are_placed_while_running_for_queries_that_ask_for_it() -> N
     assert executor.breaks == {("quick", "last")} or executor.breaks == set()
     assert any(fragment.priority for fragment in executor._scheduler.fragments), "what was measured has been used"  # type: ignore[union-attr]
     assert numbers(executor, "out") == list(range(0, 3000, 10))
+
+
+def test_idleness_earns_no_credit_after_everybody_was_idle() -> None:
+    executor = Executor(two_components(), rows_per_step=1)
+    executor.push("a", rows(*range(100)), now=0)
+    executor.run(Costly())
+    executor.push("b", rows(*range(50)), now=0)
+    served(executor, 1)
+    executor.push("a", rows(*range(100, 150)), now=0)
+    first, second = served(executor, 20)
+    assert abs((first - 100) - second) <= 2
+
+
+def test_what_the_scheduler_counted_outlasts_a_change_of_the_graph() -> None:
+    executor = Executor(two_components(), rows_per_step=1)
+    executor.push("a", rows(*range(100)), now=0)
+    served(executor, 50)
+    graph = executor.graph
+    graph.sink("out_c", path(graph, graph.source("c", ORDERED), "pass_c"))
+    executor.adopt()
+    executor.push("c", rows(*range(100)), now=0)
+    first, _ = served(executor, 20)
+    assert abs(first - 60) <= 1

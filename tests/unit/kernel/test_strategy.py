@@ -63,7 +63,9 @@ def test_a_strategy_can_be_changed_while_rows_are_waiting() -> None:
     executor.push("s", rows(6), now=0)
     for _ in range(3):
         executor.step(clock)
-    executor.reschedule({"first": "dfs", "second": "dfs"})
+    for node in executor.graph.operators():
+        node.strategy = "dfs"
+    executor.adopt()
     executor.run(clock)
     (batches,) = executor.take(0).values()
     assert [number for batch in batches for number in batch.rows.column("n").to_pylist()] == list(range(6))

@@ -35,7 +35,7 @@ def test_break_nodes_stand_after_the_operators_named() -> None:
     assert rules("breaks = 'filter'") == ["DFS-Source-Sink"] * 3
 
 
-@pytest.mark.parametrize("options", ["strategy = 'dfs, project = bfs'", "breaks = 'filter#000000'"])
+@pytest.mark.parametrize("options", ["strategy = 'dfs, project = bfs'", "breaks = 'filter#000000000000'"])
 def test_an_operator_that_is_not_there_is_refused_with_those_that_are(options: str) -> None:
     with pytest.raises(RequestError, match="has no operator") as caught:
         rules(options)

@@ -4,7 +4,7 @@ Rules:
 - The producer moves files in whole, under names that sort after all earlier ones. What has been read is a prefix of
   the listing; a listing of which that no longer holds fails the run, for rows would be lost or read twice.
 - An unchanged listing gives an unchanged offset: the clock is put down only when files are added.
-- A file is read the same way on a replay: with the clocks of its offset and what was known before its batch.
+- A file is read the same way on a replay: with the clock of its offset and what was known before its batch.
 - A row of external time came when its file did, not when it was read: that may be a whole trigger later, by which its
   stream would seem to lag when it is spoken for.
 """
@@ -39,7 +39,7 @@ from millrace.hosts.spark.rows import EXCHANGE
 
 Offset = dict[str, Any]
 
-START: Offset = {"files": 0, "last": "", "now": 0, "came": 0, "names": ""}
+START: Offset = {"files": 0, "last": "", "now": 0, "came": 0, "unread": 0, "names": ""}
 
 
 class LowLevel(Protocol):
@@ -55,7 +55,7 @@ class LowLevel(Protocol):
         """The clock at which a file was put in its place, or later; None if nobody knows."""
 
     def read(
-        self, paths: Sequence[str], index: int, clocks: Clocks, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of files; `index` counts the stream's files, `before` is what the stages knew.
 
@@ -64,11 +64,12 @@ class LowLevel(Protocol):
 
 
 @dataclass(frozen=True)
-class Clocks:
-    """When a micro-batch looked for a stream's files, and when the newest that it found had come."""
+class Look:
+    """When a micro-batch looked for a stream's files, when the newest it took had come, and whether it took all."""
 
     now: int
     came: int
+    all: bool
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class FilePartition(InputPartition):
 
     paths: tuple[str, ...]
     index: int
-    clocks: Clocks
+    look: Look
     before: dict[str, Any]
     alone: bool
 
@@ -100,7 +101,7 @@ class FilesSource(DataSource):
 
 
 class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets over a listing: how many files, the last one's name, and the clocks when it was seen and had come."""
+    """Offsets over a listing: how many files, the last one's name, the clock, when it came, how many are left."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.low_level = decode(options["low_level"])
@@ -133,7 +134,15 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             came = self._came(paths[end - 1], looked, now)
             names = self.seen[:end]
-            return {"files": end, "last": names[-1], "now": now, "came": came, "names": _digest(names)}
+            unread = len(paths) - end
+            return {
+                "files": end,
+                "last": names[-1],
+                "now": now,
+                "came": came,
+                "unread": unread,
+                "names": _digest(names),
+            }
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[FilePartition]:
         with carrying():
@@ -143,14 +152,14 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             counts = self.low_level.tasks(paths[start["files"] : end["files"]])
             places = pairwise(accumulate(counts, initial=start["files"]))
             now, alone = int(end["now"]), len(counts) == 1
-            clocks = Clocks(now, end.get("came", now))
-            return [FilePartition(tuple(paths[at:to]), at, clocks, before, alone) for at, to in places]
+            look = Look(now, end.get("came", now), end.get("unread") == 0)
+            return [FilePartition(tuple(paths[at:to]), at, look, before, alone) for at, to in places]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FilePartition)
         with carrying():
             yield from self.low_level.read(
-                partition.paths, partition.index, partition.clocks, partition.before, alone=partition.alone
+                partition.paths, partition.index, partition.look, partition.before, alone=partition.alone
             )
 
     def _came(self, path: str, looked: int | None, now: int) -> int:

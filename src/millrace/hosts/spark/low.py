@@ -24,7 +24,7 @@ from millrace.connectors import list_files, read_file
 from millrace.connectors.generate import generate, recipe
 from millrace.connectors.inputs import Chunk, read_schema
 from millrace.hosts.spark.buckets import assign
-from millrace.hosts.spark.files import Clocks
+from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.rows import EXCHANGE_SCHEMA, STREAM_PORT, pack
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch, concat
@@ -96,13 +96,13 @@ class StreamLowLevel:
         return None if self._stream.connector.format == "generate" else Path(path).stat().st_ctime_ns // 1000
 
     def read(
-        self, paths: Sequence[str], index: int, clocks: Clocks, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of some files, one after another."""
         pa.set_cpu_count(1)
-        now = clocks.now
+        now = look.now
         # What the system stamps must not fall behind the clock of an earlier micro-batch.
-        entered = clocks.came if self._stream.time.kind == "external" else now
+        entered = look.came if self._stream.time.kind == "external" else now
         live = (self.stream_name,) if self._measured_by_clock else ()
         executor = Executor(self._plan.low(self.stream_name), live=live)
         ingress = executor.ingress[self.stream_name]
@@ -121,7 +121,7 @@ class StreamLowLevel:
             if rows >= _PACK_ROWS:
                 yield self._packed(gathered, index)
                 gathered, rows = {port: [] for port in self._exchanges}, 0
-        summary = self._summary(ingress, index + len(paths) - 1, now)
+        summary = self._summary(ingress, index + len(paths) - 1, look)
         # The end of the task, not of the stream: what the low level still holds is let go.
         executor.end(self.stream_name)
         executor.run(StandingClock(now))
@@ -163,9 +163,10 @@ class StreamLowLevel:
             if len(mine):
                 yield bucket, rows.take(pa.array(mine))
 
-    def _summary(self, ingress: Ingress, index: int, now: int) -> pa.RecordBatch:
+    def _summary(self, ingress: Ingress, index: int, look: Look) -> pa.RecordBatch:
         """What the stream has come to, for every bucket."""
-        note = json.dumps({"stream": self.stream_name, "files": index + 1, "now": now, **ingress.save()})
+        known = {"stream": self.stream_name, "files": index + 1, "now": look.now, "all": look.all}
+        note = json.dumps({**known, **ingress.save()})
         return _exchange_rows([(bucket, STREAM_PORT, index, b"", note) for bucket in self.buckets])
 
 

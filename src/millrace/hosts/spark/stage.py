@@ -100,10 +100,11 @@ class Stage(StatefulProcessor):
         return results
 
     def _silent(self, bucket: Bucket, news: _News) -> set[str]:
-        """The ports that may be spoken for: of streams that brought nothing, in a run that is not bounded."""
+        """The ports that may be spoken for: of streams with nothing left to read, in a run that is not bounded."""
         if not self.live:
             return set()
-        return {port for stream, ports in bucket.ports.items() if stream not in news.summaries for port in ports}
+        busy = {stream for stream, summaries in news.summaries.items() if not summaries[-1]["all"]}
+        return {port for stream, ports in bucket.ports.items() if stream not in busy for port in ports}
 
     def _report(self, bucket: Bucket, news: _News) -> dict[str, Any]:
         metrics = bucket.executor.metrics()
