@@ -13,6 +13,9 @@ from millrace.plan.nodes import Aggregate, Filter, Node, OrderByTime, Project, S
 from millrace.plan.stages import Exchange, Physical
 
 
+_IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
+
+
 def explain(plan: Physical) -> str:
     """The whole plan as text."""
     parts: list[str] = []
@@ -38,9 +41,7 @@ def _tree(node: Node, in_order: bool, exchanges: dict[int, Exchange]) -> Iterato
         yield f"exchange {what}{_keys(exchange.keys)}    (on Spark: a break node, from the low level to the buckets)"
         yield from (f"  {line}" for line in _prefix(node))
         return
-    yield "union in order: a row leaves when no input can send an earlier one" if (
-        in_order and isinstance(node, Union)
-    ) else _label(node)
+    yield _IN_ORDER if in_order and isinstance(node, Union) else _label(node)
     for child in inputs_of(node):
         yield from (f"  {line}" for line in _tree(child, in_order, exchanges))
 

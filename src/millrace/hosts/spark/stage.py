@@ -99,12 +99,18 @@ class Stage(StatefulProcessor):
             bucket.results[name] = bucket.results.get(name, 0) + results[name].num_rows
         return results
 
-    def _silent(self, bucket: Bucket, news: _News) -> set[str]:
-        """The ports that may be spoken for: of streams with nothing left to read, in a run that is not bounded."""
-        if not self.live:
-            return set()
-        busy = {stream for stream, summaries in news.summaries.items() if not summaries[-1]["all"]}
-        return {port for stream, ports in bucket.ports.items() if stream not in busy for port in ports}
+    def _silent(self, bucket: Bucket, news: _News) -> dict[str, int]:
+        """The ports that may be spoken for: of streams with nothing left to read, in a run that is not bounded.
+
+        Each with the clock when its stream was looked at, or that of the first look where it had nothing new.
+        """
+        looks = {stream: summaries[-1] for stream, summaries in news.summaries.items()}
+        return {
+            port: looks[stream]["now"] if stream in looks else news.first
+            for stream, ports in bucket.ports.items()
+            for port in ports
+            if self.live and (stream not in looks or looks[stream]["all"])
+        }
 
     def _report(self, bucket: Bucket, news: _News) -> dict[str, Any]:
         metrics = bucket.executor.metrics()
@@ -185,6 +191,7 @@ class _News:
 
     blobs: list[tuple[str, bytes]]
     summaries: dict[str, list[dict[str, Any]]]
+    first: int
     now: int
     end: bool
 
@@ -192,7 +199,7 @@ class _News:
     def of(frames: Iterator[pd.DataFrame]) -> _News:
         blobs: list[tuple[str, bytes]] = []
         summaries: dict[str, list[dict[str, Any]]] = {}
-        nows, end = [0], False
+        nows, end = [], False
         rows = sorted(
             (row for frame in frames for row in frame.itertuples(index=False)), key=lambda row: (row.port, row.seq)
         )
@@ -206,7 +213,7 @@ class _News:
                 end = end or note["end"]
             else:
                 summaries.setdefault(note["stream"], []).append(note)
-        return _News(blobs, summaries, max(nows), end)
+        return _News(blobs, summaries, min(nows, default=0), max(nows, default=0), end)
 
 
 def _observe(executor: Executor, port: str, summaries: list[dict[str, Any]], now: int) -> None:
