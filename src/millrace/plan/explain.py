@@ -12,7 +12,6 @@ from millrace.plan.intervals import clock_text, interval_text
 from millrace.plan.nodes import Aggregate, Filter, Node, OrderByTime, Project, Scan, Since, Union, inputs_of
 from millrace.plan.stages import Exchange, Physical
 
-
 _IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
 
 
