@@ -142,9 +142,11 @@ def test_a_local_run_with_restarts(data: st.DataObject, plot: Plot) -> None:
                 run.changes.carry_out(statements.pop(0), run)
             elif action == "restart":
                 run._commit()
+                run._close()
                 gather(run, found, known)
                 run = opened(plot, feeds, folder)
         run._end()
+        run._close()
         gather(run, found, known)
     assert isinstance(run.changes, Noted)
     run.changes.known = known

@@ -40,6 +40,7 @@ class Control:
                 hint="Stop it first, or give this run another --control and --checkpoint.",
             ),
         )
+        (folder / _LISTENING).unlink(missing_ok=True)
         for path in (*folder.glob("request-*"), *folder.glob("reply-*"), *folder.glob(".re*")):
             path.unlink(missing_ok=True)
         replace_file(folder / _LISTENING, uuid4().hex)
@@ -80,7 +81,11 @@ def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
         )
     number = f"{time.time_ns():020d}-{uuid4().hex}"
     request, reply = folder / f"request-{number}", folder / f"reply-{number}"
-    replace_file(request, text)
+    try:
+        replace_file(request, text)
+    except FileNotFoundError:
+        # Cleared away by a run that has just begun: the one that listened is no more.
+        raise _ended(folder) from None
     _wait(reply, run, request, timeout)
     answer = json.loads(reply.read_text())
     reply.unlink()
@@ -94,13 +99,17 @@ def _wait(reply: Path, run: str, request: Path, timeout: float) -> None:
     until = time.monotonic() + timeout
     while not reply.exists():
         if _listening(reply.parent) != run and not reply.exists():
-            raise RunError(
-                f'the run in "{reply.parent}" ended before it answered',
-                hint="Start it again and ask SHOW QUERIES: the change was made whole, or not at all.",
-            )
+            raise _ended(reply.parent)
         if time.monotonic() > until:
             raise _too_late(reply.parent, request, timeout)
         time.sleep(_LOOK)
+
+
+def _ended(folder: Path) -> RunError:
+    return RunError(
+        f'the run in "{folder}" ended before it answered',
+        hint="Start it again and ask SHOW QUERIES: the change was made whole, or not at all.",
+    )
 
 
 def _too_late(folder: Path, request: Path, timeout: float) -> RunError:
