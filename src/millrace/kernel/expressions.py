@@ -42,6 +42,7 @@ class Expression:
 
     def type_in(self, schema: pa.Schema) -> pa.DataType:
         """The type it has over rows of `schema`; refuses what cannot be computed."""
+        # Arrow knows best which types its functions take: it is asked with no rows, and says no by raising.
         try:
             return self.over(_no_rows(schema)).type
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
