@@ -11,7 +11,9 @@ import pytest
 
 from millrace.language import bind_expression
 
-duckdb = pytest.importorskip("duckdb", reason="DuckDB is the oracle of these tests")
+duckdb = pytest.importorskip(
+    "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
+)
 
 BIG = 2**53 + 1
 UTC = dt.UTC

@@ -11,7 +11,9 @@ import pytest
 from millrace.testing import Host
 from tests.differential.links import declarations, links
 
-duckdb = pytest.importorskip("duckdb", reason="DuckDB is the oracle of these tests")
+duckdb = pytest.importorskip(
+    "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
+)
 
 QUERIES = """
 CREATE QUERY per_minute AS

@@ -12,7 +12,9 @@ from millrace.runs import HOSTS
 from tests.differential.test_q1 import comparable
 from tests.e2e.commands import chatter, millrace
 
-duckdb = pytest.importorskip("duckdb", reason="DuckDB is the oracle of these tests")
+duckdb = pytest.importorskip(
+    "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
+)
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data" / "net_dns.csv.gz"
@@ -20,7 +22,9 @@ KEYS = ("qtype_name", "query")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not DATA.exists(), reason="the recorded DNS traffic is not beside the repository"),
+    pytest.mark.skipif(
+        not DATA.exists(), reason="the recorded DNS traffic is not beside the repository; runs where shared/data is"
+    ),
 ]
 
 SCRIPT = """

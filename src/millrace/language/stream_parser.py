@@ -89,7 +89,11 @@ class StreamParser(SelectParser):
             ("time", ("INTERNAL", "TIMESTAMP"), self._internal),
             ("time", ("LATENT", "TIMESTAMP"), self._latent),
             ("ets", ("ETS",), self._ets),
-            ("max_future_skew", ("MAX", "FUTURE", "SKEW"), lambda: self.length("Write MAX FUTURE SKEW 5 MINUTES.")),
+            (
+                "max_future_skew",
+                ("MAX", "FUTURE", "SKEW"),
+                lambda: self.length("Write MAX FUTURE SKEW INTERVAL 5 MINUTES."),
+            ),
             ("update_key", ("UPDATE", "KEY"), self._column_list),
             ("late_into", ("LATE", "INTO"), lambda: self.name("a stream", "Write LATE INTO name.")),
             ("connector", ("FROM",), lambda: self.connector("Write FROM csv OPTIONS (path 'file.csv').")),

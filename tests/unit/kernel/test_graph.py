@@ -8,7 +8,7 @@ from millrace.kernel.executor import Executor
 from millrace.kernel.graph import Graph, ets_arcs
 from millrace.kernel.operators import Merge, Union
 from millrace.kernel.strategy import state_table
-from tests.unit.kernel.graphs import ORDERED, at_least, counting, numbers, path, rows
+from tests.unit.kernel.graphs import ORDERED, counting, numbers, path, rows
 
 
 def forked(strategy: str = "dfs") -> Graph:
@@ -147,4 +147,3 @@ def test_what_leaves_takes_its_place_in_buffers_and_schedules_with_it() -> None:
     executor.run(StandingClock(0))
     assert numbers(executor, "out_right") == [0, 1, 2]
     assert graph.nodes["first"].buffer.size == 0
-    assert at_least(1).senses_bounds is False

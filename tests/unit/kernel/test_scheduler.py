@@ -112,8 +112,7 @@ def test_break_nodes_are_placed_while_running_for_queries_that_ask_for_it() -> N
     executor = Executor(chained(), rows_per_step=1)
     executor.push("s", rows(*range(3000)), now=0)
     executor.run(Costly(last=500))
-    assert executor.breaks == {("quick", "last")} or executor.breaks == set()
-    assert any(fragment.priority for fragment in executor._scheduler.fragments), "what was measured has been used"  # type: ignore[union-attr]
+    assert executor.breaks == {("quick", "last")}
     assert numbers(executor, "out") == list(range(0, 3000, 10))
 
 
