@@ -78,9 +78,9 @@ def _window_starts(time: int, length: int, slide: int) -> list[int]:
 
 
 def _aggregate(aggregation: Aggregation, rows: list[Row], schema: pa.Schema) -> Any:
-    if aggregation.argument is None:
+    if not aggregation.arguments:
         return len(rows)
-    values = [value for row in rows if (value := _value(aggregation.argument, row, schema)) is not None]
+    values = [value for row in rows if (value := _value(aggregation.arguments[0], row, schema)) is not None]
     match aggregation.function:
         case "count":
             return len(values)

@@ -6,7 +6,7 @@ window's state is a table of partials and nothing else. To add an aggregate, add
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from millrace.errors import RequestError
 from millrace.kernel.expressions import sql_name
+from millrace.kernel.user_aggregates import UserAggregate
 
 Columns = list[Any]
 
@@ -61,11 +62,13 @@ AGGREGATES: dict[str, AggregateFunction] = {
 }
 
 
-def result_type(function: str, argument: pa.DataType | None) -> pa.DataType:
-    """The type of an aggregate over an argument type (None: `count(*)`); refuses what it cannot take."""
+def result_type(function: str | UserAggregate, arguments: Sequence[pa.DataType]) -> pa.DataType:
+    """The type of an aggregate over argument types (none: `count(*)`); refuses what it cannot take."""
+    assert isinstance(function, str)
     aggregate = AGGREGATES[function]
-    if argument is None or function == "count":
+    if function == "count":
         return pa.int64()
+    (argument,) = arguments
     if not aggregate.accepts(argument):
         raise RequestError(
             f'"{function}" takes {aggregate.expected}, not {sql_name(argument)}',

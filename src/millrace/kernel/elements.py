@@ -129,7 +129,15 @@ class Punctuation:
     ets: bool = False
 
 
-Element = Batch | Punctuation
+@dataclass(frozen=True, slots=True)
+class GroupPunctuation:
+    """Promises for single groups: no later row of the group in row i of `keys` has a timestamp below `until[i]`."""
+
+    keys: pa.RecordBatch
+    until: Times
+
+
+Element = Batch | Punctuation | GroupPunctuation
 
 
 def column_times(rows: pa.RecordBatch, name: str) -> Times:

@@ -6,16 +6,16 @@ cost of a row does not depend on how many windows it is in. Partials are a table
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates import AGGREGATES, Partial
 from millrace.kernel.elements import Batch
+from millrace.kernel.frames import Frames
 from millrace.kernel.grouping import Call, group
+from millrace.kernel.user_aggregates import UserAggregate
 
 PANE = "__pane"
 
@@ -25,20 +25,25 @@ _Column = tuple[str, Partial, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """One aggregate: its output name, its function and its input column (None: `count(*)`)."""
+    """One aggregate: its output name, its function, its input columns (none: `count(*)`), and its condition's."""
 
     name: str
-    function: str
-    column: str | None
+    function: str | UserAggregate
+    columns: tuple[str, ...] = ()
+    where: str | None = None
+    parameters: tuple[float | int | bool, ...] = ()
+
+    @property
+    def column(self) -> str | None:
+        """The one input column."""
+        return self.columns[0] if self.columns else None
 
 
 class Partials:
     """The shape of the partials of some aggregates over windows, by keys."""
 
-    def __init__(self, range: int, slide: int, keys: Sequence[str], aggregations: Sequence[Aggregation]) -> None:
-        self.range = range
-        self.slide = slide
-        self.width = math.gcd(range, slide)
+    def __init__(self, frames: Frames, keys: Sequence[str], aggregations: Sequence[Aggregation]) -> None:
+        self.frames = frames
         self.keys = list(keys)
         self.aggregations = tuple(aggregations)
         self._columns = [_columns(number, each) for number, each in enumerate(aggregations)]
@@ -47,12 +52,11 @@ class Partials:
 
     def tagged(self, batch: Batch) -> pa.RecordBatch:
         """The columns that are aggregated, with each row's pane, without rows that are in no window."""
-        panes = np.floor_divide(batch.times, self.width)
+        panes = self.frames.panes(batch.times)
         columns = [pa.array(panes), *(batch.rows.column(name) for name in self._inputs)]
         rows = pa.RecordBatch.from_arrays(columns, names=[PANE, *self._inputs])
-        if self.slide <= self.range:
-            return rows
-        return rows.filter(pa.array((panes * self.width) % self.slide < self.range))
+        covered = self.frames.covered(panes)
+        return rows if covered is None else rows.filter(pa.array(covered))
 
     def of_rows(self, tagged: Sequence[pa.RecordBatch]) -> pa.Table:
         """The partials of tagged rows, by pane and keys."""
@@ -77,11 +81,11 @@ class Partials:
     def results(self, partials: pa.Table) -> list[pa.ChunkedArray]:
         """The result of each aggregate, a row a row of partials."""
         return [
-            AGGREGATES[each.function].result([partials.column(name) for name, _, _ in columns])
+            AGGREGATES[str(each.function)].result([partials.column(name) for name, _, _ in columns])
             for each, columns in zip(self.aggregations, self._columns, strict=True)
         ]
 
 
 def _columns(number: int, aggregation: Aggregation) -> list[_Column]:
-    partials = AGGREGATES[aggregation.function].partials
+    partials = AGGREGATES[str(aggregation.function)].partials
     return [(f"__p{number}_{place}", partial, aggregation.column) for place, partial in enumerate(partials)]

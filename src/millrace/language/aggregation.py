@@ -158,9 +158,9 @@ class AggregateBinder(ExpressionBinder):
         place = self.place(node)
         argument = self._argument(node, function, place)
         kind = _result_type(function, argument, place)
-        wanted = None if argument is None else argument.expression
+        wanted = () if argument is None else (argument.expression,)
         for known in self.aggregations:
-            if (known.function, known.argument) == (function, wanted):
+            if (known.function, known.arguments) == (function, wanted):
                 return typed.column(known.name, kind, place)
         taken = {name.lower() for name, _ in self.keys} | {each.name for each in self.aggregations}
         self.aggregations.append(Aggregation(_unused("a", taken), function, wanted))
@@ -192,14 +192,14 @@ class AggregateBinder(ExpressionBinder):
         """The node that computes the keys and all aggregates seen so far."""
         # A window of keys alone still needs rows to be counted, or nothing would say which windows there are.
         taken = {name.lower() for name, _ in self.keys}
-        aggregations = self.aggregations or [Aggregation(_unused("a", taken), "count", None)]
+        aggregations = self.aggregations or [Aggregation(_unused("a", taken), "count")]
         keys = tuple((name, key.expression) for name, key in self.keys)
         return Aggregate(relation.node, window, keys, tuple(aggregations))
 
 
 def _result_type(function: str, argument: Typed | None, place: Place) -> pa.DataType:
     try:
-        return result_type(function, None if argument is None else argument.type)
+        return result_type(function, [] if argument is None else [argument.type])
     except RequestError as error:
         raise QueryError(error.fact, hint=error.hint, place=place) from None
 

@@ -9,7 +9,18 @@ from millrace.kernel.graph import Graph, ets_arcs
 from millrace.kernel.progress import TimeContract
 from millrace.kernel.strategy import state_table, with_breaks
 from millrace.plan.intervals import clock_text, interval_text
-from millrace.plan.nodes import Aggregate, Filter, Node, OrderByTime, Project, Scan, Since, Union, inputs_of
+from millrace.plan.nodes import (
+    Aggregate,
+    Filter,
+    Node,
+    OrderByTime,
+    Project,
+    Scan,
+    Since,
+    Union,
+    Window,
+    inputs_of,
+)
 from millrace.plan.stages import Exchange, Physical
 
 _IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
@@ -73,10 +84,16 @@ def _label(node: Node) -> str:
         case Since():
             return f"rows from {clock_text(node.time, exact=True)} on"
         case Aggregate():
-            calls = ", ".join(f"{each.function}({each.argument or '*'}) AS {each.name}" for each in node.aggregations)
+            calls = ", ".join(
+                f"{each.function}({', '.join(map(str, each.arguments)) or '*'}) AS {each.name}"
+                for each in node.aggregations
+            )
             by = f" by {', '.join(name for name, _ in node.keys)}" if node.keys else ""
+            assert isinstance(node.window, Window)
             span = f"range {interval_text(node.window.range)} slide {interval_text(node.window.slide)}"
             return f"window aggregate {calls}{by}, {span}"
+        case _:
+            return type(node).__name__
 
 
 def contract_text(contract: TimeContract) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pyarrow as pa
 
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Expression
 from millrace.kernel.progress import TimeContract
+from millrace.kernel.user_aggregates import UserAggregate
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -39,13 +41,14 @@ class Replay:
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream: columns, time contract, connector."""
+    """A declared stream: columns, time contract, connector, and the name under which its late rows can be read."""
 
     name: str
     schema: pa.Schema
     time: TimeContract
     connector: Connector
     replay: Replay | None = None
+    late_into: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,19 +59,82 @@ class Sink:
     connector: Connector
 
 
+Unit = Literal["time", "rows"]
+"""What a window counts in: microseconds, or sequence numbers."""
+
+
 @dataclass(frozen=True)
 class Window:
-    """A time window `[start, start + range)`, start a multiple of `slide` since the epoch (microseconds)."""
+    """Windows `[start, start + range)` of the progressing attribute, start a multiple of `slide` from `origin` on.
+
+    The attribute is a time since the epoch, or with unit rows a sequence number.
+    """
 
     range: int
     slide: int
+    origin: int = 0
+    unit: Unit = "time"
+
+
+@dataclass(frozen=True)
+class CalendarWindow:
+    """Windows of a calendar unit, which differ in length; UTC."""
+
+    every: Literal["month", "quarter", "year"]
+
+
+@dataclass(frozen=True)
+class InstantWindow:
+    """Rows of exactly equal time together; results have no bounds of their own, for the keys say which they are."""
+
+
+@dataclass(frozen=True)
+class SessionWindow:
+    """Rows of a group that follow each other by less than `gap`; `window_end` is the last row's time + gap."""
+
+    gap: int
+
+
+@dataclass(frozen=True)
+class TrailingWindow:
+    """A result for each row: over the rows of its group at or before it, at most `range` back (None: all).
+
+    Rows of equal time count for each other. With unit rows the range is in sequence numbers.
+    """
+
+    range: int | None
+    unit: Unit = "time"
+
+
+@dataclass(frozen=True)
+class PartitionedRows:
+    """The last `rows` rows of each group, counted as they entered: a result for each row, or for every `slide` rows.
+
+    With a slide, window number i of a group holds its rows from i * slide up to i * slide + rows.
+    """
+
+    rows: int
+    slide: int | None = None
+
+
+AnyWindow = Window | CalendarWindow | InstantWindow | SessionWindow | TrailingWindow | PartitionedRows
+
+SEQUENCE = "__sequence"
+"""The outlet whose progressing attribute is the number under which a row was let in, from 0 on."""
+LATE = "__late"
+"""The outlet of rows that came too late; their time is the clock at which they came."""
 
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a declared stream."""
+    """The rows of a declared stream.
+
+    `outlet` says what their progressing attribute is: "" the stream's own time, a further declared time column,
+    `SEQUENCE`, or `LATE` for the rows that were turned away.
+    """
 
     stream: Stream
+    outlet: str = ""
 
     @property
     def schema(self) -> pa.Schema:
@@ -112,34 +178,109 @@ class Union:
 
 
 @dataclass(frozen=True)
+class Numbered:
+    """The rows of a union under one sequence: by time, then input, then order in the input.
+
+    The number, from 0 on, is their progressing attribute from here on.
+    """
+
+    input: Node
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True)
 class Aggregation:
-    """One aggregate: `function` (count, sum, min, max, avg) over `argument`; None means `count(*)`."""
+    """One aggregate: a function over arguments (none: `count(*)`), over the rows where `where` holds.
+
+    `parameters` are constants of the call, such as the fraction of a quantile.
+    """
 
     name: str
-    function: str
-    argument: Expression | None
+    function: str | UserAggregate
+    arguments: tuple[Expression, ...] = ()
+    where: Expression | None = None
+    parameters: tuple[float | int | bool, ...] = ()
+
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that is computed for each row."""
+        return self.arguments if self.where is None else (*self.arguments, self.where)
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A window aggregate by window id: `window_start`, `window_end`, the keys, the aggregates."""
+    """A window aggregate by window id: `window_start`, `window_end`, the keys, the aggregates.
+
+    With partitioned rows, rows where `where` does not hold are counted but neither aggregated nor reported.
+    """
 
     input: Node
-    window: Window
+    window: AnyWindow
     keys: tuple[tuple[str, Expression], ...]
     aggregations: tuple[Aggregation, ...]
+    where: Expression | None = None
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        """The type of `window_start` and `window_end`; None where there are none."""
+        match self.window:
+            case InstantWindow():
+                return None
+            case Window(unit="rows") | TrailingWindow(unit="rows") | PartitionedRows():
+                return pa.int64()
+            case _:
+                return TIMESTAMP
 
     @property
     def schema(self) -> pa.Schema:
         from millrace.kernel.aggregates import result_type
 
         given = self.input.schema
+        kind = self.bounds_type
+        bounds = [] if kind is None else [(WINDOW_START, kind), (WINDOW_END, kind)]
         keys = [(name, key.type_in(given)) for name, key in self.keys]
         results = [
-            (each.name, result_type(each.function, None if each.argument is None else each.argument.type_in(given)))
+            (each.name, result_type(each.function, [argument.type_in(given) for argument in each.arguments]))
             for each in self.aggregations
         ]
-        return pa.schema([(WINDOW_START, TIMESTAMP), (WINDOW_END, TIMESTAMP), *keys, *results])
+        return pa.schema([*bounds, *keys, *results])
+
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that is computed for each row."""
+        found = [key for _, key in self.keys] + [each for one in self.aggregations for each in one.expressions()]
+        return tuple(found if self.where is None else [*found, self.where])
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row once; equal rows have equal times, so what has been seen is forgotten when time has passed it."""
+
+    input: Node
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Rows of equal time and partition, ranked among each other; those beyond `limit` are left out.
+
+    `order` names columns, and whether from great to small. The rank is the last column, under `name`.
+    """
+
+    input: Node
+    function: Literal["row_number", "rank", "dense_rank"]
+    partition: tuple[str, ...]
+    order: tuple[tuple[str, bool], ...]
+    name: str
+    limit: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.input.schema.append(pa.field(self.name, pa.int64()))
 
 
 @dataclass(frozen=True)
@@ -165,7 +306,7 @@ class Since:
         return self.input.schema
 
 
-Node = Scan | Filter | Project | Union | Aggregate | OrderByTime | Since
+Node = Scan | Filter | Project | Union | Numbered | Aggregate | Distinct | Rank | OrderByTime | Since
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
@@ -230,7 +371,7 @@ class Network:
 
         def replaced(node: Node) -> Node:
             if isinstance(node, Scan):
-                return Scan(streams.get(node.stream.name, node.stream))
+                return replace(node, stream=streams.get(node.stream.name, node.stream))
             return with_inputs(node, replaced)
 
         return Network(tuple(replace(query, root=replaced(query.root)) for query in self.queries))

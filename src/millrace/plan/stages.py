@@ -18,21 +18,29 @@ from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Column
+from millrace.kernel.frames import Calendar, Frames, Instants
 from millrace.kernel.graph import Graph
 from millrace.kernel.graph import Node as GraphNode
 from millrace.kernel.partials import Aggregation, Partials
 from millrace.plan.nodes import (
     Aggregate,
+    AnyWindow,
+    CalendarWindow,
+    Distinct,
     Filter,
+    InstantWindow,
     Network,
     Node,
+    Numbered,
     OrderByTime,
     Project,
     Query,
+    Rank,
     Scan,
     Since,
     Stream,
     Union,
+    Window,
     inputs_of,
     walk,
     with_inputs,
@@ -212,6 +220,8 @@ class _Builder:
                 return kernel.WindowAggregate(_partials(node), in_order=self.in_order), (node.input,)
             case Since():
                 return kernel.Since(node.time), (node.input,)
+            case Numbered() | Distinct() | Rank():
+                raise NotImplementedError
             case Scan():
                 raise AssertionError("a scan is a leaf")
 
@@ -247,10 +257,27 @@ def _merged(node: OrderByTime) -> tuple[Node, ...]:
 
 def _partials(node: Aggregate) -> Partials:
     aggregations = [
-        Aggregation(each.name, each.function, None if each.argument is None else _name(each.argument))
+        Aggregation(
+            each.name,
+            each.function,
+            tuple(map(_name, each.arguments)),
+            None if each.where is None else _name(each.where),
+            each.parameters,
+        )
         for each in node.aggregations
     ]
-    return Partials(node.window.range, node.window.slide, [name for name, _ in node.keys], aggregations)
+    return Partials(_frames(node.window), [name for name, _ in node.keys], aggregations)
+
+
+def _frames(window: AnyWindow) -> Frames:
+    match window:
+        case CalendarWindow():
+            return Calendar({"month": 1, "quarter": 3, "year": 12}[window.every])
+        case InstantWindow():
+            return Instants()
+        case _:
+            assert isinstance(window, Window)
+            return Frames(window.range, window.slide, window.origin)
 
 
 def _name(expression: object) -> str:
@@ -305,8 +332,7 @@ def _uses(node: Node, wanted: list[str], stream: str) -> Iterator[str]:
         case Project():
             yield from _uses(node.input, reads(each for _, each in node.columns), stream)
         case Aggregate():
-            arguments = [each.argument for each in node.aggregations if each.argument is not None]
-            yield from _uses(node.input, reads([*(key for _, key in node.keys), *arguments]), stream)
+            yield from _uses(node.input, reads(node.expressions()), stream)
         case _:
             for each in inputs_of(node):
                 yield from _uses(each, wanted, stream)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.executor import Executor
 from millrace.kernel.expressions import Call, Column, Literal
+from millrace.kernel.frames import Frames
 from millrace.kernel.graph import Graph, Node
 from millrace.kernel.operators import Filter, WindowAggregate
 from millrace.kernel.partials import Aggregation, Partials
@@ -36,7 +37,7 @@ def path(graph: Graph, source: Node, *names: str, strategy: str = "dfs") -> Node
 
 def counting(length: int, slide: int, *, in_order: bool = False) -> WindowAggregate:
     """A count of rows in windows."""
-    return WindowAggregate(Partials(length, slide, [], [Aggregation("rows", "count", None)]), in_order=in_order)
+    return WindowAggregate(Partials(Frames(length, slide), [], [Aggregation("rows", "count")]), in_order=in_order)
 
 
 def numbers(executor: Executor, sink: str, now: int = 0) -> list[int]:

@@ -7,6 +7,7 @@ from millrace.errors import RunError
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.executor import Executor
 from millrace.kernel.expressions import Call, Column, Literal
+from millrace.kernel.frames import Frames
 from millrace.kernel.graph import Graph
 from millrace.kernel.operators import Filter, Merge, Operator, Project, Union, WindowAggregate
 from millrace.kernel.partials import Aggregation, Partials
@@ -34,7 +35,7 @@ def two_streams(operator: Operator, left: TimeContract = ORDERED, right: TimeCon
 def counted(left: TimeContract, right: TimeContract) -> Graph:
     graph = Graph()
     union = graph.operator("union", Union(), [graph.source("a", left), graph.source("b", right)])
-    window = WindowAggregate(Partials(10, 10, [], [Aggregation("rows", "count", None)]))
+    window = WindowAggregate(Partials(Frames(10, 10), [], [Aggregation("rows", "count")]))
     graph.sink("out", graph.operator("window", window, [union]))
     return graph
 

@@ -5,17 +5,18 @@ import pytest
 
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.expressions import Call, Column, Literal
+from millrace.kernel.frames import Frames
 from millrace.kernel.operators import Filter, Merge, Operator, PreAggregate, Project, Union, WindowAggregate
 from millrace.kernel.partials import Aggregation, Partials
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, rows_of
 
 AGGREGATIONS = [
-    Aggregation("rows", "count", None),
-    Aggregation("some", "count", "n"),
-    Aggregation("total", "sum", "n"),
-    Aggregation("least", "min", "n"),
-    Aggregation("greatest", "max", "k"),
-    Aggregation("mean", "avg", "n"),
+    Aggregation("rows", "count"),
+    Aggregation("some", "count", ("n",)),
+    Aggregation("total", "sum", ("n",)),
+    Aggregation("least", "min", ("n",)),
+    Aggregation("greatest", "max", ("k",)),
+    Aggregation("mean", "avg", ("n",)),
 ]
 
 
@@ -28,7 +29,7 @@ def doubled() -> Project:
 
 
 def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
-    return WindowAggregate(Partials(length, slide, keys, AGGREGATIONS))
+    return WindowAggregate(Partials(Frames(length, slide), keys, AGGREGATIONS))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_every_operator_keeps_the_contract(make: type[Operator], ports: int) -> 
 @pytest.mark.parametrize(("length", "slide"), [(10, 10), (30, 10), (10, 3), (10, 25)])
 def test_two_levels_give_what_one_does(length: int, slide: int, seed: int) -> None:
     script = random_script(seed, ports=1)
-    lower = PreAggregate(Partials(length, slide, ["k"], AGGREGATIONS))
+    lower = PreAggregate(Partials(Frames(length, slide), ["k"], AGGREGATIONS))
     between = outputs(lower, script)
     check_bounds(between)
     above = Script(tuple((0, element) for element in between))
@@ -80,7 +81,7 @@ def test_two_levels_give_what_one_does(length: int, slide: int, seed: int) -> No
 
 
 def test_rows_that_share_no_group_pass_the_low_level_as_they_are() -> None:
-    lower = PreAggregate(Partials(1, 1, ["k"], AGGREGATIONS))
+    lower = PreAggregate(Partials(Frames(1, 1), ["k"], AGGREGATIONS))
     list(lower.on_batch(0, batch(1, 2, 3)))
     passed, _ = lower.on_punctuation(Punctuation(END_OF_TIME))
     assert isinstance(passed, Batch) and passed.rows.schema.names == ["k", "n", TIME]
@@ -136,7 +137,7 @@ def test_state_is_let_go_when_its_last_window_has_closed() -> None:
 
 
 def test_a_save_writes_what_changed_and_not_what_is_held() -> None:
-    operator = WindowAggregate(Partials(1_000_000, 1_000_000, ["n"], AGGREGATIONS[:1]))
+    operator = WindowAggregate(Partials(Frames(1_000_000, 1_000_000), ["n"], AGGREGATIONS[:1]))
     written = 0
     for step in range(64):
         rows = pa.record_batch({"n": list(range(step * 100, step * 100 + 100)), TIME: [step] * 100})

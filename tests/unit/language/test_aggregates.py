@@ -32,7 +32,7 @@ def test_a_query_becomes_aggregate_filter_project() -> None:
     assert isinstance(aggregate, Aggregate)
     assert aggregate.window == Window(5 * MINUTE, MINUTE)
     assert aggregate.keys == (("srcIP", Column("srcIP")),)
-    assert aggregate.aggregations == (Aggregation("a0", "sum", Column("len")),)
+    assert aggregate.aggregations == (Aggregation("a0", "sum", (Column("len"),)),)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_an_aggregate_reads_plain_columns() -> None:
     root = optimized("SELECT upper(k) AS key, sum(n + 1) AS s FROM a [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY upper(k)")
     (aggregate,) = [node for node in walk(root) if isinstance(node, Aggregate)]
     assert all(str(key) == name for name, key in aggregate.keys)
-    assert [str(each.argument) for each in aggregate.aggregations] == ["__a0"]
+    assert [str(each.arguments[0]) for each in aggregate.aggregations] == ["__a0"]
 
 
 def test_columns_nobody_reads_are_dropped_before_a_union_and_a_filter_stays_on_the_scan() -> None:

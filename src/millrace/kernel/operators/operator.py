@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
+from millrace.kernel.elements import NO_BOUND, Batch, Element, GroupPunctuation, Microseconds, Punctuation
 from millrace.kernel.state import Changes
 
 
@@ -35,6 +35,10 @@ class Operator:
         """Called when the least bound of all inputs has advanced to `punctuation.until`."""
         yield punctuation
 
+    def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
+        """Called when the bounds of single groups of the stream have advanced."""
+        yield punctuation
+
     def usable(self, until: Microseconds) -> Microseconds:
         """The greatest bound up to `until` that is of use to it; `NO_BOUND` when none is."""
         return NO_BOUND
@@ -50,6 +54,11 @@ class Operator:
     @property
     def held(self) -> int:
         """How many rows it holds."""
+        return 0
+
+    @property
+    def turned_away(self) -> int:
+        """How many rows it has dropped because they came below a bound of its own making."""
         return 0
 
     @property

@@ -50,7 +50,7 @@ class PreAggregate(Operator):
         if partials.num_rows * 2 > rows:
             yield from gathered
         elif partials.num_rows:
-            ends = (partials.column(PANE).to_numpy() + 1) * self.partials.width - 1
+            ends = self.partials.frames.last_instants(partials.column(PANE).to_numpy())
             yield Batch(partials.append_column(TIME, pa.array(ends)).combine_chunks().to_batches()[0])
 
     @property

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from millrace.kernel.elements import (
     ARRIVED,
-    END_OF_TIME,
     NO_BOUND,
     TIME,
     Batch,
@@ -52,7 +51,7 @@ class WindowAggregate(Operator):
     def __init__(self, partials: Partials, *, in_order: bool = False) -> None:
         self.partials = partials
         self.in_order = in_order
-        self.range, self.slide = partials.range, partials.slide
+        self.frames = partials.frames
         self._panes = SortedRuns(PANE, partials.merged)
         self._rows: list[Batch] = []
         self._made: list[pa.Table] = []
@@ -71,9 +70,9 @@ class WindowAggregate(Operator):
             self._gather(made.column(PANE).to_numpy())
             return iter(())
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
-        panes = batch.times // self.partials.width
-        if self.slide > self.range:
-            covered = (panes * self.partials.width) % self.slide < self.range
+        panes = self.frames.panes(batch.times)
+        covered = self.frames.covered(panes)
+        if covered is not None:
             batch, panes = batch.where(covered), panes[covered]
         if len(panes):
             self._rows.append(batch)
@@ -107,17 +106,15 @@ class WindowAggregate(Operator):
         yield Punctuation(self.usable(until)) if self.in_order and not punctuation.ets else punctuation
 
     def usable(self, until: Microseconds) -> Microseconds:
-        if until == END_OF_TIME:
-            return until
-        return max((until - self.range) // self.slide * self.slide + self.range, NO_BOUND)
+        return self.frames.usable(until)
 
     def _closing(self, until: Microseconds) -> Iterator[Element]:
-        last = (until - self.range) // self.slide
-        closing = self._tumbled(last) if self.range == self.slide else self._slid(last)
+        last = self.frames.last_closed(until)
+        closing = self._tumbled(last) if self.frames.tumbling else self._slid(last)
         for numbers, partials in closing:
             yield self._results(numbers, partials)
         # A pane is done with when the last window that holds it has been closed.
-        self._panes.drop(((last + 1) * self.slide - 1) // self.partials.width)
+        self._panes.drop(self.frames.panes_of(last + 1)[0] - 1)
 
     def _tumbled(self, last: int) -> Iterator[tuple[Numbers, pa.Table]]:
         """The windows up to number `last` that hold a row, all at once: a window is a pane."""
@@ -128,22 +125,22 @@ class WindowAggregate(Operator):
 
     def _slid(self, last: int) -> Iterator[tuple[Numbers, pa.Table]]:
         """The windows up to number `last` that hold a row, one after another."""
-        per_slide, per_range = self.slide // self.partials.width, self.range // self.partials.width
-        for number in _numbers(self._panes.keys(), self._first_open(), last, per_slide, per_range):
-            begin = number * per_slide
-            merged = self.partials.over_panes(self._panes.between(begin, begin + per_range - 1))
+        lowest, highest = self.frames.windows_of(self._panes.keys())
+        for number in _numbers(np.maximum(lowest, self._first_open()), np.minimum(highest, last)):
+            merged = self.partials.over_panes(self._panes.between(*self.frames.panes_of(number)))
             yield np.full(merged.num_rows, number), merged
 
     def _first_open(self) -> int:
-        return max((self._closed - self.range) // self.slide + 1, _LONG_AGO)
+        return max(self.frames.last_closed(self._closed) + 1, _LONG_AGO)
 
     def _results(self, numbers: Numbers, partials: pa.Table) -> Batch:
-        starts, ends = pa.array(numbers * self.slide), pa.array(numbers * self.slide + self.range)
+        starts, ends = self.frames.bounds(numbers)
         keys, values = map(partials.column, self.partials.keys), self.partials.results(partials)
-        last_instants = pa.array(numbers * self.slide + self.range - 1)
-        columns = [starts.cast(_TIMESTAMP), ends.cast(_TIMESTAMP), *keys, *values, last_instants]
-        results = [each.name for each in self.partials.aggregations]
-        names = ["window_start", "window_end", *self.partials.keys, *results, TIME]
+        columns = [*keys, *values, pa.array(ends - 1)]
+        names = [*self.partials.keys, *(each.name for each in self.partials.aggregations), TIME]
+        if self.frames.has_bounds:
+            columns = [pa.array(starts).cast(_TIMESTAMP), pa.array(ends).cast(_TIMESTAMP), *columns]
+            names = ["window_start", "window_end", *names]
         if self._timed:
             columns.append(pa.array(np.full(len(numbers), NO_BOUND)))
             names.append(ARRIVED)
@@ -153,8 +150,7 @@ class WindowAggregate(Operator):
         held = [pane for pane in (self._panes.least(), self._least_gathered) if pane is not None]
         if not held:
             return None
-        first = (min(held) * self.partials.width - self.range) // self.slide + 1
-        return max(first, self._first_open()) * self.slide + self.range
+        return self.frames.end(max(self.frames.first_window(min(held)), self._first_open()))
 
     @property
     def held(self) -> int:
@@ -178,9 +174,7 @@ class WindowAggregate(Operator):
         self._closed, self._timed = changes.note["closed"], changes.note["timed"]
 
 
-def _numbers(panes: Numbers, first: int, last: int, per_slide: int, per_range: int) -> list[int]:
-    """The window numbers from `first` to `last` that hold one of `panes`, in order."""
-    lowest = np.maximum((panes - per_range) // per_slide + 1, first)
-    highest = np.minimum(panes // per_slide, last)
+def _numbers(lowest: Numbers, highest: Numbers) -> list[int]:
+    """The window numbers in some of the spans, in order."""
     found = [np.arange(low, high + 1) for low, high in zip(lowest, highest, strict=True) if low <= high]
     return [int(number) for number in np.unique(np.concatenate(found))] if found else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from millrace.kernel.expressions import Column, Expression
@@ -15,18 +16,21 @@ def prepare_aggregates(node: Node) -> Node:
 
 
 def _prepared(node: Aggregate) -> Aggregate:
-    arguments = dict.fromkeys(each.argument for each in node.aggregations if each.argument is not None)
-    names: dict[Expression, str] = {argument: f"__a{number}" for number, argument in enumerate(arguments)}
-    columns = (*node.keys, *((name, argument) for argument, name in names.items()))
+    computed = dict.fromkeys(node.expressions()[len(node.keys) :])
+    names: dict[Expression, str] = {each: f"__a{number}" for number, each in enumerate(computed)}
     return replace(
         node,
-        input=Project(node.input, columns),
+        input=Project(node.input, (*node.keys, *((name, each) for each, name in names.items()))),
         keys=tuple((name, Column(name)) for name, _ in node.keys),
-        aggregations=tuple(_over_column(each, names) for each in node.aggregations),
+        aggregations=tuple(_over_columns(each, names) for each in node.aggregations),
+        where=_column(node.where, names),
     )
 
 
-def _over_column(aggregation: Aggregation, names: dict[Expression, str]) -> Aggregation:
-    if aggregation.argument is None:
-        return aggregation
-    return replace(aggregation, argument=Column(names[aggregation.argument]))
+def _over_columns(aggregation: Aggregation, names: Mapping[Expression, str]) -> Aggregation:
+    arguments = tuple(Column(names[each]) for each in aggregation.arguments)
+    return replace(aggregation, arguments=arguments, where=_column(aggregation.where, names))
+
+
+def _column(expression: Expression | None, names: Mapping[Expression, str]) -> Column | None:
+    return None if expression is None else Column(names[expression])

@@ -10,7 +10,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from millrace.kernel.expressions import Column, Expression
-from millrace.plan.nodes import Aggregate, Filter, Node, OrderByTime, Project, Scan, Since, Union
+from millrace.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Node,
+    Numbered,
+    OrderByTime,
+    Project,
+    Rank,
+    Scan,
+    Since,
+    Union,
+)
 
 
 def prune_columns(root: Node) -> Node:
@@ -31,9 +43,13 @@ def _prune(node: Node, wanted: list[str]) -> Node:
         case Union():
             return Union(tuple(_only(_prune(each, wanted), wanted) for each in node.inputs))
         case Aggregate():
-            arguments = [each.argument for each in node.aggregations if each.argument is not None]
-            return replace(node, input=_prune(node.input, reads([*(key for _, key in node.keys), *arguments])))
-        case OrderByTime() | Since():
+            return replace(node, input=_prune(node.input, reads(node.expressions())))
+        case Distinct():
+            return replace(node, input=_prune(node.input, list(node.schema.names)))
+        case Rank():
+            ranked = [*wanted, *node.partition, *(name for name, _ in node.order)]
+            return replace(node, input=_prune(node.input, [name for name in ranked if name != node.name]))
+        case OrderByTime() | Since() | Numbered():
             return replace(node, input=_prune(node.input, wanted))
 
 
