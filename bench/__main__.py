@@ -7,11 +7,14 @@ import sys
 from importlib import import_module
 
 WORKLOADS = {
-    "grouped_count": "rows per second of Q1 grouped by 65,536 pairs: local, Spark host, stock Spark",
+    "grouped_count": "rows per second of Q1 grouped by 65,536 and 1,000,000 pairs: local, Spark host, stock Spark",
+    "sliding_count": "rows per second of a count over 60 seconds, every second: the same systems",
+    "nexmark_q5": "rows per second of the auctions with the most bids, every 2 of 10 seconds: the same systems",
+    "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
     "kernel_overhead": "microseconds a row and operator at k = 1, for 1 to 64 operators",
     "spark_settings": "the same on the Spark host alone, by files a micro-batch and number of buckets",
 }
-DEFAULT = ("grouped_count", "kernel_overhead")
+DEFAULT = ("grouped_count", "sliding_count", "nexmark_q5", "state_bytes", "kernel_overhead")
 
 
 def main() -> int:

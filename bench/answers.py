@@ -6,31 +6,26 @@ from pathlib import Path
 
 import duckdb
 
-from bench.links import Links
-
-_COLUMNS = "window_start, srcIP, destIP, n"
+from bench.workload import Workload
 
 
-def check(links: Links, output: Path, engine: str) -> int:
+def check(workload: Workload, output: Path, engine: str) -> int:
     """The number of result rows; refuses answers that differ from those of the complete windows."""
+    columns = ", ".join(["window_start", *workload.keys, "n"])
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        for link in Links.NAMES:
-            database.execute(f"CREATE VIEW {link} AS FROM read_parquet('{links.path(link)}/*.parquet')")
-        ends = ", ".join(f"(SELECT max(ts) FROM {link})" for link in Links.NAMES)
-        database.execute("""CREATE TABLE truth AS
-            SELECT time_bucket(INTERVAL 1 MINUTE, ts) AS window_start, srcIP, destIP, count(*) AS n
-            FROM (FROM control UNION ALL FROM main1 UNION ALL FROM main2) GROUP BY 1, 2, 3""")
-        database.execute(f"DELETE FROM truth WHERE window_start + INTERVAL 1 MINUTE > least({ends})")
-        database.execute(f"CREATE TABLE found AS SELECT {_COLUMNS} FROM read_parquet('{output}/part-*.parquet')")
+        for name, folder in workload.folders.items():
+            database.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder}/*.parquet')")
+        database.execute(f"CREATE TABLE truth AS {workload.truth()}")
+        database.execute(f"CREATE TABLE found AS SELECT {columns} FROM read_parquet('{output}/part-*.parquet')")
         (true_rows,) = database.execute("SELECT count(*) FROM truth").fetchone() or (0,)
-        differing = [_difference(database, *pair) for pair in (("truth", "found"), ("found", "truth"))]
+        differing = [_difference(database, columns, *pair) for pair in (("truth", "found"), ("found", "truth"))]
     if any(differing):
         raise SystemExit(f"bench: {engine}: {differing[0]:,} results are missing and {differing[1]:,} are not true")
     return int(true_rows)
 
 
-def _difference(database: duckdb.DuckDBPyConnection, one: str, other: str) -> int:
-    query = f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM {one} EXCEPT ALL SELECT {_COLUMNS} FROM {other})"
+def _difference(database: duckdb.DuckDBPyConnection, columns: str, one: str, other: str) -> int:
+    query = f"SELECT count(*) FROM (SELECT {columns} FROM {one} EXCEPT ALL SELECT {columns} FROM {other})"
     (rows,) = database.execute(query).fetchone() or (0,)
     return int(rows)

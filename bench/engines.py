@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.links import Links
+from bench.workload import Workload
 from millrace.hosts.local import LocalRun
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session import open_session
 from millrace.hosts.spark.stock import Count, Job, StockSpark
-from millrace.language import parse_network
 from millrace.plan.nodes import Network
 
-KEYS = ("srcIP", "destIP")
 _STATE = "spark.sql.streaming.stateStore.providerClass"
 _STATE_CLASSES = "org.apache.spark.sql.execution.streaming.state."
 ROCKSDB = {_STATE: _STATE_CLASSES + "RocksDBStateStoreProvider"}
@@ -29,9 +27,9 @@ HDFS = {_STATE: _STATE_CLASSES + "HDFSBackedStateStoreProvider"}
 
 @dataclass(frozen=True)
 class Task:
-    """What all systems do: count over these links, into a folder a round."""
+    """What all systems do: the same count, into a folder a round."""
 
-    links: Links
+    workload: Workload
     folder: Path
     rounds: int
     files_per_batch: int | None = 2
@@ -42,6 +40,13 @@ class Task:
     def checkpoint(self, engine: str, number: int) -> Path:
         return self.folder / engine / f"checkpoint-{number}"
 
+    def network(self, engine: str, number: int) -> Network:
+        return self.workload.ours(self.output(engine, number), self.files_per_batch)
+
+    def stock(self, engine: str, number: int) -> Count:
+        output, checkpoint = self.output(engine, number), self.checkpoint(engine, number)
+        return self.workload.stock(output, checkpoint, self.files_per_batch)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -51,25 +56,11 @@ class Measured:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def q1(task: Task, engine: str, number: int) -> Network:
-    """Grouped Q1 over the links."""
-    limit = "" if task.files_per_batch is None else f", max_files_per_trigger '{task.files_per_batch}'"
-    streams = [
-        f"""CREATE STREAM {link} (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
-        FROM parquet OPTIONS (path '{task.links.path(link)}'{limit});"""
-        for link in Links.NAMES
-    ]
-    query = f"""CREATE SINK counts TO parquet OPTIONS (path '{task.output(engine, number)}');
-    CREATE QUERY per_minute INTO counts AS SELECT srcIP, destIP, count(*) AS n
-    FROM {" UNION ".join(Links.NAMES)} [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY srcIP, destIP;"""
-    return parse_network("\n".join([*streams, query]))
-
-
 def local(task: Task, engine: str) -> Measured:
     """The local host, without a checkpoint."""
     seconds = []
     for number in range(task.rounds + 1):
-        run = LocalRun(q1(task, engine, number), ending="available")
+        run = LocalRun(task.network(engine, number), ending="available")
         seconds.append(_timed(run))
     return Measured(seconds[1:])
 
@@ -81,7 +72,7 @@ def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = Non
     try:
         for number in range(task.rounds + 1):
             folder = task.checkpoint(engine, number)
-            run = SparkRun(q1(task, engine, number), ending="available", checkpoint=folder, session=session)
+            run = SparkRun(task.network(engine, number), ending="available", checkpoint=folder, session=session)
             seconds.append(_timed(run))
     finally:
         session.stop()
@@ -90,18 +81,7 @@ def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = Non
 
 def stock_spark(task: Task, engine: str, settings: Mapping[str, str]) -> Measured:
     """Stock Spark in a process of its own, with default settings but for the state store."""
-    links = [str(task.links.path(link)) for link in Links.NAMES]
-    counts = [
-        Count(
-            links,
-            str(task.output(engine, number)),
-            str(task.checkpoint(engine, number)),
-            "1 minute",
-            KEYS,
-            task.files_per_batch,
-        )
-        for number in range(task.rounds + 1)
-    ]
+    counts = [task.stock(engine, number) for number in range(task.rounds + 1)]
     job = Job(counts, bounded=True, settings=dict(settings))
     rounds = [told for told in _told(StockSpark(job, task.folder / engine / "spark.log")) if "seconds" in told]
     return Measured([told["seconds"] for told in rounds[1:]], {"batches": rounds[-1]["batches"]})

@@ -1,4 +1,4 @@
-"""Rows per second of Q1 grouped by 65,536 pairs, on both hosts and on stock Spark, in one run and as ratios.
+"""Rows per second of Q1 grouped by 65,536 and by 1,000,000 pairs, on both hosts and on stock Spark, as ratios.
 
 Aims: the Spark host at least as fast as stock Spark with RocksDB state, the local host five times as fast.
 """
@@ -6,61 +6,18 @@ Aims: the Spark host at least as fast as stock Spark with RocksDB state, the loc
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 
-from bench import record
-from bench.answers import check
-from bench.engines import HDFS, ROCKSDB, Measured, Task, local, spark_host, stock_spark
+from bench.comparison import compare
 from bench.links import write_links
 
-PEER = "stock Spark, RocksDB"
-ENGINES: dict[str, Callable[[Task, str], Measured]] = {
-    "local host": local,
-    "Spark host": spark_host,
-    PEER: lambda task, engine: stock_spark(task, engine, ROCKSDB),
-    "stock Spark, HDFS-backed": lambda task, engine: stock_spark(task, engine, HDFS),
-}
+SIDES = (256, 1_000)
 
 
 def run(rows: int, rounds: int) -> None:
-    """Measure all systems, check their answers, print a table and append the results."""
-    around = record.circumstances()
-    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
-        print(f"writing {rows:,} rows ...", flush=True)
-        links = write_links(Path(name) / "links", rows)
-        task = Task(links, Path(name), rounds)
-        speeds: dict[str, list[float]] = {}
-        for engine, measure in ENGINES.items():
-            measured = measure(task, engine)
-            results = check(links, task.output(engine, rounds), engine)
-            speeds[engine] = [links.rows / seconds for seconds in measured.seconds]
-            print(f"  {engine}: {_millions(speeds[engine])} rows/s; {results:,} results, all true", flush=True)
-    print("\n".join(table(speeds)))
-    shared = {"rows": links.rows, "files_per_batch": task.files_per_batch, "results": results}
-    told = [
-        {**shared, "engine": engine, "rows_per_second": [round(each) for each in found]}
-        for engine, found in speeds.items()
-    ]
-    print(f"appended to {record.append('grouped_count', around, told)}")
-
-
-def table(speeds: dict[str, list[float]]) -> list[str]:
-    """A line a system: its median speed, and how many times the peer's that is.
-
-    >>> for line in table({PEER: [500_000.0], "local host": [2_000_000.0]}):
-    ...     print(line)
-    system                         rows/s  x stock Spark, RocksDB
-    stock Spark, RocksDB          500,000                    1.00
-    local host                  2,000,000                    4.00
-    """
-    peer = median(speeds[PEER])
-    lines = [f"{'system':<26} {'rows/s':>10}  x {PEER}"]
-    for engine, found in speeds.items():
-        lines.append(f"{engine:<26} {median(found):>10,.0f}  {median(found) / peer:>{len(PEER) + 2}.2f}")
-    return lines
-
-
-def _millions(speeds: list[float]) -> str:
-    return ", ".join(f"{speed / 1e6:.2f} M" for speed in speeds)
+    """Measure all systems for every number of groups."""
+    for side in SIDES:
+        with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
+            print(f"{side * side:,} groups; writing {rows:,} rows ...", flush=True)
+            workload = write_links(Path(name) / "links", rows, side)
+            compare("grouped_count", workload, Path(name), rounds, groups=side * side)

@@ -23,17 +23,17 @@ def run(rows: int, rounds: int) -> None:
     """Measure every pair of settings, print a line each and append the results."""
     around, told = record.circumstances(), []
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
-        links = write_links(Path(name) / "links", rows)
-        task = Task(links, Path(name), rounds)
+        workload = write_links(Path(name) / "links", rows)
+        task = Task(workload, Path(name), rounds)
         for buckets in BUCKETS:
             for files in FILES:
                 engine = f"{buckets} buckets, {files or 'all'} files"
                 settings = {"spark.default.parallelism": str(buckets)}
                 measured = _in_a_process(replace(task, files_per_batch=files), engine, settings)
-                check(links, task.output(engine, rounds), engine)
-                speeds = [round(links.rows / seconds) for seconds in measured.seconds]
+                check(workload, task.output(engine, rounds), engine)
+                speeds = [round(workload.rows / seconds) for seconds in measured.seconds]
                 print(f"{engine:<22} {median(speeds):>10,.0f} rows/s", flush=True)
-                shared = {"rows": links.rows, "files_per_batch": files, "buckets": buckets}
+                shared = {"rows": workload.rows, "files_per_batch": files, "buckets": buckets}
                 told.append({**shared, "engine": "Spark host", "rows_per_second": speeds})
     print(f"appended to {record.append('spark_settings', around, told)}")
 

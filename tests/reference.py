@@ -1,164 +1,154 @@
 """A naive evaluation of finished inputs, row by row, written to be obviously right.
 
 It shares with the product the plan's nodes and the scalar functions (checked against DuckDB elsewhere), and nothing
-of the kernel: no batches, no panes, no state. What a stream's edge lets in is worked out from all rows before each row.
+of the kernel: no batches, no panes, no state. What a stream's edge lets in is worked out from all rows before each
+row (`reference_admission`), a window from all rows of its group (`reference_windows`), an aggregate from all rows of
+its window (`reference_aggregates`).
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
-from millrace.kernel.expressions import Expression
-from millrace.kernel.progress import TimeContract
-from millrace.plan.nodes import Aggregate, Aggregation, Filter, Node, OrderByTime, Project, Query, Scan, Union
+from millrace.plan.nodes import (
+    LATE,
+    SEQUENCE,
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Distinct,
+    Filter,
+    Node,
+    Numbered,
+    OrderByTime,
+    Project,
+    Query,
+    Rank,
+    Scan,
+    Since,
+    Union,
+)
+from tests.reference_admission import admitted
+from tests.reference_aggregates import Between, aggregate
+from tests.reference_values import TIME, Row, micros, nulls_first, timestamp, value_of
+from tests.reference_windows import Frame, frames
 
-Row = dict[str, Any]
-TIME = "time of the row"
-PROMISE = "promise of the row"
+__all__ = ["admitted", "evaluate", "multiset", "same"]
+
+Inputs = Mapping[str, Iterable[Row]]
 
 
-def evaluate(query: Query, inputs: Mapping[str, Iterable[Row]]) -> list[Row]:
+def evaluate(query: Query, inputs: Inputs) -> list[Row]:
     """The result rows of a query over whole inputs."""
     rows = _rows(query.root, inputs)
     return [{name: value for name, value in row.items() if name != TIME} for row in rows]
 
 
-def _rows(node: Node, inputs: Mapping[str, Iterable[Row]]) -> list[Row]:
+def _rows(node: Node, inputs: Inputs) -> list[Row]:
     match node:
         case Scan():
-            column = node.stream.time.column
-            return [{**row, TIME: _micros(row[column])} for row in inputs[node.stream.name] if row[column] is not None]
-        case Filter():
-            schema = node.input.schema
-            return [row for row in _rows(node.input, inputs) if _value(node.predicate, row, schema) is True]
-        case Project():
-            schema = node.input.schema
-            return [
-                {**{name: _value(each, row, schema) for name, each in node.columns}, TIME: row[TIME]}
-                for row in _rows(node.input, inputs)
-            ]
+            return _scanned(node, list(inputs[node.stream.name]))
         case Union():
             return [row for each in node.inputs for row in _rows(each, inputs)]
-        case OrderByTime():
-            return sorted(_rows(node.input, inputs), key=lambda row: row[TIME])
+        case _:
+            return _applied(node, _rows(node.input, inputs))
+
+
+def _applied(node: Node, rows: list[Row]) -> list[Row]:
+    """What a node with one input makes of its rows."""
+    match node:
+        case Filter(predicate=predicate):
+            return [row for row in rows if value_of(predicate, row, node.schema) is True]
+        case Project():
+            return [_projected(node, row) for row in rows]
+        case Numbered():
+            in_order = sorted(rows, key=lambda row: row[TIME])
+            return [{**row, TIME: number} for number, row in enumerate(in_order)]
         case Aggregate():
-            return _aggregated(node, _rows(node.input, inputs))
+            return _aggregated(node, rows)
+        case Distinct():
+            return list({tuple(row[name] for name in node.schema.names): row for row in reversed(rows)}.values())
+        case Rank():
+            return _ranked(node, rows)
+        case OrderByTime():
+            return sorted(rows, key=lambda row: row[TIME])
+        case Since(time=time):
+            return [row for row in rows if row[TIME] >= time]
+    raise AssertionError(node)
+
+
+def _scanned(node: Scan, rows: list[Row]) -> list[Row]:
+    """The rows let in, or turned away as late, under the progressing attribute that is read."""
+    contract = node.stream.time
+    if contract.kind == "external":
+        wanted = "late" if node.outlet == LATE else "admitted"
+        verdicts = [verdict for verdict, _ in admitted(contract, rows, node.stream.schema)]
+        rows = [row for row, verdict in zip(rows, verdicts, strict=True) if verdict == wanted]
+    if node.outlet in (SEQUENCE, LATE):
+        return [{**row, TIME: number} for number, row in enumerate(rows)]
+    column = node.outlet or contract.column
+    return [{**row, TIME: micros(row[column])} for row in rows]
+
+
+def _projected(node: Project, row: Row) -> Row:
+    return {**{name: value_of(each, row, node.input.schema) for name, each in node.columns}, TIME: row[TIME]}
 
 
 def _aggregated(node: Aggregate, rows: list[Row]) -> list[Row]:
     schema = node.input.schema
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        keys = tuple(_value(key, row, schema) for _, key in node.keys)
-        for start in _window_starts(row[TIME], node.window.range, node.window.slide):
-            groups[(start, *keys)].append(row)
+        groups[tuple(value_of(key, row, schema) for _, key in node.keys)].append(row)
     return [
         {
-            "window_start": _timestamp(start),
-            "window_end": _timestamp(start + node.window.range),
+            **_bounds(node, frame),
             **dict(zip([name for name, _ in node.keys], keys, strict=True)),
-            **{each.name: _aggregate(each, members, schema) for each in node.aggregations},
-            TIME: start,
+            **{each.name: aggregate(each, frame.rows, schema) for each in node.aggregations},
+            TIME: frame.time,
         }
-        for (start, *keys), members in groups.items()
+        for keys, members in groups.items()
+        for frame in frames(node.window, members, lambda row: _counts(node, row))
     ]
 
 
-def _window_starts(time: int, length: int, slide: int) -> list[int]:
-    starts = []
-    start = time // slide * slide
-    while start + length > time:
-        starts.append(start)
-        start -= slide
-    return starts
+def _counts(node: Aggregate, row: Row) -> bool:
+    return node.where is None or value_of(node.where, row, node.input.schema) is True
 
 
-def _aggregate(aggregation: Aggregation, rows: list[Row], schema: pa.Schema) -> Any:
-    if not aggregation.arguments:
-        return len(rows)
-    values = [value for row in rows if (value := _value(aggregation.arguments[0], row, schema)) is not None]
-    match aggregation.function:
-        case "count":
-            return len(values)
-        case "sum":
-            return sum(values) if values else None
-        case "min":
-            return min(values, default=None)
-        case "max":
-            return max(values, default=None)
-        case "avg":
-            return sum(values) / len(values) if values else None
-    raise AssertionError(aggregation.function)
+def _bounds(node: Aggregate, frame: Frame) -> Row:
+    kind = node.bounds_type
+    if kind is None:
+        return {}
+    both = {WINDOW_START: frame.start, WINDOW_END: frame.end}
+    if pa.types.is_integer(kind):
+        return both
+    return {name: None if bound is None else timestamp(bound) for name, bound in both.items()}
 
 
-def _value(expression: Expression, row: Row, schema: pa.Schema) -> Any:
-    given = {name: [row[name]] for name in schema.names}
-    one = pa.RecordBatch.from_pydict(given, schema=schema) if schema.names else pa.record_batch({"": [0]})
-    return expression.over(one)[0].as_py()
-
-
-def _micros(value: Any) -> int:
-    return int(pa.scalar(value, pa.timestamp("us", tz="UTC")).cast(pa.int64()).as_py())
-
-
-def _timestamp(micros: int) -> Any:
-    return pa.scalar(micros, pa.int64()).cast(pa.timestamp("us", tz="UTC")).as_py()
-
-
-def admitted(
-    contract: TimeContract, rows: Iterable[Row], schema: pa.Schema
-) -> list[tuple[Literal["admitted", "late", "quarantined"], int | None]]:
-    """What becomes of each row at the edge of an external stream, and the stream's bound after it."""
-    history: list[Row] = []
-    verdicts: list[tuple[Literal["admitted", "late", "quarantined"], int | None]] = []
-    bound: int | None = None
+def _ranked(node: Rank, rows: list[Row]) -> list[Row]:
+    parts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        time = None if row[contract.column] is None else _micros(row[contract.column])
-        if time is None or _from_the_future(time, history, contract):
-            verdicts.append(("quarantined", bound))
-            continue
-        on_time = bound is None or time >= bound
-        history.append({**row, TIME: time})
-        history[-1][PROMISE] = _promise(history, contract, schema)
-        allowed = _allowed(history, contract)
-        if allowed is not None and (bound is None or allowed > bound):
-            bound = allowed
-        verdicts.append(("admitted" if on_time else "late", bound))
-    return verdicts
+        parts[(row[TIME], *(row[name] for name in node.partition))].append(row)
+    ranked = [row for part in parts.values() for row in _ranks(node, part)]
+    return [row for row in ranked if node.limit is None or row[node.name] <= node.limit]
 
 
-def _from_the_future(time: int, history: list[Row], contract: TimeContract) -> bool:
-    if contract.max_future_skew is None or not history:
-        return False
-    return time > max(row[TIME] for row in history) + contract.max_future_skew
-
-
-def _promise(history: list[Row], contract: TimeContract, schema: pa.Schema) -> int | None:
-    """What the last row says that no later row goes below."""
-    row = history[-1]
-    if contract.punctuation is None:
-        return None
-    said = _value(contract.punctuation, row, schema)
-    promise = (row[TIME] if said else None) if said is None or isinstance(said, bool) else _micros(said)
-    return None if promise is not None and _from_the_future(promise, history, contract) else promise
-
-
-def _allowed(history: list[Row], contract: TimeContract) -> int | None:
-    """The bound that the rows so far allow."""
-    if contract.rows is not None:
-        return max((row[TIME] for row in history[: max(len(history) - contract.rows, 0)]), default=None)
-    partitions: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for row in history:
-        own = partitions[tuple(row[name] for name in contract.partitions)]
-        if contract.punctuation is None:
-            own.append(row[TIME] - contract.disorder)
-        elif row[PROMISE] is not None:
-            own.append(row[PROMISE])
-    return min(map(max, partitions.values())) if all(partitions.values()) else None
+def _ranks(node: Rank, part: list[Row]) -> Iterable[Row]:
+    """The rows of one partition with their ranks."""
+    by = [name for name, _ in node.order]
+    ties = [(name, False) for name in node.input.schema.names if name not in by]
+    for name, descending in reversed([*node.order, *ties]):
+        part = sorted(part, key=lambda row, name=name: nulls_first(row[name]), reverse=descending)  # type: ignore[misc]
+    values = [tuple(row[name] for name in by) for row in part]
+    for place, row in enumerate(part):
+        first = values.index(values[place])
+        ranks = {"row_number": place, "rank": first, "dense_rank": len(set(values[:first]))}
+        yield {**row, node.name: ranks[node.function] + 1, TIME: row[TIME]}
 
 
 def multiset(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
@@ -168,3 +158,34 @@ def multiset(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 def _comparable(value: Any) -> Any:
     return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def same(found: Iterable[Row], expected: Iterable[Row]) -> bool:
+    """Whether two multisets of rows are the same but for the last digits and for what is approximate.
+
+    Rows are matched by what is exact in them, then by their fractions.
+    """
+    theirs, ours = list(found), list(expected)
+    ranges = {name for row in ours for name, value in row.items() if isinstance(value, Between)}
+    fractions = {name for row in [*ours, *theirs] for name, value in row.items() if isinstance(value, float)} - ranges
+    for rows in (theirs, ours):
+        rows.sort(key=lambda row: _known_by(row, ranges, fractions))
+    return len(theirs) == len(ours) and all(map(_same_row, theirs, ours))
+
+
+def _known_by(row: Row, ranges: set[str], fractions: set[str]) -> tuple[str, list[Any]]:
+    exact = [(name, value) for name, value in row.items() if name not in ranges | fractions]
+    rounded = [nulls_first(None if row[name] is None else float(f"{row[name]:.6g}")) for name in sorted(fractions)]
+    return repr(exact), rounded
+
+
+def _same_row(found: Row, expected: Row) -> bool:
+    return list(found) == list(expected) and all(_same_value(found[name], expected[name]) for name in expected)
+
+
+def _same_value(found: Any, expected: Any) -> bool:
+    if isinstance(expected, Between):
+        return expected.holds(found)
+    if isinstance(expected, float) and isinstance(found, float):
+        return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(found == expected)

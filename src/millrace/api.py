@@ -6,15 +6,16 @@ meanings are those of the language, and `relation.sql` shows what was built.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from millrace.clauses import ets_clause, order_clause, partition_clause, time_clause
+from millrace.clauses import also_clauses, class_place, ets_clause, order_clause, partition_clause, time_clause
 from millrace.connectors import FORMATS
+from millrace.connectors.generated import GENERATED
 from millrace.errors import RequestError
 from millrace.handle import Handle, option_clause, query_statements
 from millrace.hosts.report import Ending
@@ -24,10 +25,11 @@ from millrace.plan import nodes
 from millrace.plan.explain import explain
 from millrace.plan.stages import physical
 from millrace.runs import HostName, Once, RunOptions, check_further
+from millrace.window_clauses import window_clause
 
 __all__ = ["Handle", "Network", "Relation", "Windowed"]
 
-SOURCES = (*FORMATS, "generate")
+SOURCES = (*FORMATS, *GENERATED)
 
 
 class Network:
@@ -60,6 +62,8 @@ class Network:
         disorder: str | None = None,
         disorder_rows: int | None = None,
         punctuated_by: str | None = None,
+        per: str | Sequence[str] = (),
+        also: Mapping[str, str | None] | None = None,
         partitioned_by: str | Sequence[str] = (),
         internal: str | None = None,
         latent: bool = False,
@@ -67,29 +71,47 @@ class Network:
         skew: str | None = None,
         lull: str | None = None,
         max_future_skew: str | None = None,
+        late_into: str | None = None,
         source: str | Iterable[Any] = "iterable",
         replay_by: str | None = None,
         **options: object,
     ) -> Relation:
         """Declare a stream: `time` names its time column, or `internal`, or it is `latent`.
 
-        `source` is a connector (csv, json, parquet, generate) with its options, or an iterable of record batches,
-        tables or lists of dictionaries. Rows are ordered by `time`, or trail by `disorder` or by `disorder_rows` rows,
-        or the source promises by an expression, `punctuated_by`; in each partition, if `partitioned_by` columns.
+        `source` is a connector (csv, json, parquet, generate, nexmark) with its options, or an iterable of record
+        batches, tables or lists of dictionaries. Rows are ordered by `time`, or trail by `disorder` or by
+        `disorder_rows` rows, or the source promises by an expression, `punctuated_by`, to all or `per` group; in each
+        partition, if `partitioned_by` columns. `also` are further time columns, each with its disorder or None.
         `ets` is "none", "on demand" or how often a silent stream is spoken for, by its `skew` or `lull` if its time
-        comes from outside; with one of these, "on demand" goes without saying.
+        comes from outside; with one of these, "on demand" goes without saying. Late rows can be read under the name
+        `late_into`.
         """
         connector = _connector(source)
-        order = order_clause(disorder, disorder_rows, punctuated_by)
+        order = order_clause(disorder, disorder_rows, punctuated_by, per)
         clauses = [f"CREATE STREAM {name} ({columns})", time_clause(time, order, internal, latent)]
-        clauses += [*partition_clause(partitioned_by), *ets_clause(ets, skew, lull)]
+        clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by), *ets_clause(ets, skew, lull)]
         clauses += [f"MAX FUTURE SKEW INTERVAL {max_future_skew}"] if max_future_skew else []
+        clauses += [f"LATE INTO {late_into}"] if late_into else []
         clauses += [f"FROM {connector}{option_clause(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
         self._accept("\n  ".join(clauses))
         if not isinstance(source, str):
             self._feeds[name] = Once(name, source) if isinstance(source, Iterator) else source
         return Relation(self, name)
+
+    def late(self, name: str) -> Relation:
+        """The late rows of the stream that was declared with `late_into=name`."""
+        return Relation(self, name)._checked()
+
+    def aggregate(self, name: str, computes: type | str, *, takes: str | Sequence[str], returns: str) -> Network:
+        """Define an aggregate by a class with `initialize`, `iterate`, `terminate` and, if it can, `merge`.
+
+        The class, or its place "package.module:Class", must be importable where the query runs. Types are SQL's.
+        """
+        kinds = takes if isinstance(takes, str) else ", ".join(takes)
+        place = class_place(computes)
+        self._accept(f"CREATE AGGREGATE {name}({kinds}) RETURNS {returns} LANGUAGE PYTHON AS '{place}'")
+        return self
 
     def query(self, name: str, relation: Relation, *, sink: str = "memory", **options: object) -> Network:
         """Add a continuous query; `sink` is memory, console, or a file format with its options."""
@@ -149,10 +171,16 @@ class Relation:
     predicate: str = ""
     items: str = "*"
     ordered: bool = False
+    state_limit: int | None = None
 
     @property
     def sql(self) -> str:
         """The query as SQL."""
+        return self._select + (f" WITH (state_limit = {self.state_limit})" if self.state_limit else "")
+
+    @property
+    def _select(self) -> str:
+        """The query without its options, as it stands inside another."""
         where = f" WHERE {self.predicate}" if self.predicate else ""
         order = f" ORDER BY {self._time()}" if self.ordered else ""
         return f"SELECT {self.items} FROM {self.source}{where}{order}"
@@ -181,32 +209,68 @@ class Relation:
         if all(each._is_stream() for each in relations):
             source = " UNION ".join(each.source for each in relations)
         else:
-            source = f"({' UNION ALL '.join(each.sql for each in relations)})"
-        return Relation(self.network, source)._checked()
+            source = f"({' UNION ALL '.join(each._select for each in relations)})"
+        limit = max((each.state_limit or 0 for each in relations), default=0)
+        return Relation(self.network, source, state_limit=limit or None)._checked()
+
+    def distinct(self) -> Relation:
+        """Each row once; the time must be among the columns."""
+        plain = replace(self, ordered=False)
+        text = f"(SELECT DISTINCT{plain._select.removeprefix('SELECT')})"
+        return replace(self, source=text, predicate="", items="*")._checked()
+
+    def top(self, n: int, *, by: str, partition_by: str | Sequence[str] = (), ties: bool = False) -> Relation:
+        """The first n results of each window, in the order of `by`, such as "n desc", in each partition.
+
+        With `ties`, all that are as good as the last of them.
+        """
+        further = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        parts = ", ".join([nodes.WINDOW_START, nodes.WINDOW_END, *further])
+        base = self._base()
+        rank = f"{'rank' if ties else 'row_number'}() OVER (PARTITION BY {parts} ORDER BY {by})"
+        return replace(base, source=f"({base._select} QUALIFY {rank} <= {n})", predicate="")._checked()
 
     def order_by_time(self) -> Relation:
-        """The rows as a sequence sorted by their time, which is `window_start` for an aggregate."""
+        """The rows as a sequence sorted by their time, which is a bound of its window for an aggregate."""
         return replace(self, ordered=True)._checked()
 
-    def window(self, *, range: str, slide: str | None = None) -> Windowed:
-        """Time windows of a length, one every `slide` (default: one after another)."""
-        length = _length("range", range)
-        step = length if slide is None else _length("slide", slide)
-        return Windowed(self._base(), f"[RANGE {length} SLIDE {step}]")
+    def window(
+        self,
+        *,
+        range: str | None = None,
+        rows: int | None = None,
+        session: str | None = None,
+        slide: str | int | None = None,
+        by: str | None = None,
+        partition_by: str | Sequence[str] = (),
+        state_limit: int | None = None,
+    ) -> Windowed:
+        """Windows of a length of time or a number of rows, one every `slide` (default: one after another).
+
+        With `slide="row"` a window ends at each row. `range="unlimited"` reaches back to the beginning, and needs a
+        `state_limit` of groups; a `session` ends when nothing has come for so long. `by` is the time column if not the
+        stream's own; with `partition_by` rows are counted in each partition.
+        """
+        text = window_clause(range, rows, session, slide, by, partition_by)
+        base = self._base()
+        return Windowed(replace(base, state_limit=state_limit or base.state_limit), text)
 
     def _base(self) -> Relation:
         """The rows without their order, to build on: order holds for a whole query and is asked for last."""
         plain = replace(self, ordered=False)
-        return plain if self.items == "*" else Relation(self.network, f"({plain.sql})")
+        if self.items == "*":
+            return plain
+        return Relation(self.network, f"({plain._select})", state_limit=self.state_limit)
 
     def _is_stream(self) -> bool:
         return not self.predicate and self.items == "*" and not self.ordered and not self.source.startswith("(")
 
     def _time(self) -> str:
-        """The name of the time column: the start of an aggregate's window, or as its stream declares it."""
+        """The name of the time column: a bound of an aggregate's window, or as its stream declares it."""
         parts = list(nodes.walk(self.network.bound(replace(self, ordered=False).sql).queries[-1].root))
-        if any(isinstance(each, nodes.Aggregate) for each in parts):
-            return nodes.WINDOW_START
+        outermost = next((each for each in reversed(parts) if isinstance(each, nodes.Aggregate)), None)
+        if outermost is not None:
+            return _time_of(outermost)
         scan = next(each for each in parts if isinstance(each, nodes.Scan))
         return scan.stream.time.column or "ts"
 
@@ -234,7 +298,7 @@ class Windowed:
         where = f" WHERE {base.predicate}" if base.predicate else ""
         group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
         text = f"(SELECT {items} FROM {base.source} {self.window}{where}{group})"
-        return Relation(base.network, text)._checked()
+        return Relation(base.network, text, state_limit=base.state_limit)._checked()
 
 
 def _connector(source: object) -> str:
@@ -264,11 +328,15 @@ def _check_member(network: Network, relation: object) -> None:
         )
 
 
-def _length(name: str, given: object) -> str:
-    """A length of time in words."""
-    if not isinstance(given, str):
-        raise RequestError(f'a {name} is a length of time in words, not "{given}"', hint=f"Write {name}='1 minute'.")
-    return given
+def _time_of(aggregate: nodes.Aggregate) -> str:
+    """The column of an aggregate's results that grows with their time."""
+    match aggregate.window:
+        case nodes.InstantWindow():
+            return aggregate.keys[0][0]
+        case nodes.SessionWindow() | nodes.TrailingWindow():
+            return nodes.WINDOW_END
+        case _:
+            return nodes.WINDOW_START
 
 
 def _script(statements: Iterable[str]) -> str:

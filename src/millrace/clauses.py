@@ -1,8 +1,9 @@
-"""The clauses of CREATE STREAM that say what a stream's time is, from the words that Python gives."""
+"""The clauses of CREATE STREAM that say what a stream's time is, and where a class is, from what Python gives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 
 from millrace.errors import RequestError
 
@@ -24,15 +25,22 @@ def time_clause(time: str | None, order: str | None, internal: str | None, laten
     return f"INTERNAL TIMESTAMP AS {internal}" if internal else "LATENT TIMESTAMP"
 
 
-def order_clause(disorder: str | None, rows: int | None, punctuated_by: str | None) -> str | None:
+def order_clause(
+    disorder: str | None, rows: int | None, punctuated_by: str | None, per: str | Sequence[str] = ()
+) -> str | None:
     """What the order of rows is; None where nothing is said.
 
     >>> order_clause("5 seconds", None, None), order_clause(None, 100, None)
     ('DISORDER INTERVAL 5 seconds', 'DISORDER 100 ROWS')
+    >>> order_clause(None, None, "last", "device")
+    'PUNCTUATED BY last PER (device)'
     """
+    groups = _listed(per)
+    if groups and not punctuated_by:
+        raise RequestError("per says for whom a source promises", hint='Give punctuated_by="expression" as well.')
     orders = [f"DISORDER INTERVAL {disorder}"] if disorder else []
     orders += [f"DISORDER {rows} ROWS"] if rows is not None else []
-    orders += [f"PUNCTUATED BY {punctuated_by}"] if punctuated_by else []
+    orders += [f"PUNCTUATED BY {punctuated_by}" + (f" PER ({groups})" if groups else "")] if punctuated_by else []
     if len(orders) > 1:
         raise RequestError(
             "a stream has one order", hint="Give one of disorder, disorder_rows and punctuated_by, or none of them."
@@ -59,5 +67,39 @@ def partition_clause(columns: str | Sequence[str]) -> list[str]:
     >>> partition_clause("link"), partition_clause(["host", "port"]), partition_clause(())
     (['PARTITIONED BY (link)'], ['PARTITIONED BY (host, port)'], [])
     """
-    names = columns if isinstance(columns, str) else ", ".join(columns)
+    names = _listed(columns)
     return [f"PARTITIONED BY ({names})"] if names else []
+
+
+def also_clauses(also: Mapping[str, str | None]) -> list[str]:
+    """Further columns that progress, each with how far a row may trail in it.
+
+    >>> also_clauses({"started": "30 minutes", "seen": None})
+    ['ALSO BY started DISORDER INTERVAL 30 minutes', 'ALSO BY seen ORDERED']
+    """
+    return [f"ALSO BY {name} {f'DISORDER INTERVAL {each}' if each else 'ORDERED'}" for name, each in also.items()]
+
+
+def _listed(columns: str | Sequence[str]) -> str:
+    return columns if isinstance(columns, str) else ", ".join(columns)
+
+
+def class_place(given: type | str) -> str:
+    """Where a class can be found by others, `module:Class`.
+
+    >>> from fractions import Fraction
+    >>> class_place(Fraction), class_place("package.module:P95")
+    ('fractions:Fraction', 'package.module:P95')
+    """
+    if isinstance(given, str):
+        return given
+    module, name = getattr(given, "__module__", ""), getattr(given, "__qualname__", str(given))
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(given, type) or found is not given or module == "__main__":
+        raise RequestError(
+            f'"{name}" is no class that other processes can import',
+            hint="Define the class at the top of a module, or give its place as text: 'package.module:Class'.",
+        )
+    return f"{module}:{name}"

@@ -16,7 +16,7 @@ from millrace.hosts.outputs import PLAIN, sink_folder
 from millrace.hosts.report import Listeners, Report
 from millrace.language import bind_changes, declarations_of, parse_script
 from millrace.language.places import listed, near
-from millrace.language.statements import QueryStatement, SinkStatement, StreamStatement
+from millrace.language.statements import Declared, QueryStatement
 from millrace.plan.nodes import Network, Query
 from millrace.runs import UNTIL_THEN, Once, RunOptions, open_run
 
@@ -190,7 +190,7 @@ def _added_name(text: str) -> str:
     """The name of the one query that a text adds; refuses a text that does more or less."""
     statements = parse_script(text).statements
     queries = [each for each in statements if isinstance(each, QueryStatement)]
-    declarations = [each for each in statements if isinstance(each, StreamStatement | SinkStatement)]
+    declarations = [each for each in statements if isinstance(each, Declared)]
     if len(queries) != 1 or len(queries) + len(declarations) != len(statements):
         raise RequestError(
             "this text does not add one query, and nothing else",

@@ -114,6 +114,8 @@ def rendered(answers: Mapping[str, list[Row]]) -> dict[str, list[str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, dt.datetime):
         return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(sep=" ")
+    if isinstance(value, dt.date):
+        return value.isoformat()
     if isinstance(value, float):
         return f"{value:.12g}"
     return json.dumps(value, ensure_ascii=False)

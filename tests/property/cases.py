@@ -16,7 +16,8 @@ from tests.reference import evaluate, multiset
 
 Row = dict[str, Any]
 SCHEMA = pa.schema([("k", pa.string()), ("j", pa.int32()), ("v", pa.int64()), ("x", pa.float64()),
-                    ("ts", pa.timestamp("us", tz="UTC"))])  # fmt: skip
+                    ("ts", pa.timestamp("us", tz="UTC")), ("began", pa.timestamp("us", tz="UTC"))])  # fmt: skip
+"""`began` is there for streams that declare it: a second column that progresses."""
 SECOND = 1_000_000
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ SCHEMA = pa.schema(
         ("mark", pa.bool_()),
         ("k", pa.string()),
         ("j", pa.int32()),
+        ("began", pa.timestamp("us", tz="UTC")),
     ]
 )
 
@@ -48,6 +50,16 @@ def contracts(draw: st.DrawFn) -> TimeContract:
 
 
 @st.composite
+def further_contracts(draw: st.DrawFn) -> TimeContract:
+    """Promises for single groups, and further columns that progress."""
+    contract = draw(contracts())
+    also = draw(st.sampled_from([(), (("began", 0),), (("began", 10),), (("began", 3), ("until", 8))]))
+    if contract.punctuation is not None and draw(st.booleans()):
+        return replace(contract, partitions=(), per=draw(st.sampled_from([("k",), ("k", "j")])), also=also)
+    return replace(contract, also=also)
+
+
+@st.composite
 def rows(draw: st.DrawFn) -> list[Row]:
     """Rows that drift ahead, trail, jump and break their promises."""
     found, time = [], 0
@@ -56,7 +68,9 @@ def rows(draw: st.DrawFn) -> list[Row]:
         ts = draw(st.one_of(st.none(), st.integers(time - 30, time + 5), st.just(time), st.just(time + 1_000)))
         until = draw(st.one_of(st.none(), st.integers(time - 20, time + 20), st.just(time + 1_000)))
         mark, key = draw(st.sampled_from([True, False, None])), draw(st.sampled_from(["a", "b", "c", None]))
-        found.append({"id": number, "ts": ts, "until": until, "mark": mark, "k": key, "j": draw(st.integers(0, 1))})
+        began = draw(st.one_of(st.none(), st.integers(time - 12, time), st.just(time - 1)))
+        row = {"id": number, "ts": ts, "until": until, "mark": mark, "k": key, "j": draw(st.integers(0, 1))}
+        found.append({**row, "began": began})
     return found
 
 
@@ -71,7 +85,7 @@ def batch(rows: Sequence[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
 
 
-@given(data=st.data(), contract=contracts(), given_rows=rows())
+@given(data=st.data(), contract=st.one_of(contracts(), further_contracts()), given_rows=rows())
 def test_every_row_meets_the_fate_that_the_rows_before_it_give_it(
     data: st.DataObject, contract: TimeContract, given_rows: list[Row]
 ) -> None:

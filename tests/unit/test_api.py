@@ -334,3 +334,105 @@ def test_a_used_up_iterator_is_refused_and_a_list_is_not() -> None:
     assert once.run(on="local", until="end").results("q").num_rows == 1
     with pytest.raises(RequestError, match=r'iterator that feeds stream "a" has been used(.|\n)*Pass a list'):
         once.run(on="virtual", until="end")
+
+
+# Windows of all kinds, aggregates of one's own, ranks
+
+
+class Span:
+    """The difference of the greatest and the least value."""
+
+    def initialize(self) -> list[float]:
+        return []
+
+    def iterate(self, state: list[float], values: pa.Array) -> list[float]:
+        return state + [each for each in values.to_pylist() if each is not None]
+
+    def merge(self, state: list[float], other: list[float]) -> list[float]:
+        return state + other
+
+    def terminate(self, state: list[float]) -> float | None:
+        return max(state) - min(state) if state else None
+
+
+@pytest.mark.parametrize(
+    ("given", "window"),
+    [
+        ({"range": "1 minute"}, "[RANGE 1 minute SLIDE 1 minute]"),
+        ({"range": "1 minute", "slide": "1 second", "by": "seen"}, "[RANGE 1 minute SLIDE 1 second WA seen]"),
+        ({"range": "1 minute", "slide": "row"}, "[RANGE 1 minute]"),
+        ({"rows": 10}, "[ROWS 10 SLIDE 10]"),
+        ({"rows": 10, "slide": 5}, "[ROWS 10 SLIDE 5]"),
+        ({"rows": 10, "slide": "row", "partition_by": "k"}, "[ROWS 10 PARTITION BY k]"),
+        ({"session": "1 minute"}, "[SESSION 1 minute]"),
+    ],
+)
+def test_windows_of_all_kinds_are_written_as_sql_writes_them(given: dict[str, Any], window: str) -> None:
+    net = mr.Network()
+    a = net.stream("a", f"{COLUMNS}, seen TIMESTAMP", time="ts", also={"seen": "1 minute"}, source=[])
+    counts = a.window(**given).group_by("k").agg(n="count(*)")
+    assert f"FROM a {window} GROUP BY k" in counts.sql
+    if "partition_by" not in given:
+        assert counts.order_by_time().schema.names == ["window_start", "window_end", "k", "n"]
+
+
+def test_an_unlimited_window_carries_its_limit() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    with pytest.raises(mr.MillraceError, match="for ever"):
+        a.window(range="unlimited").agg(n="count(*)")
+    counts = a.window(range="unlimited", state_limit=10).group_by("k").agg(n="count(*)")
+    assert counts.where("n > 1").select("k", "n").sql.endswith("WITH (state_limit = 10)")
+    net.query("q", counts.where("n > 1").select("k", "n"))
+    assert net.bound().queries[0].options == {"state_limit": "10"}
+
+
+def test_a_window_has_one_size_of_the_right_kind() -> None:
+    a = mr.Network().stream("a", COLUMNS, time="ts", source=[])
+    with pytest.raises(RequestError, match="one size"):
+        a.window()
+    with pytest.raises(RequestError, match="one size"):
+        a.window(range="1 minute", rows=5)
+    with pytest.raises(RequestError, match="a number of rows"):
+        a.window(rows="5")  # type: ignore[arg-type]
+
+
+def test_the_best_of_each_window_and_each_row_once() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    counts = a.window(range="1 minute").group_by("k").agg(n="count(*)")
+    assert "QUALIFY row_number() OVER (PARTITION BY window_start, window_end ORDER BY n desc) <= 3" in (
+        counts.top(3, by="n desc").sql
+    )
+    assert "rank() OVER (PARTITION BY window_start, window_end, k ORDER BY n)" in (
+        counts.top(1, by="n", partition_by="k", ties=True).sql
+    )
+    assert counts.top(3, by="n desc").where("n > 1").schema.names == ["window_start", "window_end", "k", "n"]
+    assert a.select("k", "ts").distinct().sql == "SELECT * FROM (SELECT DISTINCT k, ts FROM a)"
+    with pytest.raises(mr.MillraceError, match="DISTINCT without a window"):
+        a.select("k").distinct()
+
+
+def test_promises_of_groups_and_late_rows_can_be_said_in_python() -> None:
+    net = mr.Network()
+    net.stream("a", COLUMNS, time="ts", punctuated_by="n > 1", per="k", late_into="late", source=[])
+    assert "PUNCTUATED BY n > 1 PER (k)" in net.script
+    assert net.late("late").select("k").schema.names == ["k"]
+    with pytest.raises(RequestError, match="for whom a source promises"):
+        net.stream("b", COLUMNS, time="ts", per="k", source=[])
+
+
+def test_an_aggregate_is_a_class_that_can_be_imported() -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    net.aggregate("span", Span, takes="DOUBLE", returns="DOUBLE")
+    net.aggregate("other", "package.module:Other", takes=["STRING", "DOUBLE"], returns="STRING")
+    assert f"LANGUAGE PYTHON AS '{__name__}:Span'" in net.script
+    assert a.window(range="1 minute").agg(s="span(n)").schema.names == ["window_start", "window_end", "s"]
+
+    class Local(Span):
+        pass
+
+    for wrong in (Local, lambda: None):
+        with pytest.raises(RequestError, match="no class that other processes can import"):
+            net.aggregate("wrong", wrong, takes="DOUBLE", returns="DOUBLE")  # type: ignore[arg-type]

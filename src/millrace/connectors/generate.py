@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millrace.errors import RequestError
-from millrace.kernel.casts import cast
+from millrace.connectors.recipes import check_choice, check_positive, read_recipe, start_micros
 from millrace.kernel.elements import ARRIVED, Times
-from millrace.plan.nodes import TIMESTAMP, Stream
+from millrace.plan.nodes import Stream
 
 SLICE_ROWS = 65_536
 ARRIVALS = ("poisson", "even", "bursts")
@@ -49,39 +48,10 @@ class Recipe:
 
 def recipe(stream: Stream) -> Recipe:
     """The checked options of a generated stream."""
-    defaults = Recipe()
-    given: dict[str, object] = {}
-    for key, text in stream.connector.options.items():
-        if not hasattr(defaults, key) or key == "slices":
-            known = ", ".join(Recipe.__dataclass_fields__)
-            raise RequestError(
-                f'stream "{stream.name}" has no generate option "{key}"', hint=f"The options are {known}."
-            )
-        given[key] = _as(type(getattr(defaults, key)), key, text)
-    plan = Recipe(**given)  # type: ignore[arg-type]
-    _check(plan)
+    plan = read_recipe(stream, Recipe)
+    check_choice("arrivals", plan.arrivals, ARRIVALS)
+    check_positive(plan, "rate", "burst")
     return plan
-
-
-def _check(plan: Recipe) -> None:
-    if plan.arrivals not in ARRIVALS:
-        raise RequestError(
-            f'option "arrivals" does not take "{plan.arrivals}"', hint=f"It takes {', '.join(ARRIVALS)}."
-        )
-    for key in ("rate", "burst"):
-        if getattr(plan, key) <= 0:
-            raise RequestError(
-                f'option "{key}" does not take "{getattr(plan, key)}"', hint="It takes a number above zero."
-            )
-
-
-def _as(kind: type, key: str, text: str) -> object:
-    try:
-        return kind(text)
-    except ValueError as error:
-        raise RequestError(
-            f'option "{key}" is "{text}", which is no number', hint=f"Write for example OPTIONS ({key} '10')."
-        ) from error
 
 
 def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
@@ -98,12 +68,7 @@ def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
 def _times(plan: Recipe, number: int, random: np.random.Generator) -> Times:
     offsets = _offsets(plan, number, random)
     offsets = offsets[(offsets < plan.silent_from) | (offsets >= plan.silent_to)]
-    start = cast(pa.scalar(plan.start), TIMESTAMP)
-    if not start.is_valid:
-        raise RequestError(
-            f'option "start" is "{plan.start}", which is no time', hint="Write it as 2024-01-01 00:00:00."
-        )
-    micros: Times = start.cast(pa.int64()).as_py() + np.round(offsets * _SECOND).astype(np.int64)
+    micros: Times = start_micros(plan.start) + np.round(offsets * _SECOND).astype(np.int64)
     return micros
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.files import FORMATS, list_files, read_file
-from millrace.connectors.generate import generate, recipe
+from millrace.connectors.generated import GENERATED, is_generated, make_slice, slices_of
 from millrace.errors import RequestError, RunError
 from millrace.kernel.casts import cast
 from millrace.kernel.elements import ARRIVED
@@ -59,10 +59,10 @@ def open_input(stream: Stream, columns: list[str], feed: Iterable[Any] | None, p
     schema = read_schema(stream, columns)
     if feed is not None:
         return FeedInput(stream, schema, feed, position)
-    if stream.connector.format == "generate":
+    if is_generated(stream.connector):
         return GeneratedInput(stream, schema, position)
     if stream.connector.format not in FORMATS:
-        known = ", ".join([*FORMATS, "generate"])
+        known = ", ".join([*FORMATS, *GENERATED])
         raise RequestError(
             f'stream "{stream.name}" comes from "{stream.connector.format}", which is no connector of this host',
             hint=f"The connectors are {known}.",
@@ -152,7 +152,7 @@ class GeneratedInput:
     def __init__(self, stream: Stream, schema: pa.Schema, position: Position | None) -> None:
         self.stream = stream
         self.schema = schema
-        self._slices = recipe(stream).slices
+        self._slices = slices_of(stream)
         self._next = int(position["slice"]) if position else 0
 
     @property
@@ -165,7 +165,7 @@ class GeneratedInput:
         if self.finished:
             return None
         self._next += 1
-        return Chunk(generate(self.stream, self.schema, self._next - 1))
+        return Chunk(make_slice(self.stream, self.schema, self._next - 1))
 
     def position(self) -> dict[str, Any]:
         """The number of the next slice."""

@@ -1,15 +1,36 @@
 """The papers' experiments, made again: each writes its data and its picture, and holds its claims to what is measured.
 
-An experiment is a file named after it. It is run in virtual time, where costs are exact and every run can be repeated.
+An experiment is a file named after it. It runs in virtual time or counts the bytes of real operators: both are exact,
+and every run can be repeated.
 """
 
 from __future__ import annotations
 
-from millrace.figures import eqg_overhead, ets_idle, ets_latency, ets_memory, slide_burstiness, strategy_burst
+from millrace.figures import (
+    eqg_overhead,
+    ets_idle,
+    ets_latency,
+    ets_memory,
+    oop_skew,
+    oop_sliding,
+    oop_smoothing,
+    slide_burstiness,
+    strategy_burst,
+)
 from millrace.figures.experiment import Figure
 
 FIGURES: dict[str, Figure] = {
     each.FIGURE.name: each.FIGURE
-    for each in (ets_latency, ets_idle, ets_memory, strategy_burst, eqg_overhead, slide_burstiness)
+    for each in (
+        ets_latency,
+        ets_idle,
+        ets_memory,
+        strategy_burst,
+        eqg_overhead,
+        slide_burstiness,
+        oop_skew,
+        oop_smoothing,
+        oop_sliding,
+    )
 }
 """All figures by name, in the order of the papers."""

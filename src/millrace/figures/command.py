@@ -15,7 +15,7 @@ from typing import TextIO
 from millrace.errors import RequestError
 from millrace.figures import FIGURES
 from millrace.figures.claims import Claim, value_text
-from millrace.figures.experiment import Figure, Findings, Outcome, Setting, outcomes, workers
+from millrace.figures.experiment import Case, Figure, Findings, Outcome, outcomes, workers
 from millrace.language.places import listed, near
 
 _EVERY = 5.0
@@ -36,7 +36,7 @@ def make_figures(name: str, output: Path, *, as_json: bool = False, out: TextIO 
     figures = _named(name)
     output.mkdir(parents=True, exist_ok=True)
     out = out or sys.stdout
-    held, known = True, dict[Setting, Outcome]()
+    held, known = True, dict[Case, Outcome]()
     with workers() as pool:
         for figure in figures:
             began = time.monotonic()
@@ -58,7 +58,7 @@ def _named(name: str) -> list[Figure]:
     return [FIGURES[name]]
 
 
-def _made(figure: Figure, pool: Executor, known: dict[Setting, Outcome]) -> Findings:
+def _made(figure: Figure, pool: Executor, known: dict[Case, Outcome]) -> Findings:
     progress = Progress(figure.name)
     try:
         return figure.findings(outcomes(figure, pool, known, progress.told))

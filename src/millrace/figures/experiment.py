@@ -1,8 +1,8 @@
-"""An experiment: networks run in virtual time under several settings, and what is to be learned from their outcomes.
+"""An experiment: something run under several settings, and what is to be learned from their outcomes.
 
 Rules:
 - A setting is run in a process of its own, so that the settings of an experiment share the cores.
-- Virtual time is exact: the same setting gives the same outcome, on any machine.
+- Virtual time and counted bytes are exact: the same setting gives the same outcome, on any machine.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import active_children, get_context
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -49,23 +50,38 @@ class Setting:
     merge_punctuation: bool = True
     watched: bool = False
 
+    def outcome(self) -> Outcome:
+        """Run the network in virtual time to the end of its input."""
+        return _in_virtual_time(self)
+
+
+class Case(Protocol):
+    """What is run for a point of a figure: frozen data that another process can take over."""
+
+    def outcome(self) -> Outcome:
+        """Run it."""
+
 
 @dataclass(frozen=True)
 class Outcome:
     """What came of a setting; times are seconds.
 
     `latency` is the mean time from a row's arrival to its result, `idle` the share of the time in which an operator
-    idle-waited, `peak` the greatest number of elements in the whole graph, `answers` a digest of all results.
+    idle-waited, `peak` the greatest number of elements in the whole graph, `answers` a digest of all results; `memory`
+    is the most bytes in it, `turned_away` the rows that an operator refused, `rate` the rows a second that it stood.
     """
 
-    results: int
-    latency: float
-    idle: float
-    peak: int
+    results: int = 0
+    latency: float = 0.0
+    idle: float = 0.0
+    peak: int = 0
     moments: Times = field(default_factory=lambda: np.empty(0, np.int64))
     """When results came out (microseconds), and `counts`, how many each time."""
     counts: Times = field(default_factory=lambda: np.empty(0, np.int64))
     answers: str = ""
+    memory: int = 0
+    turned_away: int = 0
+    rate: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,12 +100,16 @@ class Figure:
     name: str
     paper: str
     shows: str
-    settings: Callable[[], Mapping[Key, Setting]]
+    settings: Callable[[], Mapping[Key, Case]]
     findings: Callable[[Mapping[Key, Outcome]], Findings]
 
 
-def outcome(setting: Setting) -> Outcome:
-    """Run a setting to the end of its input."""
+def outcome(case: Case) -> Outcome:
+    """Run a case; called in a process of its own."""
+    return case.outcome()
+
+
+def _in_virtual_time(setting: Setting) -> Outcome:
     run = VirtualRun(
         parse_network(setting.text),
         ending="end",
@@ -157,7 +177,7 @@ def _start(pool: Executor, count: int) -> None:
 
 
 def outcomes(
-    figure: Figure, pool: Executor, known: dict[Setting, Outcome], done: Callable[[int, int], None]
+    figure: Figure, pool: Executor, known: dict[Case, Outcome], done: Callable[[int, int], None]
 ) -> dict[Key, Outcome]:
     """Run all settings of a figure that are not `known`; `done` is told after each how many of them are finished."""
     settings = figure.settings()

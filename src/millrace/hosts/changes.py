@@ -23,7 +23,7 @@ from millrace.hosts.answers import Answer, Started
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.executor import Executor
 from millrace.plan.changes import Added, Altered, Bind, Change, Dropped, amended
-from millrace.plan.nodes import Network, Query
+from millrace.plan.nodes import LATE, Network, Query, Scan, walk
 from millrace.plan.stages import Physical, physical, starting_at
 
 Start = Callable[[Query], Microseconds]
@@ -166,6 +166,7 @@ class Changes:
         queries, answers, starts = self.network.queries, list[Answer](), list[Microseconds]()
         for change in amendment.changes:
             if isinstance(change, Added):
+                _check_start(change.query)
                 starts.append(start(change.query))
                 change = Added(starting_at(change.query, starts[-1]))
             answers += _answers(change, queries)
@@ -204,6 +205,16 @@ def _in_turn(starts: Iterable[Microseconds]) -> Start:
 def _start(query: Query, executor: Executor) -> Microseconds:
     """Where a query starts that joins now: after all that the streams it shares with others have seen."""
     return executor.start_point(_streams(query))
+
+
+def _check_start(query: Query) -> None:
+    """Refuse a query whose start cannot be said as a time of its streams."""
+    for node in walk(query.root):
+        if isinstance(node, Scan) and node.outlet not in ("", LATE):
+            raise NotYet(
+                f'query "{query.name}" cannot join a running network: it counts rows or goes by a further time column',
+                hint="Start it with the network, or use a window over the stream's own time.",
+            )
 
 
 def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Answer]:

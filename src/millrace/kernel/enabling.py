@@ -14,50 +14,50 @@ from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph import Node
 from millrace.kernel.progress import Ingress
 
-Speakers = Mapping[str, Microseconds]
+Speakers = Mapping[Node, Microseconds]
 """Sources, each with the bound that it must reach."""
 
 
 def wanted(node: Node) -> Microseconds | None:
-    """The least bound that would release something at a node."""
-    return None if node.operator is None else node.operator.wanted()
+    """The least bound that would release something at a node, or for whoever empties it."""
+    return node.demand if node.operator is None else node.operator.wanted()
 
 
 def speakers(node: Node, silent: Container[str], edges: Mapping[str, Ingress]) -> Speakers:
     """The sources a node waits for and the bound each must reach; none if one of them may not be spoken for."""
     until = wanted(node)
-    found: dict[str, Microseconds] = {}
+    found: dict[Node, Microseconds] = {}
     for source, needed in sources_behind(node, until) if until is not None else ():
-        if source is None or source.name not in silent or edges[source.name].contract.ets != "on_demand":
+        if source is None or source.stream not in silent or edges[source.name].contract.ets != "on_demand":
             return {}
-        found[source.name] = max(needed, found.get(source.name, needed))
+        found[source] = max(needed, found.get(source, needed))
     return found
 
 
 def enabling(asked: Speakers, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Speakers:
     """The ETS that silence up to now allows; none unless each is enough."""
-    found: dict[str, Microseconds] = {}
-    for name, needed in asked.items():
-        until = edges[name].ets(silent_until(name, now, silent, edges))
+    found: dict[Node, Microseconds] = {}
+    for source, needed in asked.items():
+        until = edges[source.name].ets(silent_until(source, now, silent, edges))
         if until is None or until < needed:
             return {}
-        found[name] = until
+        found[source] = until
     return found
 
 
-def silent_until(name: str, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Microseconds:
+def silent_until(source: Node, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Microseconds:
     """Up to when a source is known to have been silent: where `silent` says when each was looked at, until then.
 
     The system's own stamps are never late, so for them it is now.
     """
-    if edges[name].contract.kind == "external" and isinstance(silent, Mapping):
-        return min(now, int(silent[name]))
+    if edges[source.name].contract.kind == "external" and isinstance(silent, Mapping):
+        return min(now, int(silent[source.stream]))
     return now
 
 
 def possible_at(asked: Speakers, edges: Mapping[str, Ingress]) -> Microseconds | None:
     """The clock at which every ETS asked for becomes possible; None is never."""
-    times = [edges[name].reaches(needed) for name, needed in asked.items()]
+    times = [edges[source.name].reaches(needed) for source, needed in asked.items()]
     return None if None in times else max([time for time in times if time is not None], default=None)
 
 

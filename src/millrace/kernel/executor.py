@@ -22,12 +22,21 @@ import pyarrow as pa
 from millrace.errors import MillraceError, RunError
 from millrace.kernel import chain
 from millrace.kernel.clock import Clock
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation, Times
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    Batch,
+    Element,
+    GroupPunctuation,
+    Microseconds,
+    Punctuation,
+    Times,
+)
 from millrace.kernel.enabling import enabling, possible_at, silent_until, speakers, wanted
 from millrace.kernel.graph import Arc, Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
 from millrace.kernel.operators.operator import Operator
-from millrace.kernel.progress import Admission, Ingress, Progress
+from millrace.kernel.progress import LATE, Admission, Ingress, Progress
 from millrace.kernel.saving import Keeper, Place, Saved
 from millrace.kernel.scheduler import Fragment, Scheduler
 from millrace.kernel.sending import Sender, usable
@@ -62,6 +71,7 @@ class Executor:
         self.rows_per_step = rows_per_step
         self.live = live
         self.ingress: dict[str, Ingress] = {}
+        """The edge of each stream."""
         self.breaks: set[tuple[str, str]] = set()
         self.beats = True
         """Whether periodic ETS are made; a host whose streams have all ended needs no more of them."""
@@ -79,16 +89,27 @@ class Executor:
         graph = self.graph
         self._operators, self._sinks = graph.operators(), graph.sinks()
         self._keeper.forget(graph)
-        self.ingress = {node.name: self.ingress.get(node.name) or self._ingress(node) for node in graph.sources()}
+        self.ingress = {node.stream: self.ingress.get(node.stream) or self._ingress(node) for node in graph.sources()}
+        self._edges = {node.name: self._edge(node) for node in graph.sources()}
+        self._outlets: dict[str, list[Node]] = {}
+        for node in graph.sources():
+            self._outlets.setdefault(node.stream, []).append(node)
         self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
         for node in graph.nodes.values():
             node.ets_paths, node.users = ets_arcs(node), users(node)
-        self._beating = [node for node in graph.sources() if self.ingress[node.name].contract.every is not None]
+        for ingress in self.ingress.values():
+            ingress.tell_anew()
+        self._beating = [node for node in graph.sources() if self._edges[node.name].contract.every is not None]
         self._map()
 
     def _ingress(self, node: Node) -> Ingress:
-        assert node.contract is not None
-        return Ingress(node.contract, node.name in self.live)
+        assert node.stream_contract is not None
+        return Ingress(node.stream_contract, node.stream in self.live)
+
+    def _edge(self, node: Node) -> Ingress:
+        """The edge that a source's bound comes from: its stream's, or that of the outlet it stands for."""
+        ingress = self.ingress[node.stream]
+        return ingress if node.stream == node.name else ingress.outlet(node.outlet)
 
     def _map(self) -> None:
         """Break arcs, map rules, and count afresh what waits where."""
@@ -104,7 +125,7 @@ class Executor:
             for arc in node.inputs:
                 arc.recount()
         self._scheduler = Scheduler(self.graph, self._scheduler)
-        self._waiting = dict.fromkeys(node for node in self._operators if wanted(node) is not None)
+        self._waiting = dict.fromkeys(node for node in (*self._operators, *self._sinks) if wanted(node) is not None)
         self._sender.queued = sum(
             node.buffer.size + (node.operator.held if node.operator is not None else 0)
             for node in self.graph.nodes.values()
@@ -137,16 +158,24 @@ class Executor:
                 f'stream "{source}" has ended, and now has {rows.num_rows} rows more',
                 hint="A run with --until-end ends its streams for good: start anew with another checkpoint and sink.",
             )
-        self._enter(source, ingress.admit(rows, now))
+        self._enter(source, ingress.admit(rows, now), now)
 
     def push_stamped_ahead(self, source: str, batch: Batch, now: Microseconds) -> None:
         """Rows of a stream that were given their time by `Ingress.stamped_ahead`, as they arrive."""
-        self._enter(source, self.ingress[source].enter(batch, now))
+        self._enter(source, self.ingress[source].enter(batch, now), now)
 
-    def _enter(self, source: str, admission: Admission) -> None:
-        node = self.graph.nodes[source]
-        for piece in self._pieces(node, admission.admitted, admission.bounds):
-            self._sender.put(node, piece)
+    def _enter(self, source: str, admission: Admission, now: Microseconds) -> None:
+        """Fill the buffers of a stream and its outlets."""
+        ingress = self.ingress[source]
+        for node in self._outlets[source]:
+            batch, bounds = admission.admitted, admission.bounds
+            if node.outlet == LATE:
+                late = self._edges[node.name].admit(admission.late.rows, now)
+                batch, bounds = late.admitted, late.bounds
+            elif node.outlet:
+                batch, bounds = ingress.through(node.outlet, batch), ()
+            for piece in self._pieces(node, batch, bounds):
+                self._sender.put(node, piece)
         self.promise(source)
 
     def _pieces(self, node: Node, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
@@ -154,7 +183,7 @@ class Executor:
         size = self.rows_per_step or len(batch) or 1
         for start in range(0, len(batch), size):
             stop = min(start + size, len(batch))
-            until = usable(node, int(bounds[stop - 1]))
+            until = usable(node, int(bounds[stop - 1])) if len(bounds) else NO_BOUND
             node.promised = max(node.promised, until)
             yield Batch.cut(batch.block, batch.start + start, batch.start + stop, until if until > NO_BOUND else None)
 
@@ -166,7 +195,8 @@ class Executor:
 
     def observe(self, source: str, progresses: Sequence[Progress]) -> None:
         """Learn how far a stream that is stamped elsewhere has come, file by file, and promise it."""
-        self.ingress[source].follow(progresses)
+        outlet = self.graph.nodes[source].outlet
+        self.ingress[source].follow([each["outlets"][outlet] for each in progresses] if outlet else progresses)
         self.promise(source)
 
     def reject(self, source: str, rows: int) -> None:
@@ -175,17 +205,20 @@ class Executor:
         self.ingress[source].quarantined += rows
 
     def promise(self, source: str) -> None:
-        """Send a stream's bound to those who can use it."""
-        self._sender.send(self.graph.nodes[source], [Punctuation(self.ingress[source].bound)])
+        """Send a stream's bounds to those who can use them, and what single groups of it promise."""
+        news = self.ingress[source].news()
+        for node in self._outlets[source]:
+            bound = Punctuation(self._edges[node.name].bound)
+            self._sender.send(node, [bound] if news is None or node.outlet else [bound, news])
 
     def end(self, source: str) -> None:
         """Take the stream as ended: its last bound closes everything."""
-        self.ingress[source].raise_bound(END_OF_TIME)
+        self.ingress[source].end()
         self.promise(source)
 
     def backlog(self, source: str) -> int:
         """How many rows of a stream wait for an operator to take them."""
-        return max((arc.rows for arc in self.graph.nodes[source].outputs), default=0)
+        return max((arc.rows for node in self._outlets[source] for arc in node.outputs), default=0)
 
     # Work
 
@@ -266,6 +299,10 @@ class Executor:
             metrics.rows_in += element.stop - element.start
             outputs += operator.on_batch(arc.port, element)
             until, ets = element.until, False
+        elif isinstance(element, GroupPunctuation):
+            metrics.punctuations_in += 1
+            outputs += operator.on_groups(element)
+            until, ets = None, False
         else:
             metrics.punctuations_in += 1
             until, ets = element.until, element.ets
@@ -296,39 +333,39 @@ class Executor:
     def _beat(self, now: Microseconds, silent: Container[str]) -> None:
         """Send the periodic ETS that have come due."""
         for node in self._beating:
-            ingress = self.ingress[node.name]
-            if ingress.contract.kind == "external" and node.name not in silent:
+            edge = self._edges[node.name]
+            if edge.contract.kind == "external" and node.stream not in silent:
                 continue
-            known = silent_until(node.name, now, silent, self.ingress)
-            for beat in ingress.beats(known, every_one=not self._sender.merge_punctuation):
-                until = ingress.ets(beat)
+            known = silent_until(node, now, silent, self._edges)
+            for beat in edge.beats(known, every_one=not self._sender.merge_punctuation):
+                until = edge.ets(beat)
                 if until is not None:
-                    self._speak(node.name, until, by_arc=False)
+                    self._speak(node, until, by_arc=False)
 
     def _enable(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
         """Make the ETS that release something for one of the nodes; False when there are none."""
         for node in nodes:
-            found = enabling(speakers(node, silent, self.ingress), now, silent, self.ingress)
-            for name, until in found.items():
-                self._speak(name, until, by_arc=True)
+            found = enabling(speakers(node, silent, self._edges), now, silent, self._edges)
+            for source, until in found.items():
+                self._speak(source, until, by_arc=True)
             if found:
                 return True
         return False
 
-    def _speak(self, name: str, until: Microseconds, *, by_arc: bool) -> None:
-        self.ingress[name].raise_bound(until)
-        self.ingress[name].enabled += 1
-        self._sender.send(self.graph.nodes[name], [Punctuation(until, ets=True)], by_arc)
+    def _speak(self, source: Node, until: Microseconds, *, by_arc: bool) -> None:
+        self._edges[source.name].raise_bound(until)
+        self.ingress[source.stream].enabled += 1
+        self._sender.send(source, [Punctuation(until, ets=True)], by_arc)
 
     def wake_at(self, silent: Container[str]) -> Microseconds | None:
         """When an ETS is due or will release something, if the sources stay silent; None is never."""
-        times = [beat for node in self._beating if (beat := self.ingress[node.name].next_beat) is not None]
+        times = [beat for node in self._beating if (beat := self._edges[node.name].next_beat) is not None]
         release = self.release_at(silent)
         return min(times if release is None else [*times, release], default=None)
 
     def release_at(self, silent: Container[str]) -> Microseconds | None:
         """When an ETS on demand will release something, if the sources stay silent; None is never."""
-        reached = [possible_at(speakers(node, silent, self.ingress), self.ingress) for node in self._waiting]
+        reached = [possible_at(speakers(node, silent, self._edges), self._edges) for node in self._waiting]
         return min([time for time in reached if time is not None], default=None)
 
     # Output
@@ -350,7 +387,22 @@ class Executor:
                 if isinstance(element, Batch):
                     self._delivered[sink.name].count(element, now)
                     taken.setdefault(sink.name, []).append(element)
+                if not isinstance(element, GroupPunctuation) and element.until is not None:
+                    arc.register = max(arc.register, element.until)
+                    self.want(sink.name, sink.demand)
         return taken
+
+    def promised(self, sink: str) -> Microseconds:
+        """The bound of all that a sink will give after what has been taken; only of one that takes bounds."""
+        return self.graph.nodes[sink].inputs[0].register
+
+    def want(self, sink: str, until: Microseconds | None) -> None:
+        """Say which bound whoever empties a sink waits for: the sources behind it may be asked for an ETS."""
+        node = self.graph.nodes[sink]
+        node.demand = None if until is None or until <= self.promised(sink) else until
+        self._waiting.pop(node, None)
+        if node.demand is not None:
+            self._waiting[node] = None
 
     def metrics(self) -> Metrics:
         """A snapshot of all counts."""
@@ -361,6 +413,11 @@ class Executor:
             held={node.name: node.operator.held for node in self._operators if node.operator is not None},
             state_bytes={node.name: node.operator.state_bytes for node in self._operators if node.operator is not None},
             peak_queued=self._sender.peak,
+            turned_away={
+                node.name: node.operator.turned_away
+                for node in self._operators
+                if node.operator is not None and node.operator.turned_away
+            },
         )
 
     def _source_metrics(self, name: str) -> SourceMetrics:

@@ -4,6 +4,7 @@ Rules:
 - A row falls into one pane, a window is a row of panes: the cost of a row does not depend on how many windows hold it.
 - Panes and windows are numbered in order of time, and a later window never ends earlier.
 - Times are microseconds or sequence numbers: it makes no difference here.
+- Bounds may be as far away as `NO_BOUND` and `END_OF_TIME`; numbers of panes and windows always fit 64 bits.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import numpy.typing as npt
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times
 
 Numbers = npt.NDArray[np.int64]
+
+_FAR = 2**62
+"""Further from 1970 than any row, with room to count on."""
 
 
 class Frames:
@@ -35,6 +39,11 @@ class Frames:
         """Whether a window is a pane."""
         return self.range == self.slide
 
+    @property
+    def overlap(self) -> int:
+        """How many windows hold a row, at most."""
+        return -(-self.range // self.slide)
+
     def panes(self, times: Times) -> Numbers:
         """The pane of each time."""
         return np.floor_divide(times - self.origin, self.width)
@@ -53,13 +62,18 @@ class Frames:
 
     def last_closed(self, until: Microseconds) -> int:
         """The last window that ends at or before a bound."""
-        return (until - self.origin - self.range) // self.slide
+        return (_near(until) - self.origin - self.range) // self.slide
+
+    def closed_by(self, until: Times) -> Numbers:
+        """The last window that ends at or before each bound."""
+        return (np.clip(until, -_FAR, _FAR) - self.origin - self.range) // self.slide
 
     def usable(self, until: Microseconds) -> Microseconds:
         """The greatest end of a window up to a bound."""
         if until == END_OF_TIME:
             return until
-        return max(self.last_closed(until) * self.slide + self.range + self.origin, NO_BOUND)
+        since = (until - self.origin - self.range) % self.slide
+        return max(until - since, NO_BOUND)
 
     def end(self, window: int) -> Microseconds:
         """Where a window ends."""
@@ -108,12 +122,13 @@ class Calendar(Frames):
         return self._starts(panes + 1) - 1
 
     def last_closed(self, until: Microseconds) -> int:
-        if until in (NO_BOUND, END_OF_TIME):
-            return until
-        return int(self.panes(np.array([until]))[0]) - 1
+        return int(self.closed_by(np.array([_near(until)]))[0])
+
+    def closed_by(self, until: Times) -> Numbers:
+        return self.panes(np.clip(until, -_FAR, _FAR)) - 1
 
     def usable(self, until: Microseconds) -> Microseconds:
-        return until if until in (NO_BOUND, END_OF_TIME) else self.end(self.last_closed(until))
+        return until if abs(until) >= _FAR else self.end(self.last_closed(until))
 
     def end(self, window: int) -> Microseconds:
         return int(self._starts(np.array([window + 1]))[0])
@@ -125,3 +140,8 @@ class Calendar(Frames):
         months = (windows * self.months).astype("datetime64[M]")
         starts: Times = months.astype("datetime64[us]").astype(np.int64)
         return starts
+
+
+def _near(until: Microseconds) -> Microseconds:
+    """A bound, brought to where numbers fit; no row is beyond."""
+    return min(max(until, -_FAR), _FAR)

@@ -11,7 +11,18 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.kernel.casts import Value, cast, double, nonzero, remainder, seconds_to_timestamp, where, whole_number
+from millrace.kernel.casts import (
+    TIMESTAMP,
+    Value,
+    cast,
+    double,
+    nonzero,
+    remainder,
+    seconds_to_timestamp,
+    where,
+    whole_number,
+)
+from millrace.kernel.date_formats import as_time, date_format, to_char
 
 _TRUNCATIONS = {
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year",
@@ -83,7 +94,31 @@ def _date_trunc(unit: Value, value: Value) -> Value:
     name = unit.as_py().lower()
     if name not in _TRUNCATIONS:
         raise pa.ArrowInvalid(f"no such unit: {name}")
-    return pc.floor_temporal(value, unit=name)
+    return pc.floor_temporal(as_time(value), unit=name)
+
+
+def _since_1970(micros: int) -> Callable[[Value], Value]:
+    """How many units of so many microseconds a time lies after 1970, cut off downwards also before."""
+
+    def count(value: Value) -> Value:
+        given = pc.cast(as_time(value), pa.int64())
+        into = remainder(given, pa.scalar(micros))
+        return _whole(pc.subtract(given, pc.if_else(pc.less(into, 0), pc.add(into, micros), into)), pa.scalar(micros))
+
+    return count
+
+
+def _time_after_1970(micros: int) -> Callable[[Value], Value]:
+    return lambda value: pc.cast(pc.multiply_checked(pc.cast(value, pa.int64()), micros), TIMESTAMP)
+
+
+def _epoch(value: Value) -> Value:
+    """Seconds since 1970, with their fraction."""
+    return pc.divide(double(pc.cast(as_time(value), pa.int64())), 1e6)
+
+
+def _from_unixtime(seconds: Value, pattern: Value | None = None) -> Value:
+    return date_format(seconds_to_timestamp(seconds), pa.scalar("yyyy-MM-dd HH:mm:ss") if pattern is None else pattern)
 
 
 def _round(value: Value, digits: Value | None = None) -> Value:
@@ -168,6 +203,20 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "hour": pc.hour,
     "minute": pc.minute,
     "second": pc.second,
+    "quarter": pc.quarter,
+    "week": pc.iso_week,
+    "dayofyear": pc.day_of_year,
+    "weekday": pc.day_of_week,
+    "dayofweek": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
+    "dayofweek_iso": lambda value: pc.day_of_week(value, count_from_zero=False),
+    "epoch": _epoch,
+    "date_format": date_format,
+    "to_char": to_char,
     "unix_micros": lambda value: pc.cast(value, pa.int64()),
+    "unix_millis": _since_1970(1_000),
+    "unix_seconds": _since_1970(1_000_000),
     "timestamp_seconds": seconds_to_timestamp,
+    "timestamp_millis": _time_after_1970(1_000),
+    "timestamp_micros": _time_after_1970(1),
+    "from_unixtime": _from_unixtime,
 }

@@ -47,7 +47,7 @@ class Buffer:
         """Add an element; with `merge` a punctuation takes the place of one that no consumer has taken yet."""
         if isinstance(element, Batch):
             self.size += element.stop - element.start
-        elif merge and self._replaced(element):
+        elif merge and isinstance(element, Punctuation) and self._replaced(element):
             return
         else:
             self.size += 1
@@ -165,6 +165,15 @@ class Node:
     name: str
     operator: Operator | None = None
     contract: TimeContract | None = None
+    stream: str = ""
+    """A source's: the stream whose rows it gives; itself unless it is an outlet of another."""
+    stream_contract: TimeContract | None = None
+    outlet: str = ""
+    """A source's: which progressing attribute its rows come by."""
+    takes_bounds: bool = False
+    """A sink's: whether bounds are of use to whoever empties it."""
+    demand: Microseconds | None = None
+    """A sink's: the bound that whoever empties it waits for."""
     strategy: str = "dfs"
     share: float = 1.0
     """A sink's: what its query's component gets of the processor, beside others."""
@@ -208,8 +217,8 @@ class Node:
 
     @property
     def senses_bounds(self) -> bool:
-        """Whether an ETS must reach it: it is an operator that does more with bounds than to pass them on."""
-        return self.operator is not None and self.operator.senses_bounds
+        """Whether an ETS must reach it: it does more with bounds than to pass them on."""
+        return self.takes_bounds or (self.operator is not None and self.operator.senses_bounds)
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -221,17 +230,22 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
 
-    def source(self, name: str, contract: TimeContract) -> Node:
-        """Add a source of a stream with a time contract."""
-        return self._add(Node(name, contract=contract), ())
+    def source(self, name: str, contract: TimeContract, outlet: str = "") -> Node:
+        """Add a source with a time contract; `outlet` says which attribute of a stream its rows come by."""
+        return self._add(Node(name, contract=contract, stream=name, stream_contract=contract, outlet=outlet), ())
+
+    def outlet(self, name: str, stream: str, contract: TimeContract, outlet: str) -> Node:
+        """Add a source that is filled with the rows of a stream of this contract, by another attribute."""
+        own = contract.outlet(outlet)
+        return self._add(Node(name, contract=own, stream=stream, stream_contract=contract, outlet=outlet), ())
 
     def operator(self, name: str, operator: Operator, inputs: Sequence[Node], strategy: str = "dfs") -> Node:
         """Add an operator that reads `inputs`, port by port, and is scheduled by `strategy`."""
         return self._add(Node(name, operator, strategy=strategy), inputs)
 
-    def sink(self, name: str, input: Node, share: float = 1.0) -> Node:
+    def sink(self, name: str, input: Node, share: float = 1.0, *, takes_bounds: bool = False) -> Node:
         """Add a sink that takes what `input` yields."""
-        return self._add(Node(name, share=share), (input,))
+        return self._add(Node(name, share=share, takes_bounds=takes_bounds), (input,))
 
     def _add(self, node: Node, inputs: Sequence[Node]) -> Node:
         assert node.name not in self.nodes, node.name
@@ -288,6 +302,8 @@ def users(node: Node) -> list[Operator] | None:
     found: list[Operator] = []
     for arc in node.outputs:
         operator = arc.consumer.operator
+        if arc.consumer.takes_bounds:
+            return None
         if operator is None:
             continue
         below = None if operator.uses_every_bound else users(arc.consumer)

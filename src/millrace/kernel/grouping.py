@@ -1,42 +1,124 @@
-"""Group rows by several columns and aggregate, faster than a hash of whole keys.
+"""Group rows by several columns and fold numbers over all groups at once, faster than a hash of whole keys.
 
 Each key column is encoded by its distinct values, and the codes of a row are folded into one number: its place in an
-array, where numbers are aggregated directly. Where places would be too sparse, they are encoded once more. Functions
-without such a form (the least of texts, say) are left to Arrow's hash aggregation, over the places.
+array, where numbers are folded directly. Where places would be too sparse, they are encoded once more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from millrace.kernel.ordinals import ordinals
+from millrace.kernel.sorting import stable_order
 
 Places = npt.NDArray[np.int64]
-Call = tuple[str | None, str]
-"""An input column and a function (count, sum, min, max); None counts all rows."""
+Numbers = npt.NDArray[Any]
 
 _SPARSE = 4
 """Places a row, above which an array is too sparse."""
-_PLACE = "__place"
-_OPTIONS = {"count": pc.CountOptions(mode="only_valid"), "sum": pc.ScalarAggregateOptions(min_count=1)}
 
 
-def group(rows: pa.Table, by: Sequence[str], calls: Sequence[Call], names: Sequence[str]) -> pa.Table:
-    """One row a group: the columns `by`, then the results of `calls` under `names`."""
+class Groups:
+    """Each row's group, and folds over all groups at once.
+
+    A row's group is a place in an array of `room` places. `taken` are the places that stand for a group, in order
+    (None: all of them), and a fold gives a value for each. A group may be without rows: its count and sums are 0, and
+    its extremes anything.
+    """
+
+    def __init__(self, places: Places, room: int, taken: Places | None = None) -> None:
+        self.places = places
+        self.room = room
+        self.taken = taken
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return self.room if self.taken is None else len(self.taken)
+
+    @cached_property
+    def codes(self) -> Places:
+        """Each row's group by number, without gaps."""
+        if self.taken is None:
+            return self.places
+        numbers = np.empty(self.room, np.int64)
+        numbers[self.taken] = np.arange(len(self.taken))
+        return numbers[self.places]
+
+    @cached_property
+    def counts(self) -> Places:
+        """How many rows each group has."""
+        return self._of_taken(np.bincount(self.places, minlength=self.room))
+
+    @cached_property
+    def order(self) -> Places:
+        """The rows group by group, in their order."""
+        return stable_order(self.codes)
+
+    @property
+    def empty(self) -> npt.NDArray[np.bool_]:
+        """Which groups have no row."""
+        found: npt.NDArray[np.bool_] = self.counts == 0
+        return found
+
+    def of(self, rows: npt.NDArray[Any]) -> Groups:
+        """The same groups of some of the rows: by a mask, or by number."""
+        return Groups(self.places[rows], self.room, self.taken)
+
+    def sums(self, numbers: Numbers) -> Numbers:
+        """The sum of each group: int64 or float64. Refuses sums of whole numbers that 64 bits cannot hold."""
+        floating = np.issubdtype(numbers.dtype, np.floating)
+        if not floating:
+            _check_room(numbers, self.places)
+        totals = np.zeros(self.room, np.float64 if floating else np.int64)
+        np.add.at(totals, self.places, numbers.astype(totals.dtype, copy=False))
+        return self._of_taken(totals)
+
+    def extremes(self, numbers: Numbers, *, greatest: bool) -> Numbers:
+        """The greatest or the least number of each group; NaN is greater than all."""
+        return self._of_taken(self._extremes(numbers, greatest))
+
+    def chosen(self, *columns: pa.Array, greatest: bool) -> pa.Array:
+        """The row of each group with the greatest or least values, compared column by column; null without a row.
+
+        Null is less than all values. Rows that agree in all columns are as good as each other.
+        """
+        rows, groups = np.arange(len(self.places)), self
+        for number, column in enumerate(columns):
+            numbers = ordinals(column.take(pa.array(rows)) if number else column)
+            kept = numbers == groups._extremes(numbers, greatest)[groups.places]
+            rows, groups = rows[kept], groups.of(kept)
+        found = np.full(self.room, -1, np.int64)
+        found[groups.places] = rows
+        found = self._of_taken(found)
+        return pa.array(found, mask=found < 0)
+
+    def _extremes(self, numbers: Numbers, greatest: bool) -> Numbers:
+        found = np.empty(self.room, numbers.dtype)
+        # Any value of a place will do as a start, and so no limits of types and no infinities are needed.
+        found[self.places] = numbers
+        # NaN is a value like any other: nothing to warn of.
+        with np.errstate(invalid="ignore"):
+            (np.maximum if greatest else np.fmin).at(found, self.places, numbers)
+        return found
+
+    def _of_taken(self, found: Numbers) -> Numbers:
+        return found if self.taken is None else found[self.taken]
+
+
+def grouped(rows: pa.Table, by: Sequence[str]) -> tuple[pa.Table, Groups]:
+    """The distinct values of some columns, and the groups of rows in their order."""
     places, room = _places([rows.column(name) for name in by], rows.num_rows)
     member = np.full(room, -1, np.int64)
     member[places] = np.arange(rows.num_rows)
     taken = np.flatnonzero(member >= 0)
-    keys = rows.select(list(by)).take(pa.array(member[taken]))
-    if all(column is None or _is_number(rows.schema.field(column).type) for column, _ in calls):
-        results = [_direct(rows, call, places, room, taken) for call in calls]
-    else:
-        results = _hashed(rows, calls, places)
-    return pa.Table.from_arrays([*keys.columns, *results], names=[*by, *names])
+    return rows.select(list(by)).take(pa.array(member[taken])), Groups(places, room, taken)
 
 
 def codes_of(columns: Sequence[pa.Array], count: int) -> tuple[Places, Places]:
@@ -66,57 +148,9 @@ def _encoded(column: pa.Array) -> tuple[Places, int]:
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _direct(rows: pa.Table, call: Call, places: Places, room: int, taken: Places) -> pa.Array:
-    """One result of a call for each place that is taken."""
-    column, function = call
-    if column is None:
-        return pa.array(np.bincount(places, minlength=room)[taken])
-    values = rows.column(column).combine_chunks()
-    if values.null_count:
-        valid = values.is_valid().to_numpy(zero_copy_only=False)
-        values, places = values.drop_null(), places[valid]
-    counts = np.bincount(places, minlength=room)[taken]
-    if function == "count":
-        return pa.array(counts)
-    folded = _folded(values, function, places, room)[taken]
-    return pa.array(folded, mask=counts == 0)
-
-
-def _folded(values: pa.Array, function: str, places: Places, room: int) -> npt.NDArray[Any]:
-    """Values folded into their places; a place without values holds anything."""
-    numbers: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    floating = pa.types.is_floating(values.type)
-    if function == "sum":
-        if not floating:
-            _check_room(numbers, places)
-        totals = np.zeros(room, np.float64 if floating else np.int64)
-        np.add.at(totals, places, numbers.astype(totals.dtype, copy=False))
-        return totals
-    found = np.empty(room, numbers.dtype)
-    # Any value of a place will do as a start, and so no limits of types and no infinities are needed.
-    found[places] = numbers
-    choose = {"min": np.fmin, "max": np.fmax}[function]
-    choose.at(found, places, numbers)
-    return found
-
-
-def _check_room(numbers: npt.NDArray[Any], places: Places) -> None:
+def _check_room(numbers: Numbers, places: Places) -> None:
     """Refuse sums that 64 bits cannot hold; looked at closely only where the numbers are large."""
     if len(numbers) and max(-int(numbers.min()), int(numbers.max())) * len(numbers) >= 2**63:
         totals = np.bincount(places, weights=numbers)
         if (np.abs(totals) >= 2.0**63).any():
             raise pa.ArrowInvalid("overflow in a sum")
-
-
-def _hashed(rows: pa.Table, calls: Sequence[Call], places: Places) -> list[pa.ChunkedArray]:
-    """The results of all calls by Arrow, in order of place."""
-    specs = [
-        ([], "count_all", None) if column is None else (column, function, _OPTIONS.get(function))
-        for column, function in calls
-    ]
-    grouped = rows.append_column(_PLACE, pa.array(places)).group_by(_PLACE).aggregate(specs).sort_by(_PLACE)
-    return grouped.columns[1:]

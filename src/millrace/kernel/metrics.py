@@ -175,3 +175,5 @@ class Metrics:
     state_bytes: dict[str, int]
     peak_queued: int
     """The most that buffers and operators held at once, rows and punctuation together."""
+    turned_away: dict[str, int] = field(default_factory=dict)
+    """Rows that operators dropped because they came below a bound of their own making."""

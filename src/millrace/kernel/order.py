@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.errors import RunError
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, Times
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, GroupPunctuation, Microseconds, Times
 from millrace.kernel.expressions import Expression
 from millrace.kernel.grouping import codes_of
 
@@ -51,6 +52,17 @@ class Order:
     def after(self, entering: Entering) -> Times:
         """For each row the bound that it and the rows before it allow; NO_BOUND where they say nothing."""
         return less(entering.greatest, self.disorder)
+
+    def floors(self) -> Times | None:
+        """Of the rows last asked about: what the group of each had promised before it; None without groups."""
+        return None
+
+    def news(self) -> GroupPunctuation | None:
+        """The groups whose promises have advanced since the last call, and those that are new."""
+        return None
+
+    def tell_anew(self) -> None:
+        """Let the next news be of all groups: someone listens who has not heard any."""
 
     def lead(self) -> Microseconds | None:
         """How far the slowest partition is ahead of the clock; None where the stream has no partitions."""
@@ -202,6 +214,64 @@ class Partitioned(Order):
         before = self._greatest.copy()
         np.maximum.at(self._greatest, codes, entering.times)
         self._seen_at[self._greatest > before] = entering.now
+
+
+class PerGroup(Partitioned):
+    """A promise is for the rows of its own group: it moves no bound of the stream, and no other group waits for it."""
+
+    def __init__(self, columns: Sequence[str], promise: Expression) -> None:
+        super().__init__(columns, 0, promise)
+        self._schema: pa.Schema | None = None
+        self._floors: Times | None = None
+        self._told: Times = np.empty(0, np.int64)
+        """What was last said of each group."""
+
+    def after(self, entering: Entering) -> Times:
+        self._schema = pa.schema([entering.rows.schema.field(name) for name in self.columns])
+        codes, _ = self._codes(entering.rows)
+        assert self.promise is not None
+        before, reached = _running(codes, promises(self.promise, entering), self._allowed)
+        np.maximum.at(self._allowed, codes, reached)
+        self._note(codes, entering)
+        self._floors = before
+        return np.full(len(codes), NO_BOUND, np.int64)
+
+    def floors(self) -> Times | None:
+        return self._floors
+
+    def news(self) -> GroupPunctuation | None:
+        known = len(self._told)
+        advanced = np.flatnonzero(self._allowed[:known] > self._told)
+        changed = np.concatenate([advanced, np.arange(known, len(self._allowed))])
+        if not len(changed):
+            return None
+        self._told = self._allowed.copy()
+        assert self._schema is not None
+        names = list(self._numbers)
+        texts = zip(*(json.loads(names[number]) for number in changed), strict=True)
+        keys = [
+            pa.array(list(each), pa.string()).cast(field.type) for each, field in zip(texts, self._schema, strict=True)
+        ]
+        return GroupPunctuation(pa.RecordBatch.from_arrays(keys, schema=self._schema), self._allowed[changed])
+
+    def tell_anew(self) -> None:
+        self._told = np.empty(0, np.int64)
+
+    def save(self) -> dict[str, Any]:
+        schema = "" if self._schema is None else base64.b64encode(self._schema.serialize()).decode()
+        return {**super().save(), "schema": schema}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        known = list(self._numbers)
+        super().restore(saved)
+        if saved["schema"]:
+            self._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(saved["schema"])))
+        if list(self._numbers)[: len(known)] != known:
+            self.tell_anew()
+
+    def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
+        """What the last file came to: files of such a stream are read one after another."""
+        return Order.join(self, saves, bounds)
 
 
 def _running(codes: Codes, values: Times, allowed: Times) -> tuple[Times, Times]:

@@ -2,7 +2,8 @@
 
 Rules:
 - A stream's bound is the greatest that its rows allow by its order contract (see order.py); it never goes back.
-- A row below the bound is late: it is counted and handed back, never mixed in.
+- A row below the bound is late: it is counted and handed back, never mixed in. With promises for single groups it is
+  late below its own group's; with several progressing columns, below the bound of any.
 - A row without a time is quarantined, and so is one from the future: further ahead of the clock in a live run, or of
   its stream where that is asked for, than the future skew. A quarantined row moves nothing.
 - What becomes of a row depends on the rows before it alone, not on how they were cut into batches.
@@ -13,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -21,9 +22,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, RESERVED, TIME, Batch, Mask, Microseconds, Times
+from millrace.kernel.elements import (
+    ARRIVED,
+    END_OF_TIME,
+    NO_BOUND,
+    RESERVED,
+    TIME,
+    Batch,
+    GroupPunctuation,
+    Mask,
+    Microseconds,
+    Times,
+)
 from millrace.kernel.expressions import Expression
-from millrace.kernel.order import Entering, Order, Partitioned, Punctuated, TrailingRows, plus
+from millrace.kernel.order import Entering, Order, Partitioned, PerGroup, Punctuated, TrailingRows, plus
 
 TimeKind = Literal["external", "internal", "latent"]
 EtsKind = Literal["none", "periodic", "on_demand"]
@@ -39,7 +51,8 @@ class TimeContract:
     `column` names the time column (external: read from it; internal: written to it; latent: None).
     The order of an external stream: `disorder` is how far a row may trail the greatest timestamp before it (0:
     ordered), `rows` by how many rows it may trail instead, `punctuation` what the source itself promises instead;
-    with `partitions` the order holds in each partition, and the stream is as far as the least of them.
+    with `partitions` the order holds in each partition, and the stream is as far as the least of them; with `per` a
+    promise is for the rows of its own group alone. `also` are further columns that progress, each with its disorder.
     `ets` says whether a silent stream may be spoken for, `every` how often if periodically; `skew` is the delta of
     the external formula, `lull` how far a silent stream may be behind the clock.
     `max_future_skew` is how far ahead a row may be.
@@ -53,6 +66,8 @@ class TimeContract:
     rows: int | None = None
     punctuation: Expression | None = None
     partitions: tuple[str, ...] = ()
+    per: tuple[str, ...] = ()
+    also: tuple[tuple[str, Microseconds], ...] = ()
     every: Microseconds | None = None
     lull: Microseconds | None = None
     max_future_skew: Microseconds | None = None
@@ -64,14 +79,34 @@ class TimeContract:
         if self.punctuation is not None:
             yield from self.punctuation.columns()
         yield from self.partitions
+        yield from self.per
+        yield from (column for column, _ in self.also)
 
     def order(self) -> Order:
         """How the rows let the bound rise, with nothing seen yet."""
+        if self.per:
+            assert self.punctuation is not None
+            return PerGroup(self.per, self.punctuation)
         if self.partitions:
             return Partitioned(self.partitions, self.disorder, self.punctuation)
         if self.punctuation is not None:
             return Punctuated(self.punctuation)
         return Order(self.disorder) if self.rows is None else TrailingRows(self.rows)
+
+    def outlet(self, name: str) -> TimeContract:
+        """What holds for the rows of an outlet: a further column, their sequence numbers, or late rows."""
+        if name == LATE:
+            return TimeContract("latent", ets="on_demand")
+        if name == SEQUENCE:
+            return TimeContract("external")
+        ordered = TimeContract("external", name, dict(self.also)[name])
+        return replace(ordered, ets=self.ets, skew=self.skew, every=self.every, lull=self.lull)
+
+
+SEQUENCE = "__sequence"
+"""The outlet where a row's time is the number under which it was let in, from 0 on."""
+LATE = "__late"
+"""The outlet of the rows that came too late; their time is the clock at which they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +143,14 @@ class Ingress:
         self.enabled = 0
         self.next_beat: Microseconds | None = None
         """When the next periodic ETS is due; None until the clock has been seen."""
+        self.sequence = 0
+        """How many rows have been let in."""
+        self.outlets = {name: Ingress(contract.outlet(name)) for name, _ in contract.also}
+        """The edges of the stream's other outlets; further columns are always checked."""
         self._order = contract.order()
         self.held = False
         """Whether the bound stays where it is, because others read the stream too: they may know more partitions."""
-        self._simple = type(self._order) is Order and self._future_skew is None
+        self._simple = type(self._order) is Order and self._future_skew is None and not contract.also
 
     # Rows
 
@@ -134,11 +173,20 @@ class Ingress:
         self.quarantined += len(batch) - len(entering)
         if not len(entering):
             return Admission(entering, entering)
-        times = entering.times
-        bounds = self._bounds(entering, now)
-        on_time = times >= np.concatenate([[self.bound], bounds[:-1]])
-        self.bound = int(bounds[-1])
+        on_time, bounds = self._judged(entering, now)
+        for name, _ in self.contract.also:
+            on_time &= self.outlets[name]._judged(self.through(name, entering), now)[0]
         return self._admitted(entering, on_time, bounds)
+
+    def _judged(self, batch: Batch, now: Microseconds) -> tuple[Mask, Times]:
+        """Which rows are on time, and the bound after each."""
+        bounds = self._bounds(batch, now)
+        on_time: Mask = batch.times >= np.concatenate([[self.bound], bounds[:-1]])
+        floors = self._order.floors()
+        if floors is not None:
+            on_time &= batch.times >= floors
+        self.bound = int(bounds[-1])
+        return on_time, bounds
 
     def _enter_one(self, batch: Batch, now: Microseconds) -> Admission:
         """One row under a plain order: numbers instead of columns."""
@@ -146,6 +194,7 @@ class Ingress:
         self._note(time, now)
         self.bound = max(bound, self.greatest - self.contract.disorder)
         if time >= bound:
+            self.sequence += 1
             return Admission(batch, batch.slice(0, 0), (self.bound,))
         self.late += 1
         return Admission(batch.slice(0, 0), batch)
@@ -175,13 +224,51 @@ class Ingress:
 
     def _admitted(self, batch: Batch, on_time: Mask, bounds: Times) -> Admission:
         if on_time.all():
+            self.sequence += len(batch)
             return Admission(batch, batch.slice(0, 0), bounds)
         late = batch.where(~on_time)
         self.late += len(late)
+        self.sequence += len(batch) - len(late)
         # What late rows add to the bound belongs to the row before them.
         places = np.flatnonzero(on_time)
         ends = np.append(places[1:] - 1, len(bounds) - 1)[: len(places)]
         return Admission(batch.where(on_time), late, bounds[ends])
+
+    # Outlets
+
+    def outlet(self, name: str) -> Ingress:
+        """The edge of an outlet; itself for the stream's own time."""
+        if not name:
+            return self
+        if name not in self.outlets:
+            self.outlets[name] = Ingress(self.contract.outlet(name))
+            if name == SEQUENCE:
+                self.outlets[name].bound = self.sequence
+        return self.outlets[name]
+
+    def through(self, name: str, admitted: Batch) -> Batch:
+        """Rows as an outlet gives them, right after they were let in: with another time."""
+        if not name:
+            return admitted
+        rows = admitted.rows
+        if name == SEQUENCE:
+            first = self.sequence - rows.num_rows
+            self.outlet(name).raise_bound(self.sequence)
+            return Batch(_with_time(rows, pa.array(np.arange(first, self.sequence))))
+        return Batch(_with_time(rows, rows.column(name).cast(pa.int64())))
+
+    def news(self) -> GroupPunctuation | None:
+        """The groups whose promises have advanced since the last call."""
+        return self._order.news()
+
+    def tell_anew(self) -> None:
+        """Let the next news be of all groups: someone listens who has not heard any."""
+        self._order.tell_anew()
+
+    def end(self) -> None:
+        """Promise that no row will follow on any outlet."""
+        for edge in (self, *self.outlets.values()):
+            edge.raise_bound(END_OF_TIME)
 
     def _note(self, greatest: Microseconds, seen_at: Microseconds) -> None:
         if greatest > self.greatest:
@@ -190,7 +277,7 @@ class Ingress:
     def _stamp(self, rows: pa.RecordBatch, now: Microseconds) -> pa.RecordBatch:
         contract = self.contract
         if contract.kind == "external":
-            return _with_external_time(rows, contract.column)
+            return _with_external_time(rows, contract)
         return self._with_stamps(rows, np.full(rows.num_rows, max(now, self.bound), dtype=np.int64))
 
     def _with_stamps(self, rows: pa.RecordBatch, stamps: Times) -> pa.RecordBatch:
@@ -206,7 +293,7 @@ class Ingress:
         """
         if self.contract.kind != "external":
             return self._with_stamps(rows, arrivals)
-        stamped = _with_external_time(rows, self.contract.column)
+        stamped = _with_external_time(rows, self.contract)
         return stamped if stamped.num_rows == rows.num_rows else None
 
     # The future guard
@@ -250,15 +337,27 @@ class Ingress:
             self._note(progress["greatest"], progress["seen_at"])
         orders = [progress["order"] for progress in progresses]
         self.raise_bound(self._order.join(orders, [progress["bound"] for progress in progresses]))
+        self.sequence = max(self.sequence, *(progress["sequence"] for progress in progresses))
+        for name in progresses[-1]["outlets"]:
+            self.outlet(name).follow([progress["outlets"][name] for progress in progresses])
 
     def listen_anew(self, now: Microseconds) -> None:
         """Count silence from now on: the stream's own time stood still until now."""
         self.seen_at = now if self.seen_at != NO_BOUND else NO_BOUND
         self._order.listen_anew(now)
+        for edge in self.outlets.values():
+            edge.listen_anew(now)
 
     def progress(self) -> dict[str, Any]:
         """How far the stream has come, for `follow` and `resume`."""
-        return {"greatest": self.greatest, "seen_at": self.seen_at, "bound": self.bound, "order": self._order.save()}
+        return {
+            "greatest": self.greatest,
+            "seen_at": self.seen_at,
+            "bound": self.bound,
+            "order": self._order.save(),
+            "sequence": self.sequence,
+            "outlets": {name: edge.progress() for name, edge in self.outlets.items()},
+        }
 
     def raise_bound(self, until: Microseconds) -> None:
         """Promise that nothing below `until` will be let in any more."""
@@ -314,6 +413,9 @@ class Ingress:
         """Go on from where the stream stood, with counts of its own."""
         self.greatest, self.seen_at, self.bound = progress["greatest"], progress["seen_at"], progress["bound"]
         self._order.restore(progress["order"])
+        self.sequence = progress["sequence"]
+        for name, outlet in progress["outlets"].items():
+            self.outlet(name).resume(outlet)
 
 
 _COUNTS = ("received", "late", "quarantined", "enabled", "next_beat")
@@ -324,13 +426,13 @@ def _passing(skew: Microseconds) -> Any:
     return lambda greatest, time: max(greatest, time) if time <= greatest + skew else greatest
 
 
-def _with_external_time(rows: pa.RecordBatch, column: str | None) -> pa.RecordBatch:
-    assert column is not None, "an external stream names its time column"
-    times = rows.column(column)
-    if times.null_count:
-        rows = rows.filter(pc.is_valid(times))
-        times = rows.column(column)
-    return _with_time(rows, times.cast(pa.int64()))
+def _with_external_time(rows: pa.RecordBatch, contract: TimeContract) -> pa.RecordBatch:
+    """Rows with their own time, without those that lack it or another progressing column."""
+    assert contract.column is not None, "an external stream names its time column"
+    for column in (contract.column, *(name for name, _ in contract.also)):
+        if rows.column(column).null_count:
+            rows = rows.filter(pc.is_valid(rows.column(column)))
+    return _with_time(rows, rows.column(contract.column).cast(pa.int64()))
 
 
 def _with_time(rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:

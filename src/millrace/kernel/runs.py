@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,17 @@ class _Run:
     @property
     def rest(self) -> int:
         return len(self.keys) - self.start
+
+    @cached_property
+    def begins(self) -> Times:
+        """Where each distinct key begins."""
+        return np.flatnonzero(np.concatenate([[True], self.keys[1:] != self.keys[:-1]]))
+
+    def counts(self) -> tuple[Times, Times]:
+        """The distinct keys from the start on, and how many rows each has."""
+        begins = np.maximum(self.begins, self.start)
+        counts = np.diff(begins, append=len(self.keys))
+        return self.keys[begins[counts > 0]], counts[counts > 0]
 
 
 class SortedRuns:
@@ -60,10 +72,21 @@ class SortedRuns:
         """The least key that is held."""
         return min([int(run.keys[run.start]) for run in self._runs]) if self._runs else None
 
-    def keys(self) -> Times:
-        """The distinct keys that are held, in order."""
-        parts = [np.unique(run.keys[run.start :]) for run in self._runs]
-        return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+    def least_after(self, count: int) -> int | None:
+        """The least key when `count` rows have been released from the front; None when there is none."""
+        fronts = [run.keys[run.start : run.start + count + 1] for run in self._runs]
+        keys = np.concatenate(fronts) if fronts else np.empty(0, np.int64)
+        return int(np.partition(keys, count)[count]) if len(keys) > count else None
+
+    def counts(self) -> tuple[Times, Times]:
+        """The distinct keys that are held, in order, and how many rows each has."""
+        parts = [run.counts() for run in self._runs]
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        keys, places = np.unique(np.concatenate([part for part, _ in parts]), return_inverse=True)
+        counts = np.zeros(len(keys), np.int64)
+        np.add.at(counts, places, np.concatenate([part for _, part in parts]))
+        return keys, counts
 
     def between(self, first: int | None, last: int) -> list[pa.Table]:
         """The rows with first <= key <= last (first None: from the least on), a table a run."""
@@ -81,6 +104,12 @@ class SortedRuns:
         for run in self._runs:
             run.start = max(run.start, int(np.searchsorted(run.keys, last, side="right")))
         for run in [run for run in self._runs if not run.rest]:
+            self._remove(run)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self.floor = None
+        for run in list(self._runs):
             self._remove(run)
 
     def changes(self) -> Changes:

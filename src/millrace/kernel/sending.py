@@ -11,7 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    Batch,
+    Element,
+    GroupPunctuation,
+    Microseconds,
+    Punctuation,
+)
 from millrace.kernel.graph import Arc, Node
 
 
@@ -33,6 +41,12 @@ class Sender:
                 if rows is not None:
                     self.put(node, rows)
                 rows = output if output.until is None else output.ending(None)
+                continue
+            if isinstance(output, GroupPunctuation):
+                if rows is not None:
+                    self.put(node, rows)
+                    rows = None
+                self._put_element(node, output)
                 continue
             until = output.until if output.ets else usable(node, output.until)
             if until <= node.promised:
@@ -67,8 +81,11 @@ class Sender:
                 _pass_along(path, punctuation.until)
             node.tsm_successor = paths[0][-1].consumer
             return
+        self._put_element(node, punctuation)
+
+    def _put_element(self, node: Node, element: Punctuation | GroupPunctuation) -> None:
         before = node.buffer.size
-        node.buffer.put(punctuation, merge=self.merge_punctuation)
+        node.buffer.put(element, merge=self.merge_punctuation)
         self.queued += node.buffer.size - before
         self.peak = max(self.peak, self.queued)
 

@@ -1,46 +1,46 @@
-"""Queries into trees of nodes: Scan -> Filter -> Aggregate -> Filter -> Project."""
+"""Queries into trees of nodes: Scan -> Filter -> Aggregate -> Filter -> Rank -> Project, and Distinct above them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import QueryError
 from millrace.kernel.expressions import Column, Expression
-from millrace.language import typed
-from millrace.language.aggregation import (
-    AggregateBinder,
-    Groups,
-    aggregates_in,
-    first_aggregate,
-    refuse_nested,
-    refuse_over,
-    refuse_star,
-)
-from millrace.language.calls import called_name
+from millrace.language.aggregate_calls import Users, aggregates_in
+from millrace.language.aggregation import AggregateBinder, first_aggregate, refuse_star, timed_results
+from millrace.language.distinct import as_groups, distinct
 from millrace.language.expressions import ExpressionBinder
-from millrace.language.functions import AGGREGATE_NAMES
+from millrace.language.framing import Frame, by_groups
+from millrace.language.groups import Groups
+from millrace.language.items import Named, check_names, is_star, output_name, starred
 from millrace.language.places import Source, listed, near
+from millrace.language.ranks import Ranks, filtered
 from millrace.language.scopes import Relation
-from millrace.language.statements import Body, FromItem, Name, OrderItem, Select, SelectItem
-from millrace.language.typed import TIMESTAMP, Typed
+from millrace.language.select_binder import SelectBinder
+from millrace.language.statements import Body, FromItem, Name, OrderItem, Select
 from millrace.language.unions import renamed, union
-from millrace.language.windows import Windows, refuse_window_without_aggregate, window_column
-from millrace.plan.nodes import WINDOW_END, WINDOW_START, Filter, Node, OrderByTime, Project, Scan, Stream
-
-Named = list[tuple[str, Typed]]
+from millrace.language.windows import Windows, is_window_struct, refuse_window_without_aggregate, unbounded
+from millrace.plan.nodes import LATE, Node, OrderByTime, Project, Scan, Stream
 
 
 @dataclass(frozen=True)
 class Binder:
-    """Binds queries over the declared streams; `queries` are names that someone may take for streams."""
+    """Binds queries over the declared streams; `queries` are names that someone may take for streams.
+
+    `late` are streams by the name under which their late rows can be read; `users` are aggregates that were created;
+    `limited` says that the query at hand has a limit of state.
+    """
 
     source: Source
     streams: Mapping[str, Stream]
     queries: frozenset[str] = frozenset()
+    late: Mapping[str, Stream] = field(default_factory=dict)
+    users: Users = field(default_factory=dict)
+    limited: bool = False
 
     def body(self, body: Body, *, inside: bool = False) -> Relation:
         """The rows of selects under UNION, in the order asked for."""
@@ -61,7 +61,7 @@ class Binder:
 
     def _check_order(self, order: tuple[OrderItem, ...], relation: Relation) -> None:
         node = order[0].expression
-        times = relation.times | relation.hidden_times
+        times = {*relation.times, *relation.hidden_times, *relation.instants}
         named = isinstance(node, exp.Column) and node.name.lower() in {each.lower() for each in times}
         if len(order) == 1 and named and not order[0].descending:
             return
@@ -84,10 +84,13 @@ class Binder:
         return renamed(relation, item.alias.text if item.alias else None)
 
     def _stream(self, name: Name) -> Relation:
+        late = self.late.get(name.text.lower())
+        if late is not None and late.late_into is not None:
+            return Relation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
         stream = self.streams.get(name.text.lower())
         if stream is None:
             raise self._unknown_stream(name)
-        times = frozenset({stream.time.column} if stream.time.column else ())
+        times = {stream.time.column: 0} if stream.time.column else {}
         return Relation(Scan(stream), stream.schema, stream.name, times, qualifier=stream.name)
 
     def _unknown_stream(self, name: Name) -> QueryError:
@@ -97,7 +100,7 @@ class Binder:
                 hint="Write it as a subquery: FROM (SELECT ...).",
                 place=name.place,
             )
-        names = [stream.name for stream in self.streams.values()]
+        names = [stream.name for stream in self.streams.values()] + list(self.late)
         known = f"The streams are {listed(names)}." if names else "Declare it with CREATE STREAM."
         return QueryError(
             f'stream "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place
@@ -106,150 +109,139 @@ class Binder:
     # SELECT
 
     def _select(self, select: Select) -> Relation:
-        refuse_over(select, self.source)
         given = self._from(select.source)
-        if select.where is not None:
-            given = self._filtered(given, select.where)
-        aggregate = first_aggregate(select)
+        windows = Windows(select, self.source, self.limited)
+        where = None if select.where is None else self._where(given, select.where)
+        if where is not None and not windows.partition():
+            # PARTITION BY counts rows before WHERE chooses among them.
+            given, where = replace(given, node=filtered(given.node, where, given.rank)), None
+        select = as_groups(select, given, windows, self.source, self.users)
+        aggregate = first_aggregate(select, self.users)
         if aggregate is None and not select.groups and select.having is None:
-            refuse_window_without_aggregate(Windows(select, self.source))
-            return self._projected(select, given)
-        anchor = next(node for node in (aggregate, *select.groups, select.having) if node is not None)
-        return self._aggregated(select, given, self.source.of_node(anchor))
+            refuse_window_without_aggregate(windows)
+            found = self._projected(select, given)
+        else:
+            anchor = next(node for node in (aggregate, *select.groups, select.having) if node is not None)
+            found = self._aggregated(select, self._framed(select, windows, given, anchor), where)
+        return found if select.distinct is None else distinct(found, select.distinct)
 
-    def _filtered(self, relation: Relation, node: exp.Expr) -> Relation:
-        for aggregate in aggregates_in(node):
+    def _where(self, relation: Relation, node: exp.Expr) -> Expression:
+        for aggregate in aggregates_in(node, self.users):
             raise QueryError(
                 "an aggregate stands in WHERE",
                 hint="WHERE chooses rows before they are aggregated; use HAVING.",
                 place=self.source.of_node(aggregate),
             )
-        predicate = ExpressionBinder(self.source, relation.scope).condition(node, "the condition of WHERE")
-        return replace(relation, node=Filter(relation.node, predicate.expression))
+        bound = ExpressionBinder(self.source, relation.scope).condition(node, "the condition of WHERE")
+        return bound.expression
 
     def _projected(self, select: Select, given: Relation) -> Relation:
-        binder = ExpressionBinder(self.source, given.scope)
+        timed: dict[Expression, int | None] = {Column(name): more for name, more in given.times.items()}
+        timed.update({Column(name): None for name in given.instants})
+        binder = SelectBinder(self.source, given.scope, Ranks(timed, given.schema.names))
         columns: Named = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
-                columns += self._star(item, given)
+                columns += starred(item, given)
             else:
                 bound = binder.bind(item.expression)
                 columns.append((output_name(item, bound, position), bound))
-        _check_names(columns)
-        times = frozenset(name for name, bound in columns if _reads(bound.expression, given.times))
-        hidden = (given.times | given.hidden_times) - {name for name, _ in columns}
-        return self._result(given, given.node, columns, times, hidden)
+        check_names(columns)
+        node = self._qualified(select, binder, given.node)
+        hidden = {*given.times, *given.hidden_times}
+        return self._result(given, node, columns, timed, hidden, binder.ranks)
 
-    def _star(self, item: SelectItem, given: Relation) -> Named:
-        node = item.expression
-        if item.alias is not None or (isinstance(node, exp.Star) and any(node.args.values())):
-            raise QueryError(
-                "* takes neither a name nor EXCEPT", hint="Name the columns that you want.", place=item.place
-            )
-        if isinstance(node, exp.Column):
-            given.scope.check_qualifier(node, item.place)
-        return [(each.name, typed.column(each.name, each.type, item.place)) for each in given.schema]
+    # Aggregates
 
-    def _aggregated(self, select: Select, given: Relation, place: Place) -> Relation:
-        refuse_nested(given, place)
-        window = Windows(select, self.source).bound(given, place)
-        binder = AggregateBinder(self.source, given, Groups(self.source, given, select))
-        columns = self._aggregated_columns(select, given, binder)
-        binder.aliases = {item.alias.text.lower(): item.expression for item in select.items if item.alias is not None}
+    def _framed(self, select: Select, windows: Windows, given: Relation, anchor: exp.Expr) -> tuple[Frame, Groups]:
+        """The window of an aggregate with its groups; refuses an aggregate without one."""
+        laid = windows.laid(given)
+        groups = Groups(self.source, given, select, self.users, writes=laid is not None)
+        frame = by_groups(groups.found, given) if laid is None else Frame(*laid)
+        if frame is None:
+            raise unbounded(select.source, given, self.source.of_node(anchor))
+        groups.partitioned(frame, next((each.partition for each in windows.all()), ()))
+        return frame, groups
+
+    def _aggregated(self, select: Select, framed: tuple[Frame, Groups], where: Expression | None) -> Relation:
+        frame, groups = framed
+        keys = groups.keys(frame)
+        binder = AggregateBinder(self.source, frame, keys, self.users)
+        columns = self._aggregated_columns(select, frame, binder)
+        binder.know_aliases(select)
         having = None if select.having is None else binder.condition(select.having, "the condition of HAVING")
-        node: Node = binder.aggregate(given, window)
+        qualify = self._qualify(select, binder)
+        node: Node = binder.aggregate(where)
         if having is not None:
-            node = Filter(node, having.expression)
-        bounds = frozenset({WINDOW_START, WINDOW_END})
-        times = frozenset(name for name, bound in columns if _reads(bound.expression, bounds))
-        hidden = bounds - {name for name, _ in columns}
-        return replace(self._result(given, node, columns, times, hidden), aggregated=True)
+            node = filtered(node, having.expression, None)
+        node = binder.ranks.over(node)
+        if qualify is not None:
+            node = filtered(node, qualify, binder.ranks.name)
+        timed = timed_results(frame, keys)
+        hidden = {each.name for each in timed if isinstance(each, Column)}
+        return self._result(frame.relation, node, columns, timed, hidden, binder.ranks)
 
-    def _aggregated_columns(self, select: Select, given: Relation, binder: AggregateBinder) -> Named:
-        """The select list; the bounds of the window come first unless it names one of them itself."""
+    def _aggregated_columns(self, select: Select, frame: Frame, binder: AggregateBinder) -> Named:
+        """The select list; the bounds of a window that is written come first unless it names one of them itself."""
         columns: Named = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
-                raise refuse_star(item.place, list(given.schema.names))
-            if _is_window_struct(item.expression, given):
-                columns += _bounds(item.place)
+                raise refuse_star(item.place, list(frame.relation.schema.names))
+            if frame.written and is_window_struct(item.expression, binder.scope):
+                columns += binder.bounds(item.place)
                 continue
             bound = binder.bind(item.expression)
             columns.append((output_name(item, bound, position), bound))
-        if not any(_reads(bound.expression, frozenset({WINDOW_START, WINDOW_END})) for _, bound in columns):
-            columns = _bounds(select.place) + columns
-        _check_names(columns)
+        bounds = binder.bounds(select.place) if frame.written else []
+        if not {bound.expression for _, bound in bounds} & {bound.expression for _, bound in columns}:
+            columns = bounds + columns
+        check_names(columns)
         return columns
 
+    # Ranks and results
+
+    def _qualify(self, select: Select, binder: SelectBinder) -> Expression | None:
+        if select.qualify is None:
+            return None
+        found = binder.condition(select.qualify, "the condition of QUALIFY")
+        if binder.ranks.ranking is None:
+            raise QueryError(
+                "QUALIFY chooses by a rank, and there is none",
+                hint="Use WHERE or HAVING, or add row_number() OVER (PARTITION BY window_start ORDER BY ...).",
+                place=found.place,
+            )
+        return found.expression
+
+    def _qualified(self, select: Select, binder: SelectBinder, node: Node) -> Node:
+        """The rows with the rank that the select asks for, and those that QUALIFY keeps."""
+        binder.know_aliases(select)
+        qualify = self._qualify(select, binder)
+        node = binder.ranks.over(node)
+        return node if qualify is None else filtered(node, qualify, binder.ranks.name)
+
     def _result(
-        self, given: Relation, node: Node, columns: Named, times: frozenset[str], hidden: frozenset[str]
+        self,
+        given: Relation,
+        node: Node,
+        columns: Named,
+        timed: Mapping[Expression, int | None],
+        hidden: set[str],
+        ranks: Ranks,
     ) -> Relation:
         """The relation of a select list over a node; no projection when it changes nothing."""
         schema = pa.schema([(name, bound.type) for name, bound in columns])
         named = tuple((name, bound.expression) for name, bound in columns)
         unchanged = node is given.node and named == tuple((name, Column(name)) for name in given.schema.names)
         root = node if unchanged else Project(node, named)
-        return Relation(root, schema, given.label, times, hidden, aggregated=given.aggregated)
-
-
-def is_star(node: exp.Expr) -> bool:
-    """Whether a node is `*` or `name.*`."""
-    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-
-
-def _is_window_struct(node: exp.Expr, given: Relation) -> bool:
-    """`window` alone, as Spark selects both bounds at once."""
-    if called_name(node) == "window":
-        return True
-    return (
-        isinstance(node, exp.Column)
-        and not node.table
-        and node.name.lower() == "window"
-        and given.scope.find("window") is None
-    )
-
-
-def _bounds(place: Place) -> Named:
-    return [(name, typed.column(name, TIMESTAMP, place)) for name in (WINDOW_START, WINDOW_END)]
-
-
-def _reads(expression: Expression, names: frozenset[str]) -> bool:
-    return isinstance(expression, Column) and expression.name in names
-
-
-def output_name(item: SelectItem, bound: Typed, position: int) -> str:
-    """The name of a result column: its alias, its column, `count`, `sum_len`, or its position."""
-    if item.alias is not None:
-        return item.alias.text
-    node = item.expression
-    if (bounds := window_column(node)) is not None and isinstance(bound.expression, Column):
-        return bounds
-    if isinstance(node, exp.Column) and isinstance(bound.expression, Column):
-        return bound.expression.name
-    name = AGGREGATE_NAMES.get(called_name(node))
-    if name is not None and len(node.expressions) == 1:
-        argument = node.expressions[0]
-        if name == "count" and not isinstance(argument, exp.Column):
-            return "count"
-        if isinstance(argument, exp.Column):
-            return f"{name}_{argument.name}"
-    return f"c{position}"
-
-
-def _check_names(columns: Named) -> None:
-    seen: set[str] = set()
-    for name, bound in columns:
-        if name.lower() in seen:
-            raise QueryError(
-                f'two columns are named "{name}"', hint="Give one of them another name with AS.", place=bound.place
-            )
-        if name.lower().startswith("__"):
-            raise QueryError(
-                f'the name "{name}" is reserved',
-                hint="Names with two underscores in front are ours.",
-                place=bound.place,
-            )
-        if pa.types.is_null(bound.type):
-            raise QueryError(f'column "{name}" has no type', hint="Write CAST(NULL AS type).", place=bound.place)
-        seen.add(name.lower())
+        known = {name: timed[each] for name, each in named if each in timed}
+        ranked = given.rank if ranks.ranking is None else ranks.name
+        return Relation(
+            root,
+            schema,
+            given.label,
+            {name: more for name, more in known.items() if more is not None},
+            frozenset(hidden - set(schema.names)),
+            instants=frozenset(name for name, more in known.items() if more is None),
+            unit=given.unit,
+            rank=next((name for name, each in named if ranked is not None and each == Column(ranked)), None),
+        )

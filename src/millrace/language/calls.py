@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import NotYet, Place, QueryError
+from millrace.errors import Place, QueryError
+from millrace.kernel.date_formats import postgres_parts, spark_parts
 from millrace.kernel.expressions import SQL_TYPES, Literal
 from millrace.language import typed
 from millrace.language.functions import (
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from millrace.language.expressions import ExpressionBinder
 
 _OF_ONE_TYPE = {"coalesce", "least", "greatest", "nullif"}
+_PATTERN_PARTS = {
+    "date_format": (spark_parts, "'yyyy-MM-dd HH:mm:ss'"),
+    "from_unixtime": (spark_parts, "'yyyy-MM-dd HH:mm:ss'"),
+    "to_char": (postgres_parts, "'YYYY-MM-DD HH24:MI:SS'"),
+}
 _SPECIAL = ("if", "iff", "nvl2", "date_part", "datepart")
 
 
@@ -60,6 +66,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
 def _scalar(function: str, arguments: list[Typed], place: Place) -> Typed:
     if function == "date_trunc":
         arguments = [_unit(arguments[0]), arguments[1]]
+    if function in _PATTERN_PARTS and len(arguments) == 2:
+        _check_pattern(function, arguments[1])
     if function == "concat" and len(arguments) == 1:
         return typed.cast(arguments[0], pa.string())
     if function in _OF_ONE_TYPE:
@@ -76,6 +84,19 @@ def _unit(given: Typed) -> Typed:
             place=given.place,
         )
     return typed.literal(TRUNCATIONS[value.lower()], pa.string(), given.place)
+
+
+def _check_pattern(function: str, given: Typed) -> None:
+    value = given.expression.value if isinstance(given.expression, Literal) else None
+    read, example = _PATTERN_PARTS[function]
+    hint = f"Write for example {example}, and put text into quotes of its own."
+    if not isinstance(value, str):
+        raise QueryError(f"{given.expression} is no pattern of {function}", hint=hint, place=given.place)
+    try:
+        read(value)
+    except pa.ArrowInvalid as error:
+        fact = f"{given.expression} is no pattern of {function}: {error}"
+        raise QueryError(fact, hint=hint, place=given.place) from error
 
 
 def _conditional(binder: ExpressionBinder, name: str, node: exp.Anonymous, place: Place) -> Typed:
@@ -111,8 +132,3 @@ def _unknown(name: str, place: Place) -> QueryError:
         hint=f"{near(name, known)}The functions are {listed(known)}.",
         place=place,
     )
-
-
-def not_yet_aggregate(name: str, place: Place) -> NotYet:
-    """The refusal of an aggregate that has no engine part."""
-    return NotYet(f'the aggregate "{name}" has no engine part yet', hint=LATER_AGGREGATES[name], place=place)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from millrace.errors import QueryError
 from millrace.language.dialect import tokens_of
 from millrace.language.future import as_running, refuse_new_guards
-from millrace.language.network import changes, declared_twice, sinks_of, streams_of
+from millrace.language.late import late_queries
+from millrace.language.network import changes, declarations, declared_twice
 from millrace.language.places import Source
 from millrace.language.script_parser import parse_script
-from millrace.language.statements import Script, SinkStatement, StreamStatement
-from millrace.plan.changes import Amendment, Change
+from millrace.language.statements import Declared, Script
+from millrace.plan.changes import Added, Amendment, Change
 from millrace.plan.nodes import Query
 
 
 def declarations_of(text: str, known: str = "") -> str:
-    """The CREATE STREAM and CREATE SINK statements of a text, as written, without those that are `known`.
+    """The declarations of streams, sinks and aggregates of a text, as written, without those that are `known`.
 
     >>> declarations_of("CREATE SINK o TO csv OPTIONS (path 'o'); DROP QUERY q;")
     "CREATE SINK o TO csv OPTIONS (path 'o');"
@@ -24,7 +26,7 @@ def declarations_of(text: str, known: str = "") -> str:
     before = set(_names(parse_script(known)))
     pieces = []
     for statement, tokens in zip(parse_script(text).statements, tokens_of(Source(text)), strict=True):
-        if isinstance(statement, StreamStatement | SinkStatement) and _key(statement) not in before:
+        if isinstance(statement, Declared) and _key(statement) not in before:
             pieces.append(f"{text[tokens[0].start : tokens[-1].end + 1]};")
     return "\n".join(pieces)
 
@@ -38,14 +40,16 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     """
     base, script, source = parse_script(declared), parse_script(text), Source(text)
     _refuse_known(script, base)
-    streams = as_running({**streams_of(base, Source(declared)), **streams_of(script, source)}, queries)
-    sinks = {**sinks_of(base), **sinks_of(script)}
+    new = declarations(script, source)
+    known = declarations(base, Source(declared)).with_more(new)
+    known = replace(known, streams=as_running(known.streams, queries))
     found = {query.name.lower(): query for query in queries}
     try:
-        asked = tuple(changes(script, source, streams, sinks, found))
+        asked = tuple(changes(script, source, known, found))
     except RecursionError:
         raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
-    refuse_new_guards(streams, queries, source.place(0, len(text)))
+    refuse_new_guards(known.streams, queries, source.place(0, len(text)))
+    asked += tuple(Added(each) for each in late_queries(new.streams, known, found))
     _check_outcome(asked, found, source)
     return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
 
@@ -69,13 +73,13 @@ def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source
 def _refuse_known(script: Script, base: Script) -> None:
     before = set(_names(base))
     for statement in script.statements:
-        if isinstance(statement, StreamStatement | SinkStatement) and _key(statement) in before:
+        if isinstance(statement, Declared) and _key(statement) in before:
             raise declared_twice(statement.name)
 
 
 def _names(script: Script) -> list[tuple[str, str]]:
-    return [_key(each) for each in script.statements if isinstance(each, StreamStatement | SinkStatement)]
+    return [_key(each) for each in script.statements if isinstance(each, Declared)]
 
 
-def _key(statement: StreamStatement | SinkStatement) -> tuple[str, str]:
+def _key(statement: Declared) -> tuple[str, str]:
     return type(statement).__name__, statement.name.text.lower()

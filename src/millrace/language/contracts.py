@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,17 +21,25 @@ _CHOICES = (
 )
 
 
+@dataclass(frozen=True)
+class Attributes:
+    """The columns that a contract is about, looked up: the time, its partitions and groups, further times."""
+
+    time: str | None
+    partitions: tuple[str, ...] = ()
+    per: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+
 def time_clause(statement: StreamStatement) -> TimeClause:
-    """The one clause that says what the stream's time is."""
-    from_watermarks = [_of_watermark(each) for each in statement.watermarks]
-    clauses = [*from_watermarks, *([statement.time] if statement.time else [])]
+    """The clause that says what the stream's time is; further ones of the column list are `also` times."""
+    clauses = [*([statement.time] if statement.time else []), *(_of_watermark(each) for each in statement.watermarks)]
     if not clauses:
         raise QueryError(f'stream "{statement.name.text}" has no time', hint=_CHOICES, place=statement.name.place)
-    if len(clauses) > 1:
-        raise QueryError(
-            f'stream "{statement.name.text}" has two times', hint="Keep one of them.", place=clauses[1].place
-        )
-    return clauses[0]
+    first, further = clauses[0], clauses[1:]
+    if further and first.kind != "external":
+        raise QueryError(f'stream "{statement.name.text}" has two times', hint="Keep one of them.", place=first.place)
+    return replace(first, also=(*first.also, *further))
 
 
 def _of_watermark(watermark: Watermark) -> TimeClause:
@@ -57,25 +65,26 @@ def _names(node: exp.Expr, column: Name) -> bool:
 def bind_contract(
     statement: StreamStatement,
     time: TimeClause,
-    column: str | None,
-    partitions: tuple[str, ...],
+    attributes: Attributes,
     binder: ExpressionBinder,
 ) -> TimeContract:
-    """The contract of a stream whose time column and partitions have been looked up."""
+    """The contract of a stream whose columns have been looked up."""
     if time.kind != "external":
         _refuse_external_clauses(statement)
         # Internal and latent times are the system's clock, so that a silent stream can always be spoken for.
-        return _with_ets(TimeContract(time.kind, column), statement.ets or EtsClause("on_demand", time.place))
+        return _with_ets(TimeContract(time.kind, attributes.time), statement.ets or EtsClause("on_demand", time.place))
     contract = TimeContract(
         "external",
-        column,
-        _not_negative(time.disorder, "DISORDER", "Write ORDERED, or a positive interval.") or 0,
+        attributes.time,
+        _disorder(time),
         rows=None if time.rows is None else _count(time.rows),
         punctuation=None if time.punctuated_by is None else _promise(time.punctuated_by, binder),
-        partitions=partitions,
+        partitions=attributes.partitions,
         max_future_skew=_not_negative(statement.max_future_skew, "MAX FUTURE SKEW", "Write a positive interval."),
+        per=attributes.per,
+        also=tuple((name, _disorder(each)) for name, each in zip(attributes.also, time.also, strict=True)),
     )
-    _check_partitions(statement, contract)
+    _check_partitions(statement, time, contract)
     if statement.ets is None or statement.ets.kind == "none":
         return contract
     _check_external_ets(statement.ets, contract.disorder)
@@ -83,6 +92,10 @@ def bind_contract(
 
 
 # Order
+
+
+def _disorder(time: TimeClause) -> int:
+    return _not_negative(time.disorder, "DISORDER", "Write ORDERED, or a positive interval.") or 0
 
 
 def _not_negative(length: Length | None, what: str, hint: str) -> int | None:
@@ -109,7 +122,13 @@ def _promise(node: exp.Expr, binder: ExpressionBinder) -> Expression:
     return bound.expression
 
 
-def _check_partitions(statement: StreamStatement, contract: TimeContract) -> None:
+def _check_partitions(statement: StreamStatement, time: TimeClause, contract: TimeContract) -> None:
+    if contract.partitions and contract.per:
+        raise QueryError(
+            "PER and PARTITIONED BY do not go together",
+            hint="PER promises for each group by itself; leave PARTITIONED BY out.",
+            place=time.per[0].place,
+        )
     if contract.partitions and contract.rows is not None:
         assert statement.partitioned is not None
         raise QueryError(

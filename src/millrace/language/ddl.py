@@ -7,13 +7,14 @@ import pyarrow as pa
 from millrace.errors import Place, QueryError
 from millrace.kernel.elements import RESERVED
 from millrace.kernel.expressions import SQL_TYPES, sql_name
-from millrace.language.contracts import bind_contract, time_clause
+from millrace.language.contracts import Attributes, bind_contract, time_clause
 from millrace.language.ddl_later import refuse_later_clauses
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.places import Source, listed
 from millrace.language.scopes import Scope
 from millrace.language.statements import (
     ColumnDefinition,
+    ColumnsClause,
     ConnectorClause,
     Name,
     ReplayClause,
@@ -44,12 +45,14 @@ def bind_stream(statement: StreamStatement, source: Source) -> Stream:
     schema = _with_internal_column(_schema(statement.columns), time)
     scope = Scope(schema)
     column = None if time.column is None else _time_column(time.column, scope)
-    for name in (*time.per, *(statement.update_key.columns if statement.update_key else ())):
-        _existing(name, scope)
-    partitions = tuple(
-        _existing(name, scope) for name in (statement.partitioned.columns if statement.partitioned else ())
+    _columns_of(statement.update_key, scope)
+    attributes = Attributes(
+        column,
+        _columns_of(statement.partitioned, scope),
+        tuple(_existing(name, scope) for name in time.per),
+        _further_times(time, column, scope),
     )
-    contract = bind_contract(statement, time, column, partitions, ExpressionBinder(source, scope))
+    contract = bind_contract(statement, time, attributes, ExpressionBinder(source, scope))
     replay = None if statement.replay is None else _replay(statement.replay, scope)
     if statement.connector is None:
         raise QueryError(
@@ -57,8 +60,9 @@ def bind_stream(statement: StreamStatement, source: Source) -> Stream:
             hint="Add FROM csv OPTIONS (path 'file.csv'), or another format.",
             place=statement.name.place,
         )
-    refuse_later_clauses(statement, time)
-    return Stream(statement.name.text, schema, contract, _connector(statement.connector), replay)
+    refuse_later_clauses(statement)
+    late = None if statement.late_into is None else statement.late_into.text
+    return Stream(statement.name.text, schema, contract, _connector(statement.connector), replay, late)
 
 
 # Columns
@@ -77,10 +81,11 @@ def _schema(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
         if name.text.lower() in RESERVED:
             raise QueryError(f'the name "{name.text}" is reserved', hint="Choose another name.", place=name.place)
         seen.add(name.text.lower())
-    return pa.schema([(each.name.text, _type(each.type)) for each in columns])
+    return pa.schema([(each.name.text, type_of(each.type)) for each in columns])
 
 
-def _type(name: Name) -> pa.DataType:
+def type_of(name: Name) -> pa.DataType:
+    """The type that a word names."""
     kind = SQL_TYPES.get(_OTHER_NAMES.get(name.text, name.text))
     if kind is None:
         raise QueryError(
@@ -94,6 +99,24 @@ def _existing(name: Name, scope: Scope) -> str:
     if found is None:
         raise scope.unknown(name.text, name.place)
     return found
+
+
+def _columns_of(clause: ColumnsClause | None, scope: Scope) -> tuple[str, ...]:
+    return () if clause is None else tuple(_existing(name, scope) for name in clause.columns)
+
+
+def _further_times(time: TimeClause, column: str | None, scope: Scope) -> tuple[str, ...]:
+    """The columns of ALSO BY, each another one."""
+    found: list[str] = []
+    for clause in time.also:
+        assert clause.column is not None
+        name = _time_column(clause.column, scope)
+        if name in (column, *found):
+            raise QueryError(
+                f'"{name}" is a time of the stream already', hint="Name another column.", place=clause.column.place
+            )
+        found.append(name)
+    return tuple(found)
 
 
 def _time_column(name: Name, scope: Scope) -> str:

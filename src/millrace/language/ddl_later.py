@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from millrace.errors import NotYet, Place
-from millrace.language.statements import StreamStatement, TimeClause
+from millrace.language.statements import StreamStatement
 
 
-def refuse_later_clauses(statement: StreamStatement, time: TimeClause) -> None:
+def refuse_later_clauses(statement: StreamStatement) -> None:
     """Raise `NotYet` for the first clause that cannot run, with what to write meanwhile."""
-    if time.per:
-        raise _not_yet(
-            "PUNCTUATED BY ... PER", "Leave PER out, and promise for all groups together.", time.per[0].place
-        )
     if statement.update_key is not None:
         raise _not_yet("UPDATE KEY", "Leave it out: every row is then kept.", statement.update_key.place)
-    if statement.late_into is not None:
-        raise _not_yet("LATE INTO", "Leave it out: late rows are counted.", statement.late_into.place)
 
 
 def _not_yet(clause: str, hint: str, place: Place) -> NotYet:

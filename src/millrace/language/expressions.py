@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import NotYet, Place, QueryError, RequestError
+from millrace.errors import Place, QueryError
 from millrace.kernel.expressions import SQL_TYPES, Literal
 from millrace.language import typed
 from millrace.language.calls import bind_call
@@ -58,6 +58,14 @@ class ExpressionBinder:
         """A function call."""
         return bind_call(self, node)
 
+    def over(self, node: exp.Window) -> Typed:
+        """A function with OVER."""
+        raise QueryError(
+            "a function with OVER cannot stand here",
+            hint="Ranks stand in the select list and in QUALIFY.",
+            place=self.place(node),
+        )
+
     def _bind_plain(self, node: exp.Expr) -> Typed:
         kind = type(node)
         if kind in _ARITHMETIC:
@@ -70,17 +78,13 @@ class ExpressionBinder:
             return _BINDERS[kind](self, node)
         raise self._unknown(node)
 
-    def _unknown(self, node: exp.Expr) -> RequestError:
+    def _unknown(self, node: exp.Expr) -> QueryError:
         place = self.place(node)
-        if isinstance(node, exp.Window):
-            return NotYet(
-                "window functions with OVER have no engine part yet",
-                hint="Aggregate over a window of the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
+        if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
+            return QueryError(
+                f'"{place.text}" is no aggregate that can stand here',
+                hint="FILTER, IGNORE NULLS and WITHIN GROUP follow aggregates of the select list and of HAVING.",
                 place=place,
-            )
-        if isinstance(node, exp.Filter):
-            return NotYet(
-                "FILTER has no engine part yet", hint="Aggregate a CASE WHEN ... THEN ... END instead.", place=place
             )
         if isinstance(node, exp.Star):
             return QueryError("* stands alone or in count(*)", hint="Name the column that you mean.", place=place)
@@ -220,7 +224,7 @@ class ExpressionBinder:
         name = field.lower().removesuffix("s")
         if name not in FIELDS:
             raise QueryError(f'"{field}" cannot be extracted', hint=f"The fields are {listed(FIELDS)}.", place=place)
-        return typed.call(name, [value], place)
+        return typed.call(FIELDS[name], [value], place)
 
     def _substring(self, node: exp.Expr) -> Typed:
         parts = [node.this, node.args.get("start"), node.args.get("length")]
@@ -247,6 +251,7 @@ def _number(text: str, place: Place) -> Typed:
 _BINDERS: dict[type[Any], Callable[[ExpressionBinder, Any], Typed]] = {
     exp.Column: lambda binder, node: binder.column(node),
     exp.Anonymous: lambda binder, node: binder.call(node),
+    exp.Window: lambda binder, node: binder.over(node),
     exp.Paren: ExpressionBinder._paren,
     exp.Literal: ExpressionBinder._literal,
     exp.Null: ExpressionBinder._null,

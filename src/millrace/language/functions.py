@@ -44,8 +44,13 @@ SCALARS: dict[str, Scalar] = {
     **_scalars(1, "isnotnull", "is_not_null", function="is_not_null"),
     **_scalars(1, "year", "month", "day", "hour", "minute", "second"),
     **_scalars(1, "dayofmonth", function="day"),
-    **_scalars(1, "unix_micros", "timestamp_seconds"),
-    **_scalars(2, "date_trunc"),
+    **_scalars(1, "quarter", "dayofyear", "dayofweek", "dayofweek_iso", "weekday", "epoch"),
+    **_scalars(1, "weekofyear", function="week"),
+    **_scalars(1, "unix_micros", "unix_millis", "unix_seconds"),
+    **_scalars(1, "unix_timestamp", "to_unix_timestamp", function="unix_seconds"),
+    **_scalars(1, "timestamp_seconds", "timestamp_millis", "timestamp_micros"),
+    **_scalars((1, 2), "from_unixtime"),
+    **_scalars(2, "date_trunc", "date_format", "to_char"),
 }
 
 CAST_FUNCTIONS: dict[str, str] = {
@@ -57,31 +62,42 @@ CAST_FUNCTIONS: dict[str, str] = {
 }
 
 AGGREGATE_NAMES: dict[str, str] = {
-    "count": "count", "sum": "sum", "min": "min", "max": "max", "avg": "avg", "mean": "avg",
-}  # fmt: skip
+    **{
+        name: name for name in ("count", "sum", "min", "max", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
+    },
+    **{name: name for name in ("first", "last", "max_by", "min_by", "approx_count_distinct", "approx_percentile")},
+    **{name: name for name in ("percentile", "bool_and", "bool_or")},
+    "mean": "avg",
+    "variance": "var_samp",
+    **dict.fromkeys(("stddev", "std"), "stddev_samp"),
+    "first_value": "first",
+    "last_value": "last",
+    "arg_max": "max_by",
+    "arg_min": "min_by",
+    **dict.fromkeys(("percentile_approx", "approx_quantile"), "approx_percentile"),
+    **dict.fromkeys(("median", "percentile_cont"), "percentile"),
+    "count_if": "count",
+    "every": "bool_and",
+    **dict.fromkeys(("any", "some"), "bool_or"),
+}
+"""The aggregates by their spellings, each with the kernel's name for it."""
 
 LATER_AGGREGATES: dict[str, str] = {
-    **dict.fromkeys(
-        ("variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop", "std"),
-        "Compute it from count(*), sum(x) and sum(x * x).",
-    ),
-    **dict.fromkeys(
-        ("first", "first_value", "last", "last_value", "any_value"), "Use min or max if one of them will do."
-    ),
-    **dict.fromkeys(("max_by", "min_by"), "Use max or min of the column itself."),
-    **dict.fromkeys(
-        ("approx_count_distinct", "approx_percentile", "percentile_approx", "percentile", "median", "mode"),
-        "The aggregates are count, sum, min, max and avg.",
-    ),
+    "any_value": "Use min, max or first.",
+    "percentile_disc": "Use percentile_cont, or approx_percentile, which gives a value close to one of the rows.",
+    "mode": "Count by the column and take the first by rank() in a query around it.",
     **dict.fromkeys(
         ("collect_list", "collect_set", "array_agg", "listagg", "string_agg"), "Write the rows to a sink instead."
     ),
-    **dict.fromkeys(("count_if",), "Write sum(CASE WHEN condition THEN 1 ELSE 0 END)."),
-    **dict.fromkeys(("bool_and", "every", "bool_or", "some", "any"), "Use min or max over a CASE of 0 and 1."),
 }
 
-FIELDS = ("year", "month", "day", "hour", "minute", "second")
-"""What EXTRACT and date_part can read off a time."""
+FIELDS: dict[str, str] = {
+    **{name: name for name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "epoch")},
+    **dict.fromkeys(("dayofweek", "dow"), "dayofweek"),
+    **dict.fromkeys(("dayofweek_iso", "dow_iso", "isodow"), "dayofweek_iso"),
+    "doy": "dayofyear",
+}
+"""What EXTRACT and date_part can read off a time, and the kernel's function for it."""
 
 TRUNCATIONS: dict[str, str] = {
     **{name: name for name in ("microsecond", "millisecond", "second", "minute", "hour", "day", "week")},

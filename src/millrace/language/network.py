@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -11,16 +12,22 @@ import pyarrow as pa
 
 from millrace.errors import QueryError
 from millrace.kernel.expressions import Column, Expression
-from millrace.language.binder import Binder, is_star
+from millrace.kernel.user_aggregates import UserAggregate
+from millrace.language.binder import Binder
 from millrace.language.ddl import bind_sink, bind_stream
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.future import guarded
+from millrace.language.items import is_star
+from millrace.language.late import check_late_names, late_queries, late_streams
 from millrace.language.options import bind_options
 from millrace.language.places import Source, listed, near
 from millrace.language.scopes import Scope
 from millrace.language.script_parser import parse_expression_text, parse_item_text, parse_script
 from millrace.language.statements import (
+    AggregateStatement,
     AlterStatement,
+    Asked,
+    Declared,
     DropStatement,
     Name,
     Options,
@@ -31,10 +38,11 @@ from millrace.language.statements import (
     SinkStatement,
     StreamStatement,
 )
+from millrace.language.user_aggregates import bind_aggregate
 from millrace.plan.changes import Added, Altered, Change, Dropped, Listed, amended
 from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
 
-Declaration = TypeVar("Declaration", StreamStatement, SinkStatement)
+Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement)
 
 ALTERABLE = ("strategy", "share", "breaks", "ets_arcs")
 """The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
@@ -59,28 +67,46 @@ def parse_network(text: str, *, base: Path | None = None) -> Network:
 
 def _bind(script: Script, source: Source) -> Network:
     queries: dict[str, Query] = {}
-    streams = streams_of(script, source)
-    for change in changes(script, source, streams, sinks_of(script), queries):
+    declared = declarations(script, source)
+    for change in changes(script, source, declared, queries):
         if isinstance(change, Listed):
             raise QueryError(
                 "SHOW QUERIES asks a running network",
                 hint="Ask it with the command millrace control.",
                 place=next(each.place for each in script.statements if isinstance(each, ShowStatement)),
             )
+    everything = (*late_queries(declared.streams, declared, queries), *queries.values())
     # A query may have guarded a stream that queries before it read too.
-    return Network(tuple(queries.values())).with_streams({each.name: each for each in streams.values()})
+    return Network(everything).with_streams({each.name: each for each in declared.streams.values()})
 
 
-def streams_of(script: Script, source: Source) -> dict[str, Stream]:
-    """The streams that a script declares, by name in lower case."""
-    found = _declared(each for each in script.statements if isinstance(each, StreamStatement))
-    return {name: bind_stream(statement, source) for name, statement in found}
+@dataclass(frozen=True)
+class Declarations:
+    """What a script declares, by name in lower case."""
+
+    streams: dict[str, Stream]
+    sinks: dict[str, Sink]
+    aggregates: dict[str, UserAggregate]
+
+    def with_more(self, more: Declarations) -> Declarations:
+        """These and those of another script."""
+        return Declarations(
+            {**self.streams, **more.streams}, {**self.sinks, **more.sinks}, {**self.aggregates, **more.aggregates}
+        )
 
 
-def sinks_of(script: Script) -> dict[str, Sink]:
-    """The sinks that a script declares, by name in lower case."""
-    found = _declared(each for each in script.statements if isinstance(each, SinkStatement))
-    return {name: bind_sink(statement) for name, statement in found}
+def declarations(script: Script, source: Source) -> Declarations:
+    """All that a script declares."""
+    statements = script.statements
+    streams = _declared(each for each in statements if isinstance(each, StreamStatement))
+    check_late_names([statement for _, statement in streams])
+    sinks = _declared(each for each in statements if isinstance(each, SinkStatement))
+    aggregates = _declared(each for each in statements if isinstance(each, AggregateStatement))
+    return Declarations(
+        {name: bind_stream(statement, source) for name, statement in streams},
+        {name: bind_sink(statement) for name, statement in sinks},
+        {name: bind_aggregate(statement, source) for name, statement in aggregates},
+    )
 
 
 def _declared(statements: Iterable[Declaration]) -> list[tuple[str, Declaration]]:
@@ -100,15 +126,14 @@ def declared_twice(name: Name) -> QueryError:
     )
 
 
-def changes(
-    script: Script, source: Source, streams: dict[str, Stream], sinks: dict[str, Sink], queries: dict[str, Query]
-) -> Iterator[Change]:
+def changes(script: Script, source: Source, declared: Declarations, queries: dict[str, Query]) -> Iterator[Change]:
     """What a script does to `queries` (by name in lower case), statement by statement; they follow every change."""
-    statements = [each for each in script.statements if not isinstance(each, (StreamStatement, SinkStatement))]
+    statements = [each for each in script.statements if not isinstance(each, Declared)]
     names = {each.name.text.lower() for each in statements if not isinstance(each, ShowStatement) and each.name}
-    binder = Binder(source, streams, frozenset({*names, *queries}))
+    late = late_streams(declared.streams)
+    binder = Binder(source, declared.streams, frozenset({*names, *queries}), late, declared.aggregates)
     for statement in statements:
-        change = _change(statement, binder, streams, sinks, queries, names)
+        change = _change(statement, binder, declared, queries, names)
         after = amended(tuple(queries.values()), change)
         queries.clear()
         queries.update({query.name.lower(): query for query in after})
@@ -116,12 +141,7 @@ def changes(
 
 
 def _change(
-    statement: QueryStatement | DropStatement | AlterStatement | ShowStatement,
-    binder: Binder,
-    streams: dict[str, Stream],
-    sinks: dict[str, Sink],
-    queries: dict[str, Query],
-    names: set[str],
+    statement: Asked, binder: Binder, declared: Declarations, queries: dict[str, Query], names: set[str]
 ) -> Change:
     match statement:
         case DropStatement():
@@ -131,28 +151,26 @@ def _change(
         case ShowStatement():
             return Listed()
         case QueryStatement(name=Name() as name):
-            if name.text.lower() in queries:
+            if name.text.lower() in queries or name.text.lower() in binder.late:
                 raise declared_twice(name)
-            return Added(_query(name.text, statement, binder, streams, sinks))
+            return Added(_query(name.text, statement, binder, declared))
         case QueryStatement():
             free = (each for number in count(1) if (each := f"query_{number}") not in queries and each not in names)
-            return Added(_query(next(free), statement, binder, streams, sinks))
+            return Added(_query(next(free), statement, binder, declared))
 
 
-def _query(
-    name: str, statement: QueryStatement, binder: Binder, streams: dict[str, Stream], sinks: dict[str, Sink]
-) -> Query:
+def _query(name: str, statement: QueryStatement, binder: Binder, declared: Declarations) -> Query:
     options = bind_options(statement.options)
-    relation = binder.body(statement.body)
+    relation = replace(binder, limited="state_limit" in options).body(statement.body)
     if statement.name is None:
         sink = Sink(name, Connector("console"))
     elif statement.into is None:
         sink = Sink(name, Connector("memory"))
     else:
-        sink = _sink(statement.into, sinks)
+        sink = _sink(statement.into, declared.sinks)
     query = Query(name, relation.node, sink, options)
     guard = statement.options.get("max_future_skew")
-    return query if guard is None else guarded(query, guard, streams)
+    return query if guard is None else guarded(query, guard, declared.streams)
 
 
 def _sink(name: Name, sinks: dict[str, Sink]) -> Sink:

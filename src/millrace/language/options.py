@@ -40,7 +40,12 @@ def _positive(text: str) -> bool:
 
 
 def _whole(text: str) -> bool:
-    return text.isdigit()
+    return text.isdigit() and int(text) > 0
+
+
+def _flush(text: str) -> bool:
+    found = re.fullmatch(r"in_order|slow_flush\(\s*(\d+)\s*,\s*(\d+)\s*\)|lazy_flush\(\s*(\d+)\s*\)", text.lower())
+    return found is not None and all(int(each) > 0 for each in found.groups() if each is not None)
 
 
 def _fraction(text: str) -> bool:
@@ -55,7 +60,6 @@ def _interval(text: str) -> bool:
 
 
 _INTERVAL = "a length of time such as '5 seconds'"
-_SIZE = "a size such as 1000000 or '64mb'"
 
 OPTIONS: Mapping[str, Option] = {
     "strategy": Option(
@@ -73,17 +77,18 @@ OPTIONS: Mapping[str, Option] = {
         _nothing,
     ),
     "update_window": Option("lazy or eager", _one_of("lazy", "eager"), _nothing),
-    "slack": Option(_INTERVAL, _interval, _nothing, "Declare DISORDER for the stream."),
+    "slack": Option(_INTERVAL, _interval, _interval),
     "ets": Option("on or off", _one_of("on", "off"), _nothing, "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
     "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
     "share": Option("a positive number", _positive, _positive),
     "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks, is_breaks),
     "alpha": Option("a number from 0 to 1", _fraction, _nothing),
-    "flush": Option("on, off or " + _INTERVAL, lambda text: _one_of("on", "off")(text) or _interval(text), _nothing),
-    "low_level_groups": Option("a whole number", _whole, _nothing),
+    "flush": Option("in_order, slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
+    "low_level_groups": Option("a whole number above 0", _whole, _whole),
+    "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),
     "memory": Option("paged or naive", _one_of("paged", "naive"), _nothing),
     "max_future_skew": Option(_INTERVAL, _interval, _interval),
-    "state_limit": Option(_SIZE, lambda text: re.fullmatch(r"\d+\s*([kmg]i?b?)?", text.lower()) is not None, _nothing),
+    "state_limit": Option("a whole number above 0, of groups or rows", _whole, _whole),
 }
 
 

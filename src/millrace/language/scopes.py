@@ -12,7 +12,7 @@ from millrace.errors import Place, QueryError
 from millrace.language import typed
 from millrace.language.places import listed, near
 from millrace.language.typed import Typed
-from millrace.plan.nodes import Node
+from millrace.plan.nodes import Node, Unit
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,21 @@ class Scope:
 class Relation:
     """Rows that a query reads or gives.
 
-    `times` are the columns that hold the rows' own time; `hidden_times` were so before the query dropped them.
-    `untimed` says for a column of a union which input does not hold its time there.
+    `times` are the columns that hold the rows' own time, each with how much it adds to it; `hidden_times` were so
+    before the query dropped them; `instants` are columns of which each value stands for one time.
+    `untimed` says for a column of a union which input does not hold its time there. With unit rows the own time is a
+    sequence number. `rank` is the column that holds the rank of the rows.
     """
 
     node: Node
     schema: pa.Schema
     label: str
-    times: frozenset[str] = frozenset()
+    times: Mapping[str, int] = field(default_factory=dict)
     hidden_times: frozenset[str] = frozenset()
     untimed: Mapping[str, str] = field(default_factory=dict)
-    aggregated: bool = False
+    instants: frozenset[str] = frozenset()
+    unit: Unit = "time"
+    rank: str | None = None
     qualifier: str | None = None
 
     @property

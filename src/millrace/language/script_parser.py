@@ -1,4 +1,4 @@
-"""Whole statements: CREATE STREAM, CREATE SINK, CREATE, ADD, ALTER and DROP QUERY, SHOW QUERIES and bare selects."""
+"""Whole statements: CREATE STREAM, SINK, AGGREGATE and QUERY, ADD, ALTER and DROP QUERY, SHOW QUERIES, selects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millrace.errors import NotYet, Place, QueryError
+from millrace.errors import Place, QueryError
+from millrace.language.aggregate_parser import AggregateParser
 from millrace.language.dialect import tokens_of
 from millrace.language.places import Source
 from millrace.language.statements import (
@@ -23,9 +24,10 @@ from millrace.language.statements import (
     SinkStatement,
     Statement,
 )
-from millrace.language.stream_parser import StreamParser
 
-_STATEMENTS = "The statements are CREATE STREAM, CREATE SINK, CREATE QUERY, ALTER QUERY, DROP QUERY and SELECT."
+_STATEMENTS = (
+    "The statements are CREATE STREAM, CREATE SINK, CREATE AGGREGATE, CREATE QUERY, ALTER QUERY, DROP QUERY and SELECT."
+)
 _OPTIONS_HINT = "Options read WITH (key = 'value', ...)."
 
 
@@ -89,7 +91,7 @@ def _complaint(error: ParseError, parser: ScriptParser) -> QueryError:
     return QueryError(fact, hint="Check the text at and before this place.", place=place)
 
 
-class ScriptParser(StreamParser):
+class ScriptParser(AggregateParser):
     """Reads one statement."""
 
     def statement(self) -> Statement:
@@ -118,13 +120,9 @@ class ScriptParser(StreamParser):
             return self._sink_statement()
         if self.take("QUERY"):
             return self._query_statement()
-        if self.at("AGGREGATE"):
-            raise NotYet(
-                "CREATE AGGREGATE has no engine part yet",
-                hint="The aggregates are count, sum, min, max and avg.",
-                place=self.place(),
-            )
-        raise self.wrong("STREAM, SINK or QUERY", _STATEMENTS)
+        if self.take("AGGREGATE"):
+            return self.aggregate_statement()
+        raise self.wrong("STREAM, SINK, AGGREGATE or QUERY", _STATEMENTS)
 
     def _sink_statement(self) -> SinkStatement:
         hint = "Write CREATE SINK name TO parquet OPTIONS (path 'folder')."

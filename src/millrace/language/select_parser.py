@@ -1,4 +1,4 @@
-"""Queries: select lists, FROM with unions and windows, and the clauses after them.
+"""Queries: select lists, FROM with unions and windows, and the clauses after them, QUALIFY included.
 
 What is understood but has no engine part yet is refused here, where its place is known best.
 """
@@ -59,7 +59,8 @@ class SelectParser(WindowParser):
         first = self._curr
         if not self._match(TokenType.SELECT):
             raise self.wrong("SELECT", _SELECT_HINT)
-        self._refuse_distinct()
+        distinct = self.source.of_token(self._prev) if self.take("DISTINCT") else None
+        self._match(TokenType.ALL)
         outer, self.aggregate_windows = self.aggregate_windows, []
         items = self.listed(self._item)
         if not self._match(TokenType.FROM):
@@ -68,17 +69,10 @@ class SelectParser(WindowParser):
         where = self.expression_here("a condition", _SELECT_HINT) if self._match(TokenType.WHERE) else None
         groups = self._groups() if self._match(TokenType.GROUP_BY) else ()
         having = self.expression_here("a condition", _SELECT_HINT) if self._match(TokenType.HAVING) else None
+        qualify = self.expression_here("a condition", _SELECT_HINT) if self.take("QUALIFY") else None
         windows, self.aggregate_windows = tuple(self.aggregate_windows), outer
-        return Select(self.source.of_token(first), items, source, where, groups, having, windows)
-
-    def _refuse_distinct(self) -> None:
-        if self.at("DISTINCT"):
-            raise NotYet(
-                "SELECT DISTINCT has no engine part yet",
-                hint="Group by the columns over a window: SELECT a FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY a.",
-                place=self.place(),
-            )
-        self._match(TokenType.ALL)
+        place = self.source.of_token(first)
+        return Select(place, items, source, where, groups, having, windows, distinct, qualify)
 
     def _item(self) -> SelectItem:
         first = self._curr
@@ -123,13 +117,7 @@ class SelectParser(WindowParser):
     def _window_after(self) -> WindowClause | None:
         if self._match(TokenType.L_BRACKET, advance=False):
             return self.window()
-        if self.at("WINDOW"):
-            raise NotYet(
-                "WINDOW without brackets belongs to joins, which have no engine part yet",
-                hint="For an aggregate write [RANGE 10 MINUTES SLIDE 1 MINUTE].",
-                place=self.place(),
-            )
-        return None
+        return self.bare_window() if self.at("WINDOW") else None
 
     def _at_union_of_streams(self) -> bool:
         """Read UNION if a stream follows it; UNION before a select joins whole selects."""
@@ -189,7 +177,7 @@ class SelectParser(WindowParser):
                 hint="An unbounded stream goes on; filter with WHERE or HAVING instead.",
                 place=self.place(),
             )
-        if self._curr.token_type in (TokenType.EXCEPT, TokenType.INTERSECT) or self.at("QUALIFY"):
+        if self._curr.token_type in (TokenType.EXCEPT, TokenType.INTERSECT):
             raise NotYet(
                 f"{self._curr.text.upper()} has no engine part yet", hint="Filter with WHERE.", place=self.place()
             )
@@ -215,7 +203,7 @@ class SelectParser(WindowParser):
         """A window in brackets after an aggregate holds for the select it stands in."""
         if this is None or self._curr.token_type != TokenType.L_BRACKET or not self.at_window():
             return super()._parse_bracket(this)
-        if not isinstance(this, exp.Anonymous):
+        if not isinstance(this, (exp.Anonymous, exp.Filter)):
             raise self._misplaced_window(self._curr)
         self.aggregate_windows.append(self.window())
         return this

@@ -31,6 +31,14 @@ class Length:
 
 
 @dataclass(frozen=True)
+class Count:
+    """A number of rows, and where it stands."""
+
+    number: int
+    place: Place
+
+
+@dataclass(frozen=True)
 class Setting:
     """`key value` of OPTIONS or WITH: the key in lower case, the value as text."""
 
@@ -61,7 +69,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class TimeClause:
-    """`TIMESTAMP BY ...`, `INTERNAL TIMESTAMP AS ...` or `LATENT TIMESTAMP`."""
+    """`TIMESTAMP BY ...`, `INTERNAL TIMESTAMP AS ...` or `LATENT TIMESTAMP`, and each `ALSO BY ...` after it."""
 
     kind: Literal["external", "internal", "latent"]
     place: Place
@@ -70,6 +78,7 @@ class TimeClause:
     rows: Name | None = None
     punctuated_by: exp.Expr | None = None
     per: tuple[Name, ...] = ()
+    also: tuple[TimeClause, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,13 +143,54 @@ class SinkStatement:
 
 
 @dataclass(frozen=True)
+class TypeName:
+    """A type with the name of a parameter, if one is written."""
+
+    type: Name
+    name: Name | None = None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`variable = expression` of an aggregate's blocks."""
+
+    variable: Name
+    expression: exp.Expr
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """An aggregate written in SQL: INITIALIZE, ITERATE, MERGE and TERMINATE."""
+
+    initialize: tuple[Assignment, ...]
+    iterate: tuple[Assignment, ...]
+    merge: tuple[Assignment, ...] | None
+    terminate: exp.Expr
+
+
+@dataclass(frozen=True)
+class AggregateStatement:
+    """`CREATE AGGREGATE`; what it computes is a place in Python or blocks of SQL."""
+
+    name: Name
+    parameters: tuple[TypeName, ...]
+    returns: Name
+    computes: Name | Blocks
+
+
+WindowKind = Literal["range", "rows", "session", "unlimited"]
+
+
+@dataclass(frozen=True)
 class WindowClause:
-    """`[RANGE i SLIDE j WA col]`, or a window written in another system's way."""
+    """`[RANGE i SLIDE j WA col]`, `[ROWS n SLIDE m PARTITION BY k]`, or a window written in another system's way."""
 
     place: Place
-    range: Length
-    slide: Length | None = None
+    kind: WindowKind
+    size: Length | Count | None = None
+    slide: Length | Count | None = None
     attribute: Name | None = None
+    partition: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +214,7 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class Select:
-    """`SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ...`."""
+    """`SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING ... QUALIFY ...`."""
 
     place: Place
     items: tuple[SelectItem, ...]
@@ -173,6 +223,8 @@ class Select:
     groups: tuple[exp.Expr, ...] = ()
     having: exp.Expr | None = None
     windows: tuple[WindowClause, ...] = ()
+    distinct: Place | None = None
+    qualify: exp.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -224,7 +276,9 @@ class ShowStatement:
     place: Place
 
 
-Statement = StreamStatement | SinkStatement | QueryStatement | DropStatement | AlterStatement | ShowStatement
+Declared = StreamStatement | SinkStatement | AggregateStatement
+Asked = QueryStatement | DropStatement | AlterStatement | ShowStatement
+Statement = Declared | Asked
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
@@ -34,8 +35,8 @@ _ETS_HINT = (
     "if timestamps are external, or ETS NONE."
 )
 _CLAUSES_HINT = (
-    "The clauses are TIMESTAMP BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, MAX FUTURE SKEW, "
-    "UPDATE KEY, LATE INTO, FROM ... OPTIONS and REPLAY BY."
+    "The clauses are TIMESTAMP BY ... ALSO BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, "
+    "MAX FUTURE SKEW, UPDATE KEY, LATE INTO, FROM ... OPTIONS and REPLAY BY."
 )
 
 
@@ -107,6 +108,23 @@ class StreamParser(SelectParser):
         raise self.wrong("a clause of CREATE STREAM", _CLAUSES_HINT)
 
     def _external(self) -> TimeClause:
+        found = self._order_of_time()
+        further = []
+        while self.take("ALSO", "BY"):
+            further.append(self._further_time())
+        return replace(found, also=tuple(further))
+
+    def _further_time(self) -> TimeClause:
+        """`column [ORDERED | DISORDER INTERVAL i]` after ALSO BY."""
+        hint = "Write ALSO BY column ORDERED, or ALSO BY column DISORDER INTERVAL 30 MINUTES."
+        first = self._prev
+        column = self.name("a time column", hint)
+        disorder = self.length(hint) if self.take("DISORDER") else None
+        if disorder is None:
+            self.take("ORDERED")
+        return TimeClause("external", self.place_since(first), column, disorder)
+
+    def _order_of_time(self) -> TimeClause:
         first = self._prev
         column = self.name("the time column", _TIME_HINT)
         if self.take("ORDERED"):

@@ -22,17 +22,12 @@ def union(inputs: list[Relation], place: Place) -> Relation:
         _check_count(first, other, place)
     kinds = [_kind_at(position, inputs, place) for position in range(len(first.schema))]
     schema = pa.schema(list(zip(first.schema.names, kinds, strict=True)))
+    _check_units(inputs, place)
     node = Union(tuple(_brought_to(each, schema) for each in inputs))
     times, untimed = _times(inputs)
-    return Relation(
-        node,
-        schema,
-        " UNION ".join(each.label for each in inputs),
-        times,
-        frozenset.intersection(*(each.hidden_times for each in inputs)),
-        untimed,
-        any(each.aggregated for each in inputs),
-    )
+    hidden = frozenset.intersection(*(each.hidden_times for each in inputs))
+    label = " UNION ".join(each.label for each in inputs)
+    return Relation(node, schema, label, times, hidden, untimed, unit=first.unit)
 
 
 def _check_count(first: Relation, other: Relation, place: Place) -> None:
@@ -40,6 +35,16 @@ def _check_count(first: Relation, other: Relation, place: Place) -> None:
         raise QueryError(
             f'"{first.label}" has {len(first.schema)} columns and "{other.label}" has {len(other.schema)}',
             hint="A union needs the same columns in the same order: select them in a subquery.",
+            place=place,
+        )
+
+
+def _check_units(inputs: list[Relation], place: Place) -> None:
+    """Row numbers and times are no common progress."""
+    if len({each.unit for each in inputs}) > 1:
+        raise QueryError(
+            "a union brings results of ROWS windows together with rows that have a time",
+            hint="Use time windows in all inputs, or write one query for each.",
             place=place,
         )
 
@@ -70,16 +75,18 @@ def _brought_to(relation: Relation, schema: pa.Schema) -> Node:
     return Project(relation.node, tuple(columns))
 
 
-def _times(inputs: list[Relation]) -> tuple[frozenset[str], dict[str, str]]:
-    """The columns that are time in every input, and for the others an input where they are not."""
-    times, untimed = set(), {}
+def _times(inputs: list[Relation]) -> tuple[dict[str, int], dict[str, str]]:
+    """The columns that hold the time in every input in the same way, and for the others an input where they do not."""
+    times: dict[str, int] = {}
+    untimed: dict[str, str] = {}
     for position, name in enumerate(inputs[0].schema.names):
-        without = [each for each in inputs if each.schema.names[position] not in each.times]
-        if without:
-            untimed[name] = without[0].label
-        else:
-            times.add(name)
-    return frozenset(times), untimed
+        added = [each.times.get(each.schema.names[position]) for each in inputs]
+        odd = next((each for each, more in zip(inputs, added, strict=True) if more is None or more != added[0]), None)
+        if odd is not None:
+            untimed[name] = odd.label
+        elif added[0] is not None:
+            times[name] = added[0]
+    return times, untimed
 
 
 def renamed(relation: Relation, alias: str | None) -> Relation:

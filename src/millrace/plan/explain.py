@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from millrace.kernel.graph import Graph, ets_arcs
 from millrace.kernel.progress import TimeContract
 from millrace.kernel.strategy import state_table, with_breaks
 from millrace.plan.intervals import clock_text, interval_text
+from millrace.plan.levels import Cut, Exchange, read_by
 from millrace.plan.nodes import (
+    LATE,
+    SEQUENCE,
     Aggregate,
+    Aggregation,
+    AnyWindow,
+    CalendarWindow,
+    Distinct,
     Filter,
+    InstantWindow,
     Node,
+    Numbered,
     OrderByTime,
+    PartitionedRows,
     Project,
+    Rank,
+    RollUp,
     Scan,
+    SessionWindow,
     Since,
+    Slack,
+    TrailingWindow,
     Union,
     Window,
     inputs_of,
 )
-from millrace.plan.stages import Exchange, Physical
+from millrace.plan.panes import chosen
+from millrace.plan.stages import Physical
 
 _IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
 
@@ -29,12 +45,11 @@ _IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
 def explain(plan: Physical) -> str:
     """The whole plan as text."""
     parts: list[str] = []
-    exchanges = {id(each.prefix): each for each in plan.cuts().values()}
     for query, root in plan.roots:
         sink = query.sink.connector
         where = sink.options.get("path", "")
         parts.append(f"query {query.name} -> {query.sink.name} ({sink.format}{' ' + where if where else ''})")
-        parts += [f"  {line}" for line in _tree(root, query.options.get("order") == "in", exchanges)]
+        parts += [f"  {line}" for line in _tree(root, query.name, query.options, plan.cuts())]
         parts.append(f"  columns: {', '.join(query.root.schema.names)}")
         parts.append("")
     graph = Graph()
@@ -44,16 +59,33 @@ def explain(plan: Physical) -> str:
     return "\n".join(parts)
 
 
-def _tree(node: Node, in_order: bool, exchanges: dict[int, Exchange]) -> Iterator[str]:
-    exchange = exchanges.get(id(node))
-    if exchange is not None:
-        what = "partials " if exchange.aggregate is not None else ""
-        yield f"exchange {what}{_keys(exchange.keys)}    (on Spark: a break node, from the low level to the buckets)"
+def _tree(node: Node, path: str, options: Mapping[str, str], cuts: Mapping[str, Cut | None]) -> Iterator[str]:
+    cut = cuts.get(path)
+    if isinstance(cut, Exchange):
+        what = "partials " if cut.aggregate is not None else ""
+        yield f"exchange {what}{_keys(cut.keys)}    (on Spark: a break node, from the low level to {_buckets(cut)})"
         yield from (f"  {line}" for line in _prefix(node))
         return
-    yield _IN_ORDER if in_order and isinstance(node, Union) else _label(node)
-    for child in inputs_of(node):
-        yield from (f"  {line}" for line in _tree(child, in_order, exchanges))
+    if cut is not None:
+        yield f"crossing {_keys(cut.keys)}    (on Spark: a break node, from one stage to {_buckets(cut)})"
+        yield from (f"  {line}" for line in _tree(node, path, options, {**cuts, path: None}))
+        return
+    in_order = options.get("order") == "in" and isinstance(node, Union)
+    yield _IN_ORDER if in_order else _label(node) + (_kept(node, options) if isinstance(node, Aggregate) else "")
+    for place, child in enumerate(read_by(node)):
+        yield from (f"  {line}" for line in _tree(child, f"{path}.{place}", options, cuts))
+
+
+def _buckets(cut: Cut) -> str:
+    return "the buckets" if cut.level == 1 else f"the buckets of stage {cut.level}"
+
+
+def _kept(node: Aggregate, options: Mapping[str, str]) -> str:
+    """How an aggregate keeps what it has seen, where there is a choice, and why."""
+    if not isinstance(node.window, Window) or node.window.range == node.window.slide:
+        return ""
+    choice = chosen(node, options)
+    return f", {'rows buffered' if choice.buffered else 'panes'}: {choice.why}"
 
 
 def _prefix(node: Node) -> Iterator[str]:
@@ -71,7 +103,7 @@ def _keys(keys: tuple[str, ...] | None) -> str:
 def _label(node: Node) -> str:
     match node:
         case Scan():
-            return f"stream {node.stream.name}: {contract_text(node.stream.time)}"
+            return f"stream {node.stream.name}: {contract_text(node.stream.time)}{_outlet_text(node)}"
         case Filter():
             return f"filter {node.predicate}"
         case Project():
@@ -79,21 +111,66 @@ def _label(node: Node) -> str:
             return f"project {columns or '(time alone)'}"
         case Union():
             return "union, order-agnostic: rows pass as they come, the bound is the least of all inputs"
+        case Numbered():
+            return "number: by time, then input, then order in the input"
         case OrderByTime():
             return "order by time: a row leaves when no input can send an earlier one"
         case Since():
             return f"rows from {clock_text(node.time, exact=True)} on"
-        case Aggregate():
-            calls = ", ".join(
-                f"{each.function}({', '.join(map(str, each.arguments)) or '*'}) AS {each.name}"
-                for each in node.aggregations
+        case RollUp():
+            return "roll up: the promises of single groups to the least of all groups seen"
+        case Slack():
+            return (
+                f"slack {interval_text(node.slack)}: the bound is made of the rows, and rows below it are turned away"
             )
-            by = f" by {', '.join(name for name, _ in node.keys)}" if node.keys else ""
-            assert isinstance(node.window, Window)
-            span = f"range {interval_text(node.window.range)} slide {interval_text(node.window.slide)}"
-            return f"window aggregate {calls}{by}, {span}"
-        case _:
-            return type(node).__name__
+        case Distinct():
+            return "distinct: forgets a row when time has passed it"
+        case Rank():
+            order = ", ".join(name + (" DESC" if descending else "") for name, descending in node.order)
+            limit = "" if node.limit is None else f", up to {node.limit}"
+            return f"{node.function} among rows of equal time{_by(node.partition)}, ordered by {order}{limit}"
+        case Aggregate():
+            calls = ", ".join(_call_text(each) for each in node.aggregations)
+            return f"window aggregate {calls}{_by([name for name, _ in node.keys])}, {_window_text(node.window)}"
+
+
+def _by(names: Sequence[str]) -> str:
+    return f" by {', '.join(names)}" if names else ""
+
+
+def _outlet_text(scan: Scan) -> str:
+    words = {"": "", SEQUENCE: ", by sequence number", LATE: ", the rows that came too late"}
+    return words.get(scan.outlet, f", by {scan.outlet}")
+
+
+def _call_text(each: Aggregation) -> str:
+    function = each.function if isinstance(each.function, str) else each.function.name
+    values = ", ".join([*map(str, each.arguments), *map(str, each.parameters)])
+    where = "" if each.where is None else f" FILTER (WHERE {each.where})"
+    return f"{function}({values or '*'}){where} AS {each.name}"
+
+
+def _window_text(window: AnyWindow) -> str:
+    match window:
+        case Window(unit="rows"):
+            return f"rows {window.range} slide {window.slide}"
+        case Window():
+            return f"range {interval_text(window.range)} slide {interval_text(window.slide)}"
+        case CalendarWindow():
+            return f"each {window.every}"
+        case InstantWindow():
+            return "each instant"
+        case SessionWindow():
+            return f"sessions with a gap of {interval_text(window.gap)}"
+        case TrailingWindow(range=None):
+            return "a result a row, over all rows of its group up to it"
+        case TrailingWindow(range=int() as reach):
+            length = f"{reach + 1} rows" if window.unit == "rows" else interval_text(reach)
+            return f"a result a row, over the last {length}"
+        case PartitionedRows():
+            often = "a result a row" if window.slide is None else f"a result every {window.slide} rows"
+            return f"{often}, over the last {window.rows} rows of its group"
+    raise AssertionError(window)
 
 
 def contract_text(contract: TimeContract) -> str:
@@ -107,12 +184,17 @@ def contract_text(contract: TimeContract) -> str:
 
 def _order_text(contract: TimeContract) -> str:
     if contract.punctuation is not None:
-        order = f"punctuated by {contract.punctuation}"
+        per = f" for each {', '.join(contract.per)}" if contract.per else ""
+        order = f"punctuated by {contract.punctuation}{per}"
     elif contract.rows is not None:
         order = f"disorder {contract.rows} {'ROW' if contract.rows == 1 else 'ROWS'}"
     else:
         order = f"disorder {interval_text(contract.disorder)}" if contract.disorder else "ordered"
-    return order + (f" in each partition of {', '.join(contract.partitions)}" if contract.partitions else "")
+    order += f" in each partition of {', '.join(contract.partitions)}" if contract.partitions else ""
+    also = [
+        f"{column} {f'disorder {interval_text(length)}' if length else 'ordered'}" for column, length in contract.also
+    ]
+    return order + "".join(f", also {each}" for each in also)
 
 
 def _ets_text(contract: TimeContract) -> str:

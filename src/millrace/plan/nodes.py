@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Expression
+from millrace.kernel.progress import LATE as LATE
+from millrace.kernel.progress import SEQUENCE as SEQUENCE
 from millrace.kernel.progress import TimeContract
 from millrace.kernel.user_aggregates import UserAggregate
 
@@ -118,11 +120,6 @@ class PartitionedRows:
 
 
 AnyWindow = Window | CalendarWindow | InstantWindow | SessionWindow | TrailingWindow | PartitionedRows
-
-SEQUENCE = "__sequence"
-"""The outlet whose progressing attribute is the number under which a row was let in, from 0 on."""
-LATE = "__late"
-"""The outlet of rows that came too late; their time is the clock at which they came."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +303,30 @@ class Since:
         return self.input.schema
 
 
-Node = Scan | Filter | Project | Union | Numbered | Aggregate | Distinct | Rank | OrderByTime | Since
+@dataclass(frozen=True)
+class RollUp:
+    """The rows of a stream that promises group by group, for those who need one bound: the least of all groups seen."""
+
+    input: Node
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Slack:
+    """The rows with a bound made of the rows alone: the greatest time so far less `slack` (004 section 2, option 2)."""
+
+    input: Node
+    slack: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.input.schema
+
+
+Node = Scan | Filter | Project | Union | Numbered | Aggregate | Distinct | Rank | OrderByTime | Since | RollUp | Slack
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:

@@ -1,28 +1,32 @@
-"""From a network to query graphs: whole for one process, or cut into a low and a high level at its exchanges.
+"""From a network to query graphs: whole for one process, or cut into a low level a stream and high levels.
 
 Rules:
-- The low level of a stream is the stateless prefix above its scan; everything above is the high level.
-- Between them stands an exchange, a virtual break node: rows go to the bucket of their keys, bounds to every bucket.
-- A query ordered by time meets in one bucket; one without keyed operators may be spread at will.
+- Where a plan is cut is said in levels.py; in one process the cuts disappear.
 - A node's name is made from what it computes: equal parts of several queries are one node, and saved state finds its
   operator again whatever other queries come and go.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Column
+from millrace.kernel.flushing import FlushPolicy
 from millrace.kernel.frames import Calendar, Frames, Instants
 from millrace.kernel.graph import Graph
 from millrace.kernel.graph import Node as GraphNode
 from millrace.kernel.partials import Aggregation, Partials
+from millrace.kernel.progress import TimeContract
+from millrace.plan.describing import described, groups_of
+from millrace.plan.levels import Crossing, Cut, Cuts, Exchange, is_prefix, read_by
+from millrace.plan.names import content_name
 from millrace.plan.nodes import (
+    SEQUENCE,
     Aggregate,
     AnyWindow,
     CalendarWindow,
@@ -33,36 +37,32 @@ from millrace.plan.nodes import (
     Node,
     Numbered,
     OrderByTime,
+    PartitionedRows,
     Project,
     Query,
     Rank,
+    RollUp,
     Scan,
+    SessionWindow,
     Since,
-    Stream,
+    Slack,
+    TrailingWindow,
     Union,
     Window,
     inputs_of,
     walk,
     with_inputs,
 )
+from millrace.plan.panes import chosen, takes_partials
 from millrace.plan.parts import breaks_after, check_parts, strategy_of
 from millrace.plan.rules import optimize
 from millrace.plan.rules.prune_columns import reads
 
+_FLUSH = "lazy_flush(1)"
+_LOW_LEVEL_GROUPS = 65_536
+"""What the low level of an aggregate does where a query asks for one and does not say how."""
 
-@dataclass(frozen=True)
-class Exchange:
-    """Where the prefix of a stream meets the rest of a query.
-
-    `keys` are the columns whose equal values must meet; () sends all to one bucket, None leaves the choice open.
-    """
-
-    port: str
-    stream: Stream
-    prefix: Node
-    keys: tuple[str, ...] | None
-    aggregate: Aggregate | None = None
-    """The aggregate above, if nothing but an order-agnostic union stands between: then partials are exchanged."""
+__all__ = ["Crossing", "Cut", "Exchange", "Physical", "physical", "starting_at"]
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,20 @@ class Physical:
         The names of each query's operators.
         """
 
-        def leaf(scan: Node, path: str) -> GraphNode | None:
-            return _source(graph, scan.stream.name, scan.stream) if isinstance(scan, Scan) else None
+        sources: set[str] = set()
+
+        def leaf(node: Node, path: str) -> GraphNode | None:
+            if not isinstance(node, Scan):
+                return None
+            source = _scanned(graph, node)
+            sources.add(source.name)
+            return source
 
         built = self._build(graph, leaf)
         for query, _ in self.roots:
             check_parts(query.name, built[query.name], query.options)
         used = {name for names in built.values() for name in names}
-        graph.keep({*used, *built, *(stream.name for stream in self.network.streams())})
+        graph.keep({*used, *built, *sources})
         return built
 
     def _build(self, graph: Graph, leaf: Leaf) -> dict[str, list[str]]:
@@ -109,7 +115,7 @@ class Physical:
         """
         built: dict[str, list[str]] = {}
         for query, root in self.roots:
-            builder = _Builder(graph, query, leaf, {name for names in built.values() for name in names})
+            builder = _Builder(graph, query, leaf, {name for names in built.values() for name in names}, whole=True)
             end = builder.build(root, query.name)
             if query.name not in graph.nodes:
                 graph.sink(query.name, end)
@@ -117,36 +123,78 @@ class Physical:
             built[query.name] = builder.names
         return built
 
-    def cuts(self) -> dict[str, Exchange]:
+    # Levels
+
+    @cached_property
+    def _levels(self) -> tuple[dict[str, Cut], dict[str, int]]:
+        """All cuts by place in the queries' trees, and the level on which each query ends."""
+        cuts: dict[str, Cut] = {}
+        ends: dict[str, int] = {}
+        for query, root in self.roots:
+            own = Cuts(query.options)
+            ends[query.name] = own.root(root, query.name)
+            cuts |= own.cuts
+        return cuts, ends
+
+    def cuts(self) -> dict[str, Cut]:
         """Where each query is cut, by place in its tree; several places may share an exchange."""
-        return {path: cut for query, root in self.roots for path, cut in _cuts(root, query.name, query)}
+        return self._levels[0]
+
+    @property
+    def depth(self) -> int:
+        """How many high levels there are."""
+        return max(self._levels[1].values(), default=1)
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """All exchanges of the network, each once, in a fixed order."""
-        return tuple({cut.port: cut for cut in self.cuts().values()}.values())
+        return tuple({cut.port: cut for cut in self.cuts().values() if isinstance(cut, Exchange)}.values())
+
+    def crossings(self) -> tuple[Crossing, ...]:
+        """All crossings between high levels, each once, in a fixed order."""
+        return tuple({cut.port: cut for cut in self.cuts().values() if isinstance(cut, Crossing)}.values())
+
+    def in_sequence(self, stream: str) -> bool:
+        """Whether what becomes of a row depends on all rows of its stream before it, so that it is read in one go."""
+        own = [each for each in self.exchanges() if each.stream.name == stream]
+        contract = own[0].stream.time
+        return bool(contract.per or contract.also) or any(each.outlet == SEQUENCE for each in own)
 
     def low(self, stream: str) -> Graph:
         """The low level of one stream: its prefixes, each ending in a sink named after its exchange."""
         graph = Graph()
-        own = [each for each in self.exchanges() if each.stream.name == stream]
-        source = graph.source(stream, own[0].stream.time)
-        builder = _Builder(graph, None, lambda node, path: source if isinstance(node, Scan) else None, set())
-        for exchange in own:
-            end = builder.build(exchange.prefix, exchange.port)
-            if exchange.aggregate is not None:
-                lower = kernel.PreAggregate(_partials(exchange.aggregate))
-                end = graph.operator(f"pre_{exchange.port}", lower, [end])
-            graph.sink(exchange.port, end)
-        return graph
-
-    def high(self) -> Graph:
-        """Everything above the exchanges; a source a port."""
-        graph, cuts = Graph(), self.cuts()
 
         def leaf(node: Node, path: str) -> GraphNode | None:
-            return _source(graph, cuts[path].port, cuts[path].stream) if path in cuts else None
+            return _scanned(graph, node) if isinstance(node, Scan) else None
 
-        self._build(graph, leaf)
+        builder = _Builder(graph, None, leaf, set())
+        for exchange in self.exchanges():
+            if exchange.stream.name == stream:
+                end = builder.build(exchange.prefix, exchange.port)
+                if exchange.aggregate is not None:
+                    end = graph.operator(f"pre_{exchange.port}", _lower(exchange), [end])
+                graph.sink(exchange.port, end)
+        return graph
+
+    def high(self, level: int = 1) -> Graph:
+        """One high level: a source a port that it reads, a sink a query that ends there or a port to a later level."""
+        graph = Graph()
+        cuts, ends = self._levels
+
+        def leaf(node: Node, path: str) -> GraphNode | None:
+            cut = cuts.get(path)
+            return None if cut is None or cut.level != level else _port(graph, cut)
+
+        known: set[str] = set()
+        for query, root in self.roots:
+            builder = _Builder(graph, query, leaf, known)
+            for path, cut in cuts.items():
+                if isinstance(cut, Crossing) and cut.start == level and _is_below(path, query.name):
+                    end = builder.build(cut.input, path, top=True)
+                    if cut.port not in graph.nodes:
+                        graph.sink(cut.port, end, takes_bounds=True)
+            if ends[query.name] == level:
+                graph.sink(query.name, builder.build(root, query.name), float(query.options.get("share", 1)))
+            known |= set(builder.names)
         return graph
 
 
@@ -156,7 +204,20 @@ def physical(network: Network) -> Physical:
     for query in network.queries:
         if query.name in streams:
             raise RequestError(f'"{query.name}" is both a stream and a query', hint="Give the query a name of its own.")
-    return Physical(network, tuple((query, _since(optimize(query.root), query.since)) for query in network.queries))
+    return Physical(network, tuple((query, _prepared(query)) for query in network.queries))
+
+
+def _prepared(query: Query) -> Node:
+    """A query's tree as it is carried out."""
+    slack = query.options.get("slack")
+    root = _since(optimize(query.root), query.since)
+    return described(root if slack is None else _with_slack(root, int(slack)))
+
+
+def _with_slack(node: Node, slack: int) -> Node:
+    """The tree with aggregates that make their bounds themselves, of the rows that come."""
+    node = with_inputs(node, lambda each: _with_slack(each, slack))
+    return replace(node, input=Slack(node.input, slack)) if isinstance(node, Aggregate) else node
 
 
 def starting_at(query: Query, time: int) -> Query:
@@ -168,7 +229,7 @@ def _since(node: Node, time: int) -> Node:
     """A tree over the rows from a time on; what comes before any state is left as it is, to be shared."""
     if time == NO_BOUND:
         return node
-    return Since(node, time) if _is_prefix(node) else with_inputs(node, lambda each: _since(each, time))
+    return Since(node, time) if is_prefix(node) else with_inputs(node, lambda each: _since(each, time))
 
 
 Leaf = Callable[[Node, str], GraphNode | None]
@@ -178,27 +239,52 @@ Leaf = Callable[[Node, str], GraphNode | None]
 class _Builder:
     """Adds the operators of one query to a graph, where they are not there yet; `known` ones keep their set-up."""
 
-    def __init__(self, graph: Graph, query: Query | None, leaf: Leaf, known: Container[str]) -> None:
+    def __init__(
+        self, graph: Graph, query: Query | None, leaf: Leaf, known: Container[str], *, whole: bool = False
+    ) -> None:
         self.graph = graph
+        self.whole = whole
         self.leaf = leaf
         self.known = known
         self.options = query.options if query is not None else {}
         self.in_order = self.options.get("order") == "in"
         self.names: list[str] = []
 
-    def build(self, node: Node, path: str) -> GraphNode:
-        found = self.leaf(node, path)
+    def build(self, node: Node, path: str, *, top: bool = False) -> GraphNode:
+        """The graph's node for a tree; at the top of what is built a leaf is not looked for."""
+        found = None if top else self.leaf(node, path)
         if found is not None:
             return found
-        operator, inputs = self._operator(node)
-        built = [self.build(each, f"{path}.{position}") for position, each in enumerate(inputs)]
-        name = _content_name(operator.label, node, built, self.in_order)
-        place = self.graph.nodes.get(name) or self.graph.operator(name, operator, built)
+        operator = self._operator(node)
+        inputs = [self.build(each, f"{path}.{position}") for position, each in enumerate(read_by(node))]
+        if isinstance(node, Aggregate) and (lower := self._low_level(node)) is not None:
+            inputs = [self._add(lower, (lower.label, node, lower.size, lower.policy), inputs)]
+        return self._add(operator, self._content(node), inputs)
+
+    def _add(self, operator: kernel.Operator, content: object, inputs: Sequence[GraphNode]) -> GraphNode:
+        name = content_name(operator.label, (content, [each.name for each in inputs]))
+        place = self.graph.nodes.get(name) or self.graph.operator(name, operator, inputs)
         if name not in self.known and name not in self.names:
             self._set_up(place)
         if name not in self.names:
             self.names.append(name)
         return place
+
+    def _content(self, node: Node) -> object:
+        """What an operator's meaning depends on."""
+        if is_prefix(node):
+            return node
+        options = [self.options.get(each) for each in ("panes", "state_limit")] if isinstance(node, Aggregate) else []
+        return node, self.in_order, options
+
+    def _low_level(self, node: Aggregate) -> kernel.LowAggregate | None:
+        """The bounded table below an aggregate, if the query asks for one."""
+        flush, groups = self.options.get("flush"), self.options.get("low_level_groups")
+        if not self.whole or (flush is None and groups is None) or not takes_partials(node, self.options):
+            return None
+        return kernel.LowAggregate(
+            _partials(node), int(groups or _LOW_LEVEL_GROUPS), FlushPolicy.parse(flush or _FLUSH)
+        )
 
     def _set_up(self, node: GraphNode) -> None:
         node.strategy = strategy_of(node.name, self.options)
@@ -206,39 +292,84 @@ class _Builder:
         node.ets_arcs = self.options.get("ets_arcs") != "off"
         node.chain = self.options.get("breaks") == "chain"
 
-    def _operator(self, node: Node) -> tuple[kernel.Operator, tuple[Node, ...]]:
+    def _operator(self, node: Node) -> kernel.Operator:
         match node:
             case Filter():
-                return kernel.Filter(node.predicate), (node.input,)
+                return kernel.Filter(node.predicate)
             case Project():
-                return kernel.Project(node.columns), (node.input,)
+                return kernel.Project(node.columns)
             case Union():
-                return (kernel.Merge() if self.in_order else kernel.Union()), node.inputs
+                return kernel.Merge() if self.in_order else kernel.Union()
             case OrderByTime():
-                return (kernel.Union() if _is_latent(node) else kernel.Merge()), _merged(node)
+                return kernel.Union() if _is_latent(node) else kernel.Merge()
+            case Numbered():
+                return kernel.Number()
             case Aggregate():
-                return kernel.WindowAggregate(_partials(node), in_order=self.in_order), (node.input,)
+                return self._aggregate(node)
+            case Distinct():
+                return kernel.Distinct(tuple(node.schema.names))
+            case Rank():
+                return kernel.Rank(node.function, node.partition, node.order, node.name, node.limit)
             case Since():
-                return kernel.Since(node.time), (node.input,)
-            case Numbered() | Distinct() | Rank():
-                raise NotImplementedError
+                return kernel.Since(node.time)
+            case RollUp():
+                return kernel.RollUp()
+            case Slack():
+                return kernel.Slack(node.slack)
             case Scan():
                 raise AssertionError("a scan is a leaf")
 
+    def _aggregate(self, node: Aggregate) -> kernel.Operator:
+        partials = _partials(node)
+        limit = int(self.options["state_limit"]) if "state_limit" in self.options else None
+        match node.window:
+            case SessionWindow(gap):
+                return kernel.SessionAggregate(partials, gap)
+            case TrailingWindow(reach, unit):
+                return kernel.TrailingAggregate(partials, reach, counts_rows=unit == "rows", state_limit=limit)
+            case PartitionedRows(rows, slide):
+                where = None if node.where is None else _name(node.where)
+                return kernel.PartitionedRowsAggregate(partials, rows, slide, where=where, state_limit=limit)
+            case window:
+                return kernel.WindowAggregate(
+                    partials,
+                    in_order=self.in_order,
+                    buffered=chosen(node, self.options).buffered,
+                    groups=groups_of(node),
+                    counts_rows=isinstance(window, Window) and window.unit == "rows",
+                )
 
-def _content_name(label: str, node: Node, inputs: Sequence[GraphNode], in_order: bool) -> str:
-    """A name that depends on what an operator computes, and on nothing else."""
-    content = repr((node, [each.name for each in inputs], in_order and not _is_prefix(node)))
-    return f"{label.replace(' ', '_')}#{_digest(content)}"
+
+def _lower(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggregate:
+    """The low level of an aggregate: partials of the task at hand, by a bounded table if that is asked for."""
+    assert exchange.aggregate is not None
+    partials = _partials(exchange.aggregate)
+    if exchange.low_level_groups is None:
+        return kernel.PreAggregate(partials)
+    return kernel.LowAggregate(partials, exchange.low_level_groups, FlushPolicy.parse(_FLUSH))
 
 
-def _digest(content: str) -> str:
-    """Enough of a hash to tell the nodes of any network apart."""
-    return hashlib.sha256(content.encode()).hexdigest()[:12]
+def _scanned(graph: Graph, scan: Scan) -> GraphNode:
+    """The source of a scan: its stream's, or that of an outlet of it."""
+    stream = scan.stream
+    if not scan.outlet:
+        return graph.nodes.get(stream.name) or graph.source(stream.name, stream.time)
+    name = f"{stream.name}@{scan.outlet.strip('_')}"
+    return graph.nodes.get(name) or graph.outlet(name, stream.name, stream.time, scan.outlet)
 
 
-def _source(graph: Graph, name: str, stream: Stream) -> GraphNode:
-    return graph.nodes.get(name) or graph.source(name, stream.time)
+def _port(graph: Graph, cut: Cut) -> GraphNode:
+    if cut.port in graph.nodes:
+        return graph.nodes[cut.port]
+    if isinstance(cut, Crossing):
+        return graph.source(cut.port, TimeContract("external"))
+    time = cut.stream.time.outlet(cut.outlet) if cut.outlet else cut.stream.time
+    return graph.source(cut.port, time, cut.outlet)
+
+
+def _is_below(path: str, other: str) -> bool:
+    """Whether a place in a tree is another one, or below it."""
+    return path == other or path.startswith(f"{other}.")
 
 
 def _is_latent(node: Node) -> bool:
@@ -248,11 +379,6 @@ def _is_latent(node: Node) -> bool:
     return not any(isinstance(each, Aggregate) for each in below) and all(
         scan.stream.time.kind == "latent" for scan in scans
     )
-
-
-def _merged(node: OrderByTime) -> tuple[Node, ...]:
-    """An ordered union is one operator, not a union and a sort."""
-    return node.input.inputs if isinstance(node.input, Union) else (node.input,)
 
 
 def _partials(node: Aggregate) -> Partials:
@@ -275,51 +401,16 @@ def _frames(window: AnyWindow) -> Frames:
             return Calendar({"month": 1, "quarter": 3, "year": 12}[window.every])
         case InstantWindow():
             return Instants()
-        case _:
-            assert isinstance(window, Window)
+        case Window():
             return Frames(window.range, window.slide, window.origin)
+        case _:
+            # Windows that follow single groups make their own frames.
+            return Instants()
 
 
 def _name(expression: object) -> str:
     assert isinstance(expression, Column), "keys and arguments have been prepared"
     return expression.name
-
-
-def _is_prefix(node: Node) -> bool:
-    """Whether a tree is a scan under filters and projections alone."""
-    return all(isinstance(each, Scan | Filter | Project | Since) for each in walk(node))
-
-
-def _stream_of(prefix: Node) -> Stream:
-    scan = next(iter(walk(prefix)))
-    assert isinstance(scan, Scan)
-    return scan.stream
-
-
-def _cuts(
-    node: Node,
-    path: str,
-    query: Query,
-    keys: tuple[str, ...] | None = None,
-    aggregate: Aggregate | None = None,
-) -> Iterator[tuple[str, Exchange]]:
-    """The exchanges below a node, by their place in the tree."""
-    if _is_prefix(node):
-        content = repr((node, keys, aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)))
-        port = f"exchange#{_digest(content)}"
-        yield path, Exchange(port, _stream_of(node), node, keys, aggregate)
-        return
-    in_order = query.options.get("order") == "in" and isinstance(node, Union)
-    if isinstance(node, OrderByTime):
-        keys, aggregate = keys if keys is not None else (), None
-    elif isinstance(node, Aggregate):
-        keys = keys if keys is not None else tuple(key for key, _ in node.keys)
-        aggregate = node
-    elif in_order or not isinstance(node, Union):
-        aggregate = None
-    inputs = _merged(node) if isinstance(node, OrderByTime) else inputs_of(node)
-    for position, each in enumerate(inputs):
-        yield from _cuts(each, f"{path}.{position}", query, keys, aggregate)
 
 
 def _uses(node: Node, wanted: list[str], stream: str) -> Iterator[str]:
@@ -333,6 +424,11 @@ def _uses(node: Node, wanted: list[str], stream: str) -> Iterator[str]:
             yield from _uses(node.input, reads(each for _, each in node.columns), stream)
         case Aggregate():
             yield from _uses(node.input, reads(node.expressions()), stream)
+        case Distinct():
+            yield from _uses(node.input, list(node.schema.names), stream)
+        case Rank():
+            ranked = [*wanted, *node.partition, *(name for name, _ in node.order)]
+            yield from _uses(node.input, [name for name in ranked if name != node.name], stream)
         case _:
             for each in inputs_of(node):
                 yield from _uses(each, wanted, stream)

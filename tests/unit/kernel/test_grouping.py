@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from millrace.kernel.grouping import Call, group
+from millrace.kernel.grouping import Groups, grouped
 
 
 def random_rows(seed: int, count: int, keys: int) -> pa.Table:
@@ -17,50 +17,64 @@ def random_rows(seed: int, count: int, keys: int) -> pa.Table:
             "whole": pa.array(random.integers(-(2**62), 2**62, count) // count, mask=holes),
             "fraction": pa.array(random.integers(-99, 99, count) / 4, mask=holes),
             "time": pa.array(random.integers(0, keys, count)).cast(pa.timestamp("us")),
+            "number": pa.array(random.integers(-99, 99, count)),
         }
     )
-
-
-def by_arrow(rows: pa.Table, by: list[str], calls: list[Call]) -> list[str]:
-    options = {"count": pc.CountOptions(mode="only_valid"), "sum": pc.ScalarAggregateOptions(min_count=1)}
-    specs = [([], "count_all", None) if name is None else (name, call, options.get(call)) for name, call in calls]
-    return as_set(rows.group_by(by).aggregate(specs))
 
 
 def as_set(table: pa.Table) -> list[str]:
     return sorted(repr(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-NUMBERS: list[Call] = [(None, "count")]
-NUMBERS += [(name, call) for name in ("whole", "fraction") for call in ("count", "sum", "min", "max")]
-TEXTS: list[Call] = [("text", "max"), ("time", "min"), ("whole", "sum"), (None, "count")]
-
-
-@pytest.mark.parametrize("calls", [NUMBERS, TEXTS], ids=["numbers", "others"])
 @pytest.mark.parametrize("by", [["text"], ["text", "time"], ["text", "time", "whole"], ["fraction", "whole"]])
 @pytest.mark.parametrize("keys", [1, 5, 2_000])
-def test_groups_are_those_of_a_hash_aggregation(keys: int, by: list[str], calls: list[Call]) -> None:
+def test_groups_are_those_of_a_hash_aggregation(keys: int, by: list[str]) -> None:
     rows = random_rows(keys, 3_000, keys)
-    names = [f"r{number}" for number in range(len(calls))]
-    found = group(rows, by, calls, names)
-    assert found.column_names == [*by, *names]
-    assert as_set(found) == by_arrow(rows, by, calls)
+    found, groups = grouped(rows, by)
+    numbers = rows.column("number").to_numpy()
+    for fold in (groups.counts, groups.sums(numbers), groups.extremes(numbers, greatest=False)):
+        found = found.append_column("", pa.array(fold))
+    calls = [([], "count_all"), ("number", "sum"), ("number", "min")]
+    assert as_set(found) == as_set(rows.group_by(by).aggregate(calls))
+
+
+@pytest.mark.parametrize("greatest", [True, False])
+def test_the_chosen_row_has_the_extreme_of_its_columns_in_order(greatest: bool) -> None:
+    rows = random_rows(7, 500, 20)
+    found, groups = grouped(rows, ["text"])
+    chosen = rows.take(groups.chosen(pc.floor(rows["number"]).combine_chunks(), whole(rows), greatest=greatest))
+    best = max if greatest else min
+    for key, row in zip(found.column("text").to_pylist(), chosen.to_pylist(), strict=True):
+        members = [each for each in rows.to_pylist() if each["text"] == key]
+        assert order_of(row) == best(order_of(each) for each in members)
+
+
+def whole(rows: pa.Table) -> pa.Array:
+    return rows["whole"].combine_chunks()
+
+
+def order_of(row: dict[str, int | None]) -> tuple[int | None, bool, int]:
+    return row["number"], row["whole"] is not None, row["whole"] or 0
+
+
+def test_a_group_may_be_without_rows() -> None:
+    groups = Groups(np.array([2, 2, 0]), 4, np.array([0, 1, 2])).of(np.array([True, True, False]))
+    assert groups.counts.tolist() == [0, 0, 2]
+    assert groups.empty.tolist() == [True, True, False]
+    assert groups.sums(np.array([5, 6])).tolist() == [0, 0, 11]
+    assert groups.chosen(pa.array([5, 6]), greatest=True).to_pylist() == [None, None, 1]
 
 
 def test_sums_of_large_whole_numbers_are_exact() -> None:
-    rows = pa.table({"k": ["a", "a", "b"], "n": [2**53, 1, None]})
-    found = group(rows, ["k"], [("n", "sum")], ["s"]).to_pylist()
-    assert sorted(found, key=lambda row: row["k"]) == [{"k": "a", "s": 2**53 + 1}, {"k": "b", "s": None}]
+    assert Groups(np.array([0, 0, 1]), 2).sums(np.array([2**53, 1, 7])).tolist() == [2**53 + 1, 7]
 
 
 def test_a_sum_beyond_64_bits_is_refused_rather_than_wrong() -> None:
-    rows = pa.table({"k": ["a", "b", "a"], "n": [2**62, 2**62, 2**62]})
     with pytest.raises(pa.ArrowInvalid, match="overflow"):
-        group(rows, ["k"], [("n", "sum")], ["s"])
-    assert group(rows, ["n"], [("n", "max")], ["m"]).num_rows == 1
+        Groups(np.array([0, 1, 0]), 2).sums(np.array([2**62, 2**62, 2**62]))
+    assert Groups(np.array([0, 1, 2]), 3).sums(np.array([2**62, 2**62, 2**62])).tolist() == [2**62] * 3
 
 
 def test_no_columns_make_one_group() -> None:
-    assert group(pa.table({"n": [1, 2]}), [], [(None, "count"), ("n", "max")], ["c", "m"]).to_pylist() == [
-        {"c": 2, "m": 2}
-    ]
+    _, groups = grouped(pa.table({"n": [1, 2]}), [])
+    assert (groups.size, groups.counts.tolist()) == (1, [2])

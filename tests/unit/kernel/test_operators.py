@@ -6,7 +6,18 @@ import pytest
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.expressions import Call, Column, Literal
 from millrace.kernel.frames import Frames
-from millrace.kernel.operators import Filter, Merge, Operator, PreAggregate, Project, Union, WindowAggregate
+from millrace.kernel.operators import (
+    Distinct,
+    Filter,
+    Merge,
+    Number,
+    Operator,
+    PreAggregate,
+    Project,
+    Rank,
+    Union,
+    WindowAggregate,
+)
 from millrace.kernel.partials import Aggregation, Partials
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, rows_of
 
@@ -40,6 +51,9 @@ def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
         (Union, 3),
         (Merge, 1),
         (Merge, 3),
+        (Number, 3),
+        (lambda: Distinct(("k", "n")), 1),
+        (lambda: Rank("row_number", ("k",), (("n", True),), "place", 2), 1),
         (lambda: windows(10, 10, ["k"]), 1),
         (lambda: windows(10, 10, []), 1),
         (lambda: windows(30, 10, ["k"]), 1),
@@ -54,6 +68,9 @@ def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
         "union",
         "sort",
         "merge",
+        "number",
+        "distinct",
+        "rank",
         "tumbling",
         "global",
         "sliding",

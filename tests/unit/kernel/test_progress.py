@@ -58,7 +58,7 @@ def test_a_row_without_a_time_is_quarantined() -> None:
 
 def test_rows_stamped_elsewhere_are_checked_against_the_bound_without_moving_it() -> None:
     ingress = external()
-    ingress.follow([{"greatest": 10, "seen_at": 0, "bound": 10, "order": {}}])
+    ingress.follow([{"greatest": 10, "seen_at": 0, "bound": 10, "order": {}, "sequence": 0, "outlets": {}}])
     admission = ingress.readmit(Batch(pa.record_batch({TIME: [9, 10, 30]})))
     assert admission.admitted.times.tolist() == [10, 30]
     assert (ingress.bound, ingress.late) == (10, 1)

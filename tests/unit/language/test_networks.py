@@ -37,6 +37,23 @@ def test_options_of_execution_are_known() -> None:
     assert found.options == {"share": "2.5", "breaks": "chain", "ets_arcs": "off", "max_future_skew": "5 minutes"}
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("slack = 5 s", "5 s"),
+        ("slack = INTERVAL 5 SECONDS", "5000000 microseconds"),
+        ("flush = 'in_order'", "in_order"),
+        ("flush = 'slow_flush(160, 2)'", "slow_flush(160, 2)"),
+        ("flush = 'LAZY_FLUSH(2)'", "lazy_flush(2)"),
+        ("low_level_groups = 65536", "65536"),
+        ("state_limit = 100", "100"),
+        ("panes = off", "off"),
+    ],
+)
+def test_options_of_aggregates_are_known(option: str, value: str) -> None:
+    assert list(query(f"SELECT len FROM main1 WITH ({option})").options.values()) == [value]
+
+
 def test_comments_and_empty_statements_are_nothing() -> None:
     assert parse_network("-- nothing\n;; /* at all */ ;").queries == ()
     assert parse_script("").statements == ()
@@ -68,6 +85,11 @@ def test_a_network_pickles() -> None:
         ("SELECT len FROM mian1", 'stream "mian1" does not exist', 'mean "main1"'),
         ("SELECT len FROM main1 WITH (stratgy = 'dfs')", 'option "stratgy" is unknown', 'mean "strategy"'),
         ("SELECT len FROM main1 WITH (strategy = 'best')", 'cannot be "best"', "batch:K"),
+        ("SELECT len FROM main1 WITH (flush = 'slow_flush(0, 2)')", 'cannot be "slow_flush(0, 2)"', "lazy_flush(m)"),
+        ("SELECT len FROM main1 WITH (flush = 'on')", 'cannot be "on"', "in_order"),
+        ("SELECT len FROM main1 WITH (low_level_groups = 0)", 'cannot be "0"', "above 0"),
+        ("SELECT len FROM main1 WITH (state_limit = '64mb')", 'cannot be "64mb"', "groups or rows"),
+        ("SELECT len FROM main1 WITH (panes = 'few')", 'cannot be "few"', "auto, on or off"),
         ("SELECT len FROM main1 WITH (alpha = 3)", 'cannot be "3"', "0 to 1"),
         ("SELECT len FROM main1 WITH (share = 0)", 'cannot be "0"', "a positive number"),
         ("SELECT len FROM main1 WITH (breaks = 'after lunch')", 'cannot be "after lunch"', "none, chain"),
@@ -89,9 +111,7 @@ def test_a_wrong_script_is_refused(text: str, fact: str, hint: str) -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        "join = 'adaptive'", "alpha = 0.3", "slack = 5 s", "ets = off",
-        "slack = INTERVAL 5 SECONDS", "memory = 'naive'", "state_limit = '64mb'", "queue = 'inplace'", "flush = 'on'",
-        "low_level_groups = 100",
+        "join = 'adaptive'", "alpha = 0.3", "ets = off", "memory = 'naive'", "queue = 'inplace'",
     ],
 )  # fmt: skip
 def test_an_option_without_an_engine_part_is_refused_as_not_yet(option: str) -> None:

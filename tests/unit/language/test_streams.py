@@ -7,7 +7,7 @@ from millrace.errors import NotYet, QueryError
 from millrace.kernel.expressions import Column
 from millrace.kernel.progress import TimeContract
 from millrace.language import parse_network
-from millrace.plan.nodes import TIMESTAMP, Connector, Replay, Stream
+from millrace.plan.nodes import LATE, TIMESTAMP, Connector, Filter, Project, Replay, Scan, Stream
 
 COLUMNS = "(a INT, k STRING, ts TIMESTAMP)"
 
@@ -168,13 +168,89 @@ def test_a_wrong_declaration_is_refused_at_its_place(declaration: str, fact: str
     assert error.place is not None and error.place.text == offending
 
 
+def test_a_clause_without_an_engine_part_is_refused_as_not_yet() -> None:
+    assert isinstance(refused(f"{COLUMNS} TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM csv"), NotYet)
+
+
+# Further times, promises of groups, late rows
+
+TIMES = "(k STRING, a INT, ended TIMESTAMP, started TIMESTAMP, seen TIMESTAMP)"
+
+
 @pytest.mark.parametrize(
-    "clauses",
+    ("clauses", "also"),
     [
-        "TIMESTAMP BY ts PUNCTUATED BY a > 5 PER (k)",
-        "TIMESTAMP BY ts ORDERED UPDATE KEY (k)",
-        "TIMESTAMP BY ts ORDERED LATE INTO late",
+        ("TIMESTAMP BY ended ORDERED ALSO BY started DISORDER INTERVAL 30 s", (("started", 30_000_000),)),
+        ("TIMESTAMP BY ended DISORDER 5 s ALSO BY started ALSO BY SEEN ORDERED", (("started", 0), ("seen", 0))),
     ],
 )
-def test_a_clause_without_an_engine_part_is_refused_as_not_yet(clauses: str) -> None:
-    assert isinstance(refused(f"{COLUMNS} {clauses} FROM csv"), NotYet)
+def test_a_stream_has_further_times(clauses: str, also: tuple[tuple[str, int], ...]) -> None:
+    found = stream(f"{TIMES} {clauses} FROM csv").time
+    assert (found.column, found.also) == ("ended", also)
+
+
+def test_further_watermarks_are_further_times() -> None:
+    watermarks = "WATERMARK FOR ended AS ended - INTERVAL 5 s, WATERMARK FOR started AS started"
+    columns = f"{TIMES[:-1]}, {watermarks})"
+    assert stream(f"{columns} FROM csv").time == TimeContract("external", "ended", 5_000_000, also=(("started", 0),))
+    found = stream(f"{columns} TIMESTAMP BY seen ORDERED FROM csv").time
+    assert (found.column, found.also) == ("seen", (("ended", 5_000_000), ("started", 0)))
+
+
+def test_a_promise_may_be_per_group() -> None:
+    found = stream(f"{TIMES} TIMESTAMP BY ended PUNCTUATED BY a > 5 PER (K, a) FROM csv").time
+    assert found.per == ("k", "a")
+    assert str(found.punctuation) == "(a > 5)"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "fact", "offending"),
+    [
+        ("TIMESTAMP BY ended ORDERED ALSO BY k", "is STRING, not TIMESTAMP", "k"),
+        ("TIMESTAMP BY ended ORDERED ALSO BY ended", "a time of the stream already", "ended"),
+        ("TIMESTAMP BY ended ORDERED ALSO BY begun", 'column "begun" does not exist', "begun"),
+        ("LATENT TIMESTAMP ALSO BY started", "a clause of CREATE STREAM", "ALSO"),
+        ("TIMESTAMP BY ended PUNCTUATED BY a > 5 PER (b)", 'column "b" does not exist', "b"),
+        ("TIMESTAMP BY ended PUNCTUATED BY a > 5 PER (k) PARTITIONED BY (k)", "do not go together", "k"),
+    ],
+)
+def test_wrong_times_and_promises_are_refused_at_their_place(clauses: str, fact: str, offending: str) -> None:
+    error = refused(f"{TIMES} {clauses} FROM csv")
+    assert fact in error.fact
+    assert error.place is not None and error.place.text == offending
+
+
+LATE_STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED LATE INTO s_late FROM csv;"
+
+
+def test_late_rows_can_be_read_as_a_stream_without_a_time() -> None:
+    found = parse_network(f"{LATE_STREAM} SELECT v FROM S_LATE WHERE v > 1").queries[0].root
+    assert isinstance(found, Project) and isinstance(found.input, Filter)
+    assert found.input.input == Scan(
+        stream("(v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED LATE INTO s_late FROM csv"), LATE
+    )
+    with pytest.raises(QueryError, match="ordered by its time"):
+        parse_network(f"{LATE_STREAM} SELECT v FROM s_late ORDER BY ts")
+
+
+def test_late_rows_go_to_the_sink_of_their_name() -> None:
+    sink = "CREATE SINK s_late TO csv OPTIONS (path 'late');"
+    implied, query = parse_network(f"{LATE_STREAM}{sink} CREATE QUERY q AS SELECT v FROM s").queries
+    assert (implied.name, implied.sink.connector.format, query.name) == ("s_late", "csv", "q")
+    assert isinstance(implied.root, Scan) and implied.root.outlet == LATE
+    read = "SELECT v FROM s; CREATE QUERY l INTO s_late AS SELECT v FROM s_late"
+    assert [each.name for each in parse_network(f"{LATE_STREAM}{sink}{read}").queries] == ["query_1", "l"]
+    assert parse_network(LATE_STREAM + sink).queries == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LATE_STREAM + "CREATE STREAM s_late (v INT) LATENT TIMESTAMP FROM csv",
+        LATE_STREAM + "CREATE QUERY s_late AS SELECT v FROM s",
+        LATE_STREAM + "CREATE STREAM t (v INT) LATENT TIMESTAMP LATE INTO S_late FROM csv",
+    ],
+)
+def test_the_name_of_late_rows_is_taken(text: str) -> None:
+    with pytest.raises(QueryError, match="is declared twice"):
+        parse_network(text)

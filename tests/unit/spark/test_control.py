@@ -8,7 +8,7 @@ import pytest
 from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.control import ControlPartition, ControlReader
 
-START = {"now": 0, "end": False}
+START = {"now": 0, "end": False, "wants": {}}
 
 
 def reader(folder: Path, clock: str = "on") -> ControlReader:
@@ -20,14 +20,27 @@ def test_it_stays_until_the_wake_up_of_the_newest_commit_is_due(tmp_path: Path) 
     assert control.next_offset(START, clock=100) is START
     CommitLog(tmp_path).write(0, {"wake_at": 50})
     assert control.next_offset(START, clock=49) is START
-    assert control.next_offset(START, clock=70) == {"now": 70, "end": False}
+    woken = {"now": 70, "end": False, "wants": {}}
+    assert control.next_offset(START, clock=70) == woken
     CommitLog(tmp_path).write(1, {"wake_at": None})
-    assert control.next_offset({"now": 70, "end": False}, clock=1000) == {"now": 70, "end": False}
+    assert control.next_offset(woken, clock=1000) is woken
+
+
+def test_what_a_later_level_begins_to_wait_for_is_told_once(tmp_path: Path) -> None:
+    control = reader(tmp_path)
+    CommitLog(tmp_path).write(0, {"wake_at": None, "wants": {"p": 50}})
+    told = control.next_offset(START, clock=10)
+    assert told == {"now": 10, "end": False, "wants": {"p": 50}}
+    assert control.next_offset(told, clock=20) is told
+    CommitLog(tmp_path).write(1, {"wake_at": None, "wants": {}})
+    assert control.next_offset(told, clock=30) is told, "that nobody waits any more is no reason to wake anyone"
+    CommitLog(tmp_path).write(2, {"wake_at": None, "wants": {"p": 60}})
+    assert control.next_offset(told, clock=40)["wants"] == {"p": 60}
 
 
 @pytest.mark.parametrize("quiet", ["clock off", "available now"])
 def test_without_a_clock_only_the_end_counts(tmp_path: Path, quiet: str) -> None:
-    CommitLog(tmp_path).write(0, {"wake_at": 50})
+    CommitLog(tmp_path).write(0, {"wake_at": 50, "wants": {"p": 50}})
     control = reader(tmp_path, clock="off" if quiet == "clock off" else "on")
     if quiet == "available now":
         control.prepareForTriggerAvailableNow()
@@ -38,7 +51,7 @@ def test_the_end_comes_once_and_nothing_after_it(tmp_path: Path) -> None:
     CommitLog(tmp_path).mark_end()
     control = reader(tmp_path)
     end = control.next_offset(START, clock=70)
-    assert end == {"now": 70, "end": True}
+    assert end == {"now": 70, "end": True, "wants": {}}
     CommitLog(tmp_path).write(0, {"wake_at": 50})
     assert control.next_offset(end, clock=90) is end
 
@@ -53,9 +66,10 @@ def test_an_end_that_is_marked_during_an_available_now_run_is_for_the_next_one(t
 def test_a_waking_is_one_row_per_bucket(tmp_path: Path) -> None:
     control = reader(tmp_path)
     assert control.partitions(START, START) == []
-    (partition,) = control.partitions(START, {"now": 70, "end": True})
-    assert partition == ControlPartition(now=70, end=True)
+    (partition,) = control.partitions(START, {"now": 70, "end": True, "wants": {"p": 50}})
+    assert partition == ControlPartition(now=70, end=True, wants={"p": 50})
     (batch,) = control.read(partition)
     assert batch.column("bucket").to_pylist() == [12, 6]
     assert set(batch.column("port").to_pylist()) == {"__control"}
-    assert [json.loads(note) for note in batch.column("note").to_pylist()] == [{"now": 70, "end": True}] * 2
+    note = {"now": 70, "end": True, "wants": {"p": 50}}
+    assert [json.loads(each) for each in batch.column("note").to_pylist()] == [note] * 2

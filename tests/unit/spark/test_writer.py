@@ -12,7 +12,7 @@ from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.rows import pack
 from millrace.hosts.spark.writer import Written, clean
 
-REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "metrics": {}, "now": 5}
+REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5}
 
 
 def writer(folder: Path) -> ToyWriter:

@@ -2,8 +2,8 @@
 
 Rules:
 - The offset is the clock of the last waking, so a replay sees the same time.
-- It advances only with a reason: a wake-up that is due by the newest commit, or the end marker. Hence no batch
-  runs without need, and after downtime there is one waking, not a backlog.
+- It advances only with a reason: a wake-up that is due by the newest commit, a bound that a later level has begun to
+  wait for, or the end marker. Hence no batch runs without need, and after downtime there is one waking, not a backlog.
 - Under `availableNow` the end marker alone counts; otherwise such a run might never end.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.failures import carrying
-from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE, EXCHANGE_SCHEMA
+from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE, Row, exchange_rows
 
 Offset = dict[str, Any]
 
@@ -33,10 +33,11 @@ class ControlPartition(InputPartition):
 
     now: int
     end: bool
+    wants: dict[str, int] = field(default_factory=dict)
 
 
 class ControlSource(DataSource):
-    """The clock and the end of all streams, as one exchange row per bucket.
+    """The clock, the end of all streams, and what later levels wait for, as one exchange row per bucket.
 
     Options: `commits` (a folder), `buckets` (a JSON list of bucket ids), `clock` ("on" or "off").
     """
@@ -53,7 +54,8 @@ class ControlSource(DataSource):
 
 
 class ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets `{"now": microseconds of the last waking, "end": whether it was the last of all}`."""
+    """Offsets: the clock of the last waking (`now`), whether it was the last of all (`end`), and the bounds that later
+    levels waited for (`wants`, by port)."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.commits = CommitLog(options["commits"])
@@ -62,7 +64,7 @@ class ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.ended: bool | None = None
 
     def initialOffset(self) -> Offset:
-        return {"now": 0, "end": False}
+        return {"now": 0, "end": False, "wants": {}}
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.ended = self.commits.ended()
@@ -77,22 +79,17 @@ class ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start["end"]:
             return start
         end = self.commits.ended() if self.ended is None else self.ended
-        if end or self._due(clock):
-            return {"now": max(clock, start["now"]), "end": end}
+        known = (self.commits.newest() if self.clock_on else None) or {}
+        wants, wake_at = known.get("wants", {}), known.get("wake_at")
+        due = wake_at is not None and clock >= wake_at
+        if end or due or wants.items() - start["wants"].items():
+            return {"now": max(clock, start["now"]), "end": end, "wants": wants}
         return start
 
-    def _due(self, clock: int) -> bool:
-        newest = self.commits.newest() if self.clock_on else None
-        wake_at = newest.get("wake_at") if newest else None
-        return wake_at is not None and clock >= wake_at
-
     def partitions(self, start: Offset, end: Offset) -> Sequence[ControlPartition]:
-        return [] if start == end else [ControlPartition(end["now"], end["end"])]
+        return [] if start == end else [ControlPartition(end["now"], end["end"], end["wants"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ControlPartition)
-        count = len(self.buckets)
-        note = json.dumps({"now": partition.now, "end": partition.end})
-        columns: list[list[Any]] = [self.buckets, [CONTROL_PORT] * count, [0] * count, [b""] * count, [note] * count]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, EXCHANGE_SCHEMA, strict=True)]
-        yield pa.record_batch(arrays, schema=EXCHANGE_SCHEMA)
+        note = json.dumps({"now": partition.now, "end": partition.end, "wants": partition.wants})
+        yield exchange_rows([Row(bucket, CONTROL_PORT, 0, note=note) for bucket in self.buckets])

@@ -1,7 +1,7 @@
 """The Spark host: one streaming query a network, durable and distributed.
 
 A checkpoint folder holds Spark's own checkpoint, the commit log, results of queries without a file sink, and a record
-of what Spark will not let change later: the queries and the number of buckets.
+of what Spark will not let change later: the queries, the number of buckets and that of the stateful stages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from millrace.hosts.spark.control import ControlSource
 from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.files import FilesSource, encode
 from millrace.hosts.spark.low import StreamLowLevel
-from millrace.hosts.spark.rows import OUTPUT
 from millrace.hosts.spark.session import open_session, running_session
 from millrace.hosts.spark.stage import Stage
 from millrace.hosts.spark.writer import NetworkSink, clean
@@ -48,7 +47,7 @@ from millrace.plan.nodes import Connector, Network
 from millrace.plan.stages import physical
 
 _POLL = 0.1
-_LAYOUT = 1
+_LAYOUT = 2
 
 
 class SparkRun:
@@ -76,7 +75,8 @@ class SparkRun:
         self.log_file = self.folder / "spark.log"
         self.network = _with_feeds(network, feeds or {}, self.folder / "feeds")
         self.memory: dict[str, list[pa.Table]] = kept_in_memory(network.queries)
-        self._fingerprint = fingerprint(physical(network))
+        plan = physical(network)
+        self._fingerprint, self._levels = fingerprint(plan), plan.depth
         self._listeners = listeners or Listeners()
         self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
@@ -106,7 +106,8 @@ class SparkRun:
                 )
             return False
         known = json.loads(record.read_text())
-        if known["layout"] != _LAYOUT or known["network"] != self._fingerprint:
+        fixed = {"layout": _LAYOUT, "network": self._fingerprint, "levels": self._levels}
+        if {name: known.get(name) for name in fixed} != fixed:
             raise CheckpointError(
                 f'the checkpoint "{self.folder}" belongs to other queries',
                 hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
@@ -123,6 +124,7 @@ class SparkRun:
                 "layout": _LAYOUT,
                 "network": self._fingerprint,
                 "buckets": self.session.sparkContext.defaultParallelism,
+                "levels": self._levels,
             }
             record.write_text(json.dumps(chosen))
         return int(json.loads(record.read_text())["buckets"])
@@ -190,17 +192,21 @@ class SparkRun:
         for source in (FilesSource, ControlSource, NetworkSink):
             self.session.dataSource.register(source)
         live = self.ending == "stopped"
-        stage = Stage(self.network, self._fingerprint, live=live)
-        results = (
-            self._exchanged(live)
-            .groupBy("bucket")
-            .transformWithStateInPandas(stage, outputStructType=OUTPUT, outputMode="append", timeMode="none")
-        )
-        writer = results.writeStream.format("millrace_sink").outputMode("append")
+        rows = self._exchanged(live)
+        for level in range(1, self._levels + 1):
+            stage = self._stage(level, live=live)
+            rows = rows.groupBy("bucket").transformWithStateInPandas(
+                stage, outputStructType=stage.shape, outputMode="append", timeMode="none"
+            )
+        writer = rows.writeStream.format("millrace_sink").outputMode("append")
         writer = writer.option("commits", str(self._commits.folder)).option("sinks", json.dumps(self._sinks))
         writer = writer.option("checkpointLocation", str(self.folder / "spark"))
         trigger = writer.trigger(processingTime=self.trigger) if live else writer.trigger(availableNow=True)
         return trigger.start()
+
+    def _stage(self, level: int, *, live: bool) -> Stage:
+        last = level == self._levels
+        return Stage(self.network, self._fingerprint, self.buckets, level=level, last=last, live=live)
 
     def _exchanged(self, live: bool) -> DataFrame:
         """The exchange rows of all streams and of the control source, each source under its name."""

@@ -17,21 +17,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from millrace.connectors import list_files, read_file
-from millrace.connectors.generate import generate, recipe
+from millrace.connectors.generated import is_generated, make_slice, slices_of
 from millrace.connectors.inputs import Chunk, read_schema
-from millrace.hosts.spark.buckets import assign
 from millrace.hosts.spark.files import Look
-from millrace.hosts.spark.rows import EXCHANGE_SCHEMA, STREAM_PORT, pack
+from millrace.hosts.spark.rows import STREAM_PORT, Row, exchange_rows
+from millrace.hosts.spark.split import split
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.elements import ARRIVED, Batch, concat
+from millrace.kernel.elements import ARRIVED, Batch
 from millrace.kernel.executor import Executor
 from millrace.kernel.progress import Ingress
+from millrace.plan.levels import Exchange
 from millrace.plan.nodes import Network, Stream
-from millrace.plan.stages import Exchange, Physical, physical
+from millrace.plan.stages import Physical, physical
 
 _PACK_ROWS = 1_000_000
 _TASK_BYTES = 2**20
@@ -64,14 +64,15 @@ class StreamLowLevel:
 
     def files(self) -> list[str]:
         """What there is to read, in order: files, or the slices of a generated stream."""
-        if self._stream.connector.format == "generate":
-            return [f"{number:08d}" for number in range(recipe(self._stream).slices)]
+        if is_generated(self._stream.connector):
+            return [f"{number:08d}" for number in range(slices_of(self._stream))]
         return [str(path) for path in list_files(self._stream.connector, self.stream_name)]
 
     @property
     def in_sequence(self) -> bool:
-        """Whether a micro-batch is read by one task: a row is measured against the stream's own time up to it."""
-        return self._stream.time.max_future_skew is not None and not self._measured_by_clock
+        """Whether a micro-batch is read by one task: what becomes of a row depends on all rows before it."""
+        measured = self._stream.time.max_future_skew is not None and not self._measured_by_clock
+        return measured or self._plan.in_sequence(self.stream_name)
 
     @property
     def _measured_by_clock(self) -> bool:
@@ -79,10 +80,10 @@ class StreamLowLevel:
 
     def tasks(self, paths: Sequence[str]) -> list[int]:
         """How many of a micro-batch's files each task reads, one after another."""
-        if self._stream.connector.format == "generate" or not paths:
-            return [1] * len(paths)
-        if self.in_sequence:
+        if self.in_sequence and paths:
             return [len(paths)]
+        if is_generated(self._stream.connector) or not paths:
+            return [1] * len(paths)
         counts, room = [0], _TASK_BYTES
         for size in (Path(path).stat().st_size for path in paths):
             if counts[-1] and size > room:
@@ -93,7 +94,7 @@ class StreamLowLevel:
 
     def arrived(self, path: str) -> int | None:
         """The clock at which a file was put in its place, or later: that of its last change, a new name included."""
-        return None if self._stream.connector.format == "generate" else Path(path).stat().st_ctime_ns // 1000
+        return None if is_generated(self._stream.connector) else Path(path).stat().st_ctime_ns // 1000
 
     def read(
         self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
@@ -132,53 +133,24 @@ class StreamLowLevel:
 
     def _chunks(self, path: str) -> Iterator[Chunk]:
         schema = read_schema(self._stream, self._plan.columns_read(self.stream_name))
-        if self._stream.connector.format == "generate":
-            yield Chunk(generate(self._stream, schema, int(path)).drop_columns([ARRIVED]))
+        if is_generated(self._stream.connector):
+            yield Chunk(make_slice(self._stream, schema, int(path)).drop_columns([ARRIVED]))
             return
         for batch in read_file(Path(path), self._stream.connector, schema, batch_rows=262_144):
             yield Chunk(batch.rows, batch.malformed)
 
     def _packed(self, gathered: dict[str, list[Batch]], index: int) -> pa.RecordBatch:
         """One row a port and bucket, with all its tuples."""
-        found = [
-            (bucket, port, index, pack(rows), "")
-            for port, batches in gathered.items()
-            for alike in _alike(batches)
-            for bucket, rows in self._split(concat(alike).rows, self._exchanges[port].keys, index)
-        ]
-        return _exchange_rows(found)
-
-    def _split(
-        self, rows: pa.RecordBatch, keys: tuple[str, ...] | None, index: int
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        if keys is None:
-            yield self.buckets[index % len(self.buckets)], rows
-            return
-        buckets = assign([rows.column(name) for name in keys], self.buckets, rows.num_rows)
-        if not keys or len(self.buckets) == 1:
-            yield int(buckets[0]), rows
-            return
-        for bucket in self.buckets:
-            mine = np.flatnonzero(buckets == bucket)
-            if len(mine):
-                yield bucket, rows.take(pa.array(mine))
+        return exchange_rows(
+            [
+                row
+                for port, batches in gathered.items()
+                for row in split(port, batches, self._exchanges[port].keys, self.buckets, index)
+            ]
+        )
 
     def _summary(self, ingress: Ingress, index: int, look: Look) -> pa.RecordBatch:
         """What the stream has come to, for every bucket."""
         known = {"stream": self.stream_name, "files": index + 1, "now": look.now, "all": look.all}
         note = json.dumps({**known, **ingress.save()})
-        return _exchange_rows([(bucket, STREAM_PORT, index, b"", note) for bucket in self.buckets])
-
-
-def _alike(batches: list[Batch]) -> list[list[Batch]]:
-    """Batches of the same columns together: some may hold rows, some partials."""
-    groups: dict[tuple[str, ...], list[Batch]] = {}
-    for batch in batches:
-        groups.setdefault(tuple(batch.rows.schema.names), []).append(batch)
-    return list(groups.values())
-
-
-def _exchange_rows(rows: list[tuple[int, str, int, bytes, str]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [()] * len(EXCHANGE_SCHEMA)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, EXCHANGE_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE_SCHEMA)
+        return exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])

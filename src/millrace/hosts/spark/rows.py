@@ -1,11 +1,15 @@
 """The two shapes of row that Spark carries for us; the tuples themselves are packed in the blobs.
 
 Rules:
-- An exchange row goes from a source to one bucket of a stage: everything that one task has for that bucket.
-- An output row goes from a stage to the sink: results of one output, or the report of one bucket.
+- An exchange row goes to one bucket of a stage: everything that one task, or one bucket of an earlier stage, has for
+  it. What a stage does not read itself it passes on to the same bucket of the next one, as it is.
+- An output row goes from the last stage to the sink: results of one output, or the report of one bucket.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -22,11 +26,32 @@ EXCHANGE_SCHEMA = pa.schema(
 OUTPUT = "output string, blob binary, note string"
 
 CONTROL_PORT = "__control"
-"""The port of rows that carry the clock and the end of all streams."""
+"""The port of rows that carry the clock, the end of all streams, and what later levels wait for."""
 STREAM_PORT = "__stream"
 """The port of rows that say how far a stream has come and what became of its rows."""
+BOUNDS_PORT = "__bounds"
+"""The port of rows that say what a bucket of an earlier level has promised."""
+RESULT_PORT = "__result"
+"""The port of results that pass later levels; the note is their output's name."""
 REPORT_OUTPUT = "__report"
-"""The output of rows that carry a bucket's report in their note."""
+"""The output, and the port on the way to it, of rows that carry a bucket's report in their note."""
+
+
+class Row(NamedTuple):
+    """An exchange row; rows of one port are taken in the order of `seq`."""
+
+    bucket: int
+    port: str
+    seq: int
+    blob: bytes = b""
+    note: str = ""
+
+
+def exchange_rows(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Exchange rows as Spark takes them from a source."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(EXCHANGE_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, EXCHANGE_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=EXCHANGE_SCHEMA)
 
 
 def pack(rows: pa.Table | pa.RecordBatch) -> bytes:

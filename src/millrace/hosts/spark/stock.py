@@ -29,7 +29,10 @@ _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", 
 
 @dataclass(frozen=True)
 class Count:
-    """One `SELECT keys, count(*)` per window over the union of the links' folders, into a folder of parquet files."""
+    """One `SELECT keys, count(*)` per window over the union of the links' folders, into a folder of parquet files.
+
+    Windows are tumbling, or begin every `slide`. With `most`, only the keys with the greatest count of a window count.
+    """
 
     links: Sequence[str]
     output: str
@@ -37,6 +40,10 @@ class Count:
     window: str
     keys: Sequence[str] = ()
     files_per_batch: int | None = None
+    slide: str | None = None
+    schema: str = SCHEMA
+    time: str = "ts"
+    most: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,15 +106,24 @@ def windows_counted(session: SparkSession, count: Count) -> DataFrame:
     """The query as a user of Spark would write it. The links are ordered, hence watermarks without a delay."""
     links = []
     for folder in count.links:
-        reader = session.readStream.schema(SCHEMA)
+        reader = session.readStream.schema(count.schema)
         if count.files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", count.files_per_batch)
-        links.append(reader.parquet(folder).withWatermark("ts", "0 seconds"))
-    window = f.window("ts", count.window)
+        links.append(reader.parquet(folder).withWatermark(count.time, "0 seconds"))
+    window = f.window(count.time, count.window, count.slide)
     counted = reduce(DataFrame.union, links).groupBy(window, *count.keys).agg(f.count("*").alias("n"))
+    if count.most:
+        counted = _with_most(counted, count.keys)
     return counted.select(
         f.col("window.start").alias("window_start"), f.col("window.end").alias("window_end"), *count.keys, "n"
     )
+
+
+def _with_most(counted: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows with the greatest count of their window, all of them: streams have no rank(), but a second aggregate."""
+    row = f.struct(*keys, "n")
+    windows = counted.groupBy("window").agg(f.max("n").alias("most"), f.collect_list(row).alias("rows"))
+    return windows.select("window", f.inline(f.expr("filter(rows, row -> row.n = most)")))
 
 
 def _started(session: SparkSession, count: Count, bounded: bool) -> StreamingQuery:

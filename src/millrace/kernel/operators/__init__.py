@@ -1,12 +1,39 @@
 """One operator a file; each is written once and runs on every host."""
 
+from millrace.kernel.operators.distinct import Distinct
 from millrace.kernel.operators.filter import Filter
+from millrace.kernel.operators.low_aggregate import LowAggregate
 from millrace.kernel.operators.merge import Merge
+from millrace.kernel.operators.number import Number
 from millrace.kernel.operators.operator import Operator
+from millrace.kernel.operators.partitioned_rows import PartitionedRowsAggregate
 from millrace.kernel.operators.pre_aggregate import PreAggregate
 from millrace.kernel.operators.project import Project
+from millrace.kernel.operators.rank import Rank
+from millrace.kernel.operators.roll_up import RollUp
+from millrace.kernel.operators.session_aggregate import SessionAggregate
 from millrace.kernel.operators.since import Since
+from millrace.kernel.operators.slack import Slack
+from millrace.kernel.operators.trailing_aggregate import TrailingAggregate
 from millrace.kernel.operators.union import Union
 from millrace.kernel.operators.window_aggregate import WindowAggregate
 
-__all__ = ["Filter", "Merge", "Operator", "PreAggregate", "Project", "Since", "Union", "WindowAggregate"]
+__all__ = [
+    "Distinct",
+    "Filter",
+    "LowAggregate",
+    "Merge",
+    "Number",
+    "Operator",
+    "PartitionedRowsAggregate",
+    "PreAggregate",
+    "Project",
+    "Rank",
+    "RollUp",
+    "SessionAggregate",
+    "Since",
+    "Slack",
+    "TrailingAggregate",
+    "Union",
+    "WindowAggregate",
+]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.elements import (
@@ -14,13 +13,16 @@ from millrace.kernel.elements import (
     TIME,
     Batch,
     Element,
+    GroupPunctuation,
     Microseconds,
     Punctuation,
     concat,
 )
+from millrace.kernel.frames import Numbers
+from millrace.kernel.grouped_panes import GroupedPanes
 from millrace.kernel.operators.operator import Operator
+from millrace.kernel.panes import Panes
 from millrace.kernel.partials import PANE, Partials
-from millrace.kernel.runs import SortedRuns
 from millrace.kernel.state import Changes
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -30,29 +32,39 @@ _FEW = 2**18
 _SMALL = 256
 """Batches of fewer rows than this, on average, are put together before they are aggregated."""
 
-_LONG_AGO = -(2**62)
-"""A window number before any that a row can be in, with room to count on."""
-
-Numbers = npt.NDArray[np.int64]
-
 
 class WindowAggregate(Operator):
-    """Aggregate rows, or partials that a `PreAggregate` made of rows, by window id and keys (004 Fig. A-3).
+    """Aggregate rows, or partials that a lower level made of rows, by window id and keys (004 Fig. A-3).
 
-    State: partial aggregates by pane and keys, in sorted runs. Punctuations: a bound closes every window that ends
-    at or before it, and is passed on: the time of a result is the last instant of its window. In order (the baseline
-    of 001 section 6) it is passed on at the ends of windows only, unless it is an ETS.
+    With `buffered`, rows are kept instead of partials, and aggregated when their window closes (004 section 5.5). With
+    `groups`, key columns, the promises for single groups close those groups' windows; partials are kept then.
+    Where the progressing attribute `counts_rows`, the bounds of windows are numbers.
+
+    State: partial aggregates by pane and keys, in sorted runs; with `groups` by the group's hash. Punctuations: a bound
+    closes every window that ends at or before it, and is passed on: the time of a result is the last instant of its
+    window. In order (the baseline of 001 section 6) it is passed on at the ends of windows only, unless it is an ETS.
+    Promises for single groups end here.
     """
 
     label = "window aggregate"
     holds = True
     senses_bounds = True
 
-    def __init__(self, partials: Partials, *, in_order: bool = False) -> None:
+    def __init__(
+        self,
+        partials: Partials,
+        *,
+        in_order: bool = False,
+        buffered: bool = False,
+        groups: tuple[str, ...] = (),
+        counts_rows: bool = False,
+    ) -> None:
         self.partials = partials
         self.in_order = in_order
+        self.groups = groups
         self.frames = partials.frames
-        self._panes = SortedRuns(PANE, partials.merged)
+        self._bounds_type = pa.int64() if counts_rows else _TIMESTAMP
+        self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
         self._rows: list[Batch] = []
         self._made: list[pa.Table] = []
         """Rows, and partials made by a lower level, that have been gathered but not settled."""
@@ -60,8 +72,6 @@ class WindowAggregate(Operator):
         self._least_gathered: int | None = None
         self._timed = False
         """Whether rows carry their arrival: then results have the column too, so that both can meet in a union."""
-        self._closed = NO_BOUND
-        """The last bound: every window that ends at or before it has been reported."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         if PANE in batch.block.rows.schema.names:
@@ -88,12 +98,10 @@ class WindowAggregate(Operator):
             self._settle()
 
     def _settle(self) -> None:
-        """Keep what has been gathered as one run of partials."""
+        """Keep what has been gathered as one run."""
         if self._gathered:
             rows = self._rows if self._gathered >= _SMALL * len(self._rows) else [concat(self._rows)]
-            of_rows = [self.partials.of_rows([self.partials.tagged(batch) for batch in rows])] if rows else []
-            made = [*self._made, *of_rows]
-            self._panes.add(made[0] if len(made) == 1 else self.partials.merged(made))
+            self._panes.add([self.partials.tagged(batch) for batch in rows], self._made)
         self._rows, self._made, self._gathered, self._least_gathered = [], [], 0, None
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
@@ -101,56 +109,34 @@ class WindowAggregate(Operator):
         wanted = self.wanted()
         if wanted is not None and wanted <= until:
             self._settle()
-            yield from self._closing(until)
-        self._closed = until
+            yield from map(self._results, self._panes.close(until))
+        self._panes.passed(until)
         yield Punctuation(self.usable(until)) if self.in_order and not punctuation.ets else punctuation
+
+    def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
+        if isinstance(self._panes, GroupedPanes):
+            # Rows stay gathered while no promise reaches the end of a window of theirs.
+            if self._least_gathered is not None and self._panes.closes(punctuation, self._least_gathered):
+                self._settle()
+            yield from map(self._results, self._panes.close_groups(punctuation))
 
     def usable(self, until: Microseconds) -> Microseconds:
         return self.frames.usable(until)
 
-    def _closing(self, until: Microseconds) -> Iterator[Element]:
-        last = self.frames.last_closed(until)
-        closing = self._tumbled(last) if self.frames.tumbling else self._slid(last)
-        for numbers, partials in closing:
-            yield self._results(numbers, partials)
-        # A pane is done with when the last window that holds it has been closed.
-        self._panes.drop(self.frames.panes_of(last + 1)[0] - 1)
-
-    def _tumbled(self, last: int) -> Iterator[tuple[Numbers, pa.Table]]:
-        """The windows up to number `last` that hold a row, all at once: a window is a pane."""
-        panes = self._panes.between(None, last)
-        if panes:
-            merged = self.partials.merged(panes)
-            yield merged.column(PANE).to_numpy(), merged
-
-    def _slid(self, last: int) -> Iterator[tuple[Numbers, pa.Table]]:
-        """The windows up to number `last` that hold a row, one after another."""
-        lowest, highest = self.frames.windows_of(self._panes.keys())
-        for number in _numbers(np.maximum(lowest, self._first_open()), np.minimum(highest, last)):
-            merged = self.partials.over_panes(self._panes.between(*self.frames.panes_of(number)))
-            yield np.full(merged.num_rows, number), merged
-
-    def _first_open(self) -> int:
-        return max(self.frames.last_closed(self._closed) + 1, _LONG_AGO)
-
-    def _results(self, numbers: Numbers, partials: pa.Table) -> Batch:
-        starts, ends = self.frames.bounds(numbers)
-        keys, values = map(partials.column, self.partials.keys), self.partials.results(partials)
-        columns = [*keys, *values, pa.array(ends - 1)]
+    def _results(self, windows: pa.Table) -> Batch:
+        starts, ends = self.frames.bounds(windows.column(PANE).to_numpy())
+        columns = [*map(windows.column, self.partials.keys), *self.partials.results(windows), pa.array(ends - 1)]
         names = [*self.partials.keys, *(each.name for each in self.partials.aggregations), TIME]
         if self.frames.has_bounds:
-            columns = [pa.array(starts).cast(_TIMESTAMP), pa.array(ends).cast(_TIMESTAMP), *columns]
+            columns = [*(pa.array(each).cast(self._bounds_type) for each in (starts, ends)), *columns]
             names = ["window_start", "window_end", *names]
         if self._timed:
-            columns.append(pa.array(np.full(len(numbers), NO_BOUND)))
+            columns.append(pa.array(np.full(windows.num_rows, NO_BOUND)))
             names.append(ARRIVED)
         return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
 
     def wanted(self) -> Microseconds | None:
-        held = [pane for pane in (self._panes.least(), self._least_gathered) if pane is not None]
-        if not held:
-            return None
-        return self.frames.end(max(self.frames.first_window(min(held)), self._first_open()))
+        return self._panes.next_end(self._least_gathered)
 
     @property
     def held(self) -> int:
@@ -167,14 +153,8 @@ class WindowAggregate(Operator):
     def changes(self) -> Changes:
         self._settle()
         changes = self._panes.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "closed": self._closed, "timed": self._timed})
+        return Changes(changes.added, changes.removed, {**changes.note, "timed": self._timed})
 
     def restore(self, changes: Changes) -> None:
         self._panes.restore(changes)
-        self._closed, self._timed = changes.note["closed"], changes.note["timed"]
-
-
-def _numbers(lowest: Numbers, highest: Numbers) -> list[int]:
-    """The window numbers in some of the spans, in order."""
-    found = [np.arange(low, high + 1) for low, high in zip(lowest, highest, strict=True) if low <= high]
-    return [int(number) for number in np.unique(np.concatenate(found))] if found else []
+        self._timed = changes.note["timed"]

@@ -19,8 +19,10 @@ from millrace.plan.nodes import (
     OrderByTime,
     Project,
     Rank,
+    RollUp,
     Scan,
     Since,
+    Slack,
     Union,
 )
 
@@ -49,7 +51,7 @@ def _prune(node: Node, wanted: list[str]) -> Node:
         case Rank():
             ranked = [*wanted, *node.partition, *(name for name, _ in node.order)]
             return replace(node, input=_prune(node.input, [name for name in ranked if name != node.name]))
-        case OrderByTime() | Since() | Numbered():
+        case OrderByTime() | Since() | Numbered() | RollUp() | Slack():
             return replace(node, input=_prune(node.input, wanted))
 
 

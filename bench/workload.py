@@ -1,0 +1,75 @@
+"""What every system computes in a run: a count per window and keys over folders of parquet files, in three dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from millrace.hosts.spark.stock import Count
+from millrace.language import parse_network
+from millrace.plan.nodes import Network
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A count; `window` and `slide` are seconds. With `most`, only the greatest counts of each window are wanted."""
+
+    folders: Mapping[str, Path]
+    columns: str
+    time: str
+    keys: tuple[str, ...]
+    rows: int
+    window: int = 60
+    slide: int = 60
+    most: bool = False
+
+    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+        """The query as a user of Millrace writes it."""
+        limit = "" if files_per_batch is None else f", max_files_per_trigger '{files_per_batch}'"
+        streams = [
+            f"CREATE STREAM {name} ({self.columns}) TIMESTAMP BY {self.time} ORDERED "
+            f"FROM parquet OPTIONS (path '{folder}'{limit});"
+            for name, folder in self.folders.items()
+        ]
+        sink = f"CREATE SINK counts TO parquet OPTIONS (path '{output}');"
+        return parse_network("\n".join([*streams, sink, f"CREATE QUERY counted INTO counts AS {self._select()};"]))
+
+    def _select(self) -> str:
+        keys = ", ".join(self.keys)
+        window = f"[RANGE {self.window} SECONDS SLIDE {self.slide} SECONDS WA {self.time}]"
+        count = f"SELECT {keys}, count(*) AS n FROM {' UNION '.join(self.folders)} {window} GROUP BY {keys}"
+        if not self.most:
+            return count
+        return f"""SELECT window_start, window_end, {keys}, n FROM ({count})
+            QUALIFY rank() OVER (PARTITION BY window_start, window_end ORDER BY n DESC) = 1"""
+
+    def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Count:
+        """The query as a user of Spark writes it."""
+        return Count(
+            [str(folder) for folder in self.folders.values()],
+            str(output),
+            str(checkpoint),
+            f"{self.window} seconds",
+            self.keys,
+            files_per_batch,
+            slide=f"{self.slide} seconds",
+            schema=self.columns,
+            time=self.time,
+            most=self.most,
+        )
+
+    def truth(self) -> str:
+        """The query in DuckDB's words, over the finished input: the windows that are complete, with their rows `n`."""
+        keys, time = ", ".join(self.keys), self.time
+        everything = " UNION ALL ".join(f"FROM {name}" for name in self.folders)
+        ends = ", ".join(f"(SELECT max({time}) FROM {name})" for name in self.folders)
+        best = "QUALIFY rank() OVER (PARTITION BY window_start ORDER BY n DESC) = 1" if self.most else ""
+        return f"""WITH panes AS (
+              SELECT time_bucket(INTERVAL {self.slide} SECOND, {time}) AS pane, {keys}, count(*) AS n
+              FROM ({everything}) GROUP BY ALL),
+            windows AS (
+              SELECT pane - INTERVAL {self.slide} SECOND * back AS window_start, {keys}, sum(n)::BIGINT AS n
+              FROM panes, range({self.window // self.slide}) AS backs(back) GROUP BY ALL)
+            SELECT window_start, {keys}, n FROM windows
+            WHERE window_start + INTERVAL {self.window} SECOND <= least({ends}) {best}"""

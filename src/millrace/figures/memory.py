@@ -1,0 +1,106 @@
+"""How much memory a query takes while rows come in: real operators and real bytes, with the clock moved by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.figures.experiment import Outcome
+from millrace.kernel.clock import StandingClock
+from millrace.kernel.executor import Executor
+from millrace.language import parse_network
+from millrace.plan.nodes import TIMESTAMP
+from millrace.plan.stages import Physical, physical
+
+_SECOND = 1_000_000
+_WIDE = 256
+"""Groups are pairs of a `src` and one of so many `dst`."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A stream in order of time: how many rows a second, and how many seconds after its own time a row arrives."""
+
+    name: str
+    rate: int
+    delay: float = 0.0
+
+    @property
+    def statement(self) -> str:
+        """Its declaration."""
+        return (
+            f"CREATE STREAM {self.name} (src BIGINT, dst BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM generate;"
+        )
+
+    def rows(self, begin: float, end: float, groups: int) -> pa.RecordBatch:
+        """The rows of a span of its own time, evenly spaced, each of some group."""
+        numbers = np.arange(round(begin * self.rate), round(end * self.rate))
+        times = numbers * _SECOND // self.rate
+        # A seed for each span: what comes must not depend on the steps of other streams.
+        random = np.random.default_rng([*self.name.encode(), round(begin * 1000)])
+        pairs = random.integers(0, groups, len(times))
+        columns = [pa.array(pairs // _WIDE), pa.array(pairs % _WIDE), pa.array(times).cast(TIMESTAMP)]
+        return pa.RecordBatch.from_arrays(columns, names=["src", "dst", "ts"])
+
+
+@dataclass(frozen=True)
+class MemoryCase:
+    """A query over feeds for `seconds` of their own time; rows arrive every `step` seconds."""
+
+    query: str
+    feeds: tuple[Feed, ...]
+    seconds: float
+    step: float
+    groups: int = 1
+
+    def outcome(self) -> Outcome:
+        """The most bytes in buffers and operators at a time, and what came out."""
+        text = "\n".join([*(feed.statement for feed in self.feeds), self.query])
+        plan = physical(parse_network(text))
+        executor = Executor(plan.whole())
+        peak = 0
+        for now, arriving in self._arrivals(plan):
+            for name, rows in arriving.items():
+                executor.push(name, rows, now)
+            waiting = sum(rows.nbytes for rows in arriving.values())
+            peak = max(peak, _state_bytes(executor) + waiting)
+            executor.run(StandingClock(now))
+            executor.take(now)
+            peak = max(peak, _state_bytes(executor))
+        for feed in self.feeds:
+            executor.end(feed.name)
+        executor.run(StandingClock(now))
+        executor.take(now)
+        operators = [node.operator for node in executor.graph.operators() if node.operator is not None]
+        return Outcome(
+            results=sum(sink.rows for sink in executor.metrics().sinks.values()),
+            memory=peak,
+            turned_away=sum(operator.turned_away for operator in operators),
+        )
+
+    def _arrivals(self, plan: Physical) -> Iterator[tuple[int, dict[str, pa.RecordBatch]]]:
+        """What arrives at each step, by stream: the columns that the query reads."""
+        read = {feed.name: plan.columns_read(feed.name) for feed in self.feeds}
+        steps = round((self.seconds + max(feed.delay for feed in self.feeds)) / self.step)
+        for number in range(steps):
+            now = number * self.step
+            arriving = {
+                feed.name: feed.rows(now - feed.delay, now - feed.delay + self.step, self.groups).select(
+                    read[feed.name]
+                )
+                for feed in self.feeds
+                if 0 <= now - feed.delay < self.seconds
+            }
+            yield round((now + self.step) * _SECOND), arriving
+
+
+def _state_bytes(executor: Executor) -> int:
+    return sum(node.operator.state_bytes for node in executor.graph.operators() if node.operator is not None)
+
+
+def megabytes(outcome: Outcome) -> float:
+    """The most memory at a time."""
+    return outcome.memory / 1e6

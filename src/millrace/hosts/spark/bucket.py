@@ -1,0 +1,242 @@
+"""A bucket of one level at work: its query graph, and what it knows of the streams and levels that feed it.
+
+Rules:
+- All tuples of a micro-batch are pushed before any bound of it, so the order of tasks does not matter.
+- Tuples that cross to a later level carry no bound. A bucket there keeps the last one of every bucket that sends to
+  it, and has itself what the least of them says: nothing, until all have been heard of.
+- A bucket that waits for a bound of an earlier level says so in its report; in the next micro-batch the buckets there
+  wait for it in its stead, so that silent sources may be spoken for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.hosts.spark.news import News, Summary
+from millrace.hosts.spark.rows import unpack
+from millrace.kernel.clock import StandingClock
+from millrace.kernel.elements import Batch, user_table
+from millrace.kernel.enabling import sources_behind, wanted
+from millrace.kernel.executor import Executor, Place
+from millrace.kernel.graph import Graph
+from millrace.kernel.progress import Ingress
+from millrace.plan.levels import Crossing, Exchange
+from millrace.plan.stages import Physical
+
+_COUNTS = ("received", "late", "quarantined")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One high level of a network: what its buckets read, and what they send to later ones."""
+
+    number: int
+    exchanges: Mapping[str, Exchange]
+    arriving: Mapping[str, Crossing]
+    leaving: Mapping[str, Crossing]
+
+    @staticmethod
+    def of(plan: Physical, number: int, graph: Graph) -> Level:
+        """The level of that number, from 1 on, whose buckets run this graph."""
+        sinks = {sink.name for sink in graph.sinks()}
+        crossings = {each.port: each for each in plan.crossings()}
+        return Level(
+            number,
+            {each.port: each for each in plan.exchanges() if each.level == number},
+            {port: each for port, each in crossings.items() if each.level == number},
+            {port: each for port, each in crossings.items() if port in sinks},
+        )
+
+    @property
+    def ports(self) -> frozenset[str]:
+        """All that it reads."""
+        return frozenset([*self.exchanges, *self.arriving])
+
+    def streams(self) -> dict[str, list[str]]:
+        """The ports of each stream."""
+        found: dict[str, list[str]] = {}
+        for port, exchange in self.exchanges.items():
+            found.setdefault(exchange.stream.name, []).append(port)
+        return found
+
+
+@dataclass
+class Bucket:
+    """A bucket's graph at work, and what the manifest says of its state."""
+
+    level: Level
+    executor: Executor
+    producers: int
+    """How many buckets of an earlier level send to it."""
+    edges: dict[str, Ingress]
+    """How far each stream has come, on all its outlets."""
+    ports: dict[str, list[str]]
+    """The ports of each stream."""
+    streams: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The accounting of each stream, and how many of its files have been read."""
+    bounds: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By port the last bound of each bucket of an earlier level."""
+    wants: dict[str, int] = field(default_factory=dict)
+    """The bounds that later levels wait for."""
+    results: dict[str, int] = field(default_factory=dict)
+    segments: dict[Place, int] = field(default_factory=dict)
+    """Where in the state store each live segment is."""
+    token: str = ""
+
+    @staticmethod
+    def new(plan: Physical, number: int, producers: int) -> Bucket:
+        """A bucket that has seen nothing yet."""
+        graph = plan.high(number)
+        level = Level.of(plan, number, graph)
+        contracts = {each.stream.name: each.stream.time for each in level.exchanges.values()}
+        edges = {name: Ingress(contract) for name, contract in contracts.items()}
+        return Bucket(level, Executor(graph), producers, edges, level.streams())
+
+    # Work
+
+    def work(self, news: News, *, live: bool) -> dict[str, list[Batch]]:
+        """Take a micro-batch in; what its sinks give."""
+        for port, blob in news.blobs:
+            for rows in unpack(blob).to_batches():
+                self.executor.push_stamped(port, Batch(rows))
+        for stream, summaries in news.summaries.items():
+            if stream in self.ports:
+                self._follow(stream, summaries, news.now)
+        self._cross(news.bounds)
+        if news.wants is not None:
+            self.want(news.wants)
+        if news.end:
+            for port in self.level.ports:
+                self.executor.end(port)
+        self.executor.run(StandingClock(news.now), self._silent(news) if live else {})
+        return self.executor.take(news.now)
+
+    def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:
+        """Learn how far a stream has come, and what became of its rows."""
+        known = self.streams.setdefault(stream, {})
+        for name in _COUNTS:
+            known[name] = known.get(name, 0) + sum(summary[name] for summary in summaries)
+        known["files"] = max(summary["files"] for summary in summaries)
+        self.edges[stream].follow(summaries)
+        for port in self.ports[stream]:
+            _observe(self.executor, port, summaries, now)
+
+    def _cross(self, heard: Mapping[str, Mapping[str, int]]) -> None:
+        """Learn what the buckets of earlier levels promise."""
+        for port, bounds in heard.items():
+            known = self.bounds.setdefault(port, {})
+            known.update(bounds)
+            if len(known) == self.producers:
+                self.executor.ingress[port].raise_bound(min(known.values()))
+                self.executor.promise(port)
+
+    def want(self, wants: Mapping[str, int]) -> None:
+        """Wait for what later levels wait for."""
+        self.wants = {port: until for port, until in wants.items() if port in self.level.leaving}
+        for port in self.level.leaving:
+            self.executor.want(port, self.wants.get(port))
+
+    def _silent(self, news: News) -> dict[str, int]:
+        """The ports that may be spoken for: of streams with nothing left to read.
+
+        Each with the clock when its stream was looked at, or that of the first look where it had nothing new.
+        """
+        looks = {stream: summaries[-1] for stream, summaries in news.summaries.items()}
+        return {
+            port: looks[stream]["now"] if stream in looks else news.first
+            for stream, ports in self.ports.items()
+            for port in ports
+            if stream not in looks or looks[stream]["all"]
+        }
+
+    # What it says
+
+    def counted(self, results: Mapping[str, Sequence[Batch]]) -> dict[str, pa.Table]:
+        """Results as tables of the user's columns; counts them."""
+        tables = {name: user_table(batches) for name, batches in results.items()}
+        for name, table in tables.items():
+            self.results[name] = self.results.get(name, 0) + table.num_rows
+        return tables
+
+    def promises(self) -> Iterator[tuple[int, dict[str, int]]]:
+        """Each later level that it sends to, with its bounds for the ports there."""
+        for level in sorted({crossing.level for crossing in self.level.leaving.values()}):
+            ports = (port for port, crossing in self.level.leaving.items() if crossing.level == level)
+            yield level, {port: self.executor.promised(port) for port in ports}
+
+    def report(self, now: int, *, live: bool) -> dict[str, Any]:
+        """What the commit record shall hold of it."""
+        metrics = self.executor.metrics()
+        return {
+            "sources": {stream: self._known(stream) for stream in self.ports},
+            "wake_at": self.executor.wake_at(list(self.level.exchanges)) if live else None,
+            "wants": self._waits_for() if live else {},
+            "metrics": {
+                "results": self.results,
+                "held": sum(metrics.held.values()),
+                "state_bytes": sum(metrics.state_bytes.values()),
+                "turned_away": sum(metrics.turned_away.values()),
+            },
+            "now": now,
+        }
+
+    def _known(self, stream: str) -> dict[str, Any]:
+        """The accounting of a stream and how far it has come, with the ETS that were made for its ports.
+
+        A stream of which nothing has been read is known too: it may have been spoken for.
+        """
+        edge, own = self.edges[stream], {port: self.executor.ingress[port] for port in self.ports[stream]}
+        for port, ingress in own.items():
+            edge.outlet(self.level.exchanges[port].outlet).raise_bound(ingress.bound)
+        return {
+            **dict.fromkeys((*_COUNTS, "files"), 0),
+            **self.streams.get(stream, {}),
+            **edge.progress(),
+            "enabled": max(ingress.enabled for ingress in own.values()),
+        }
+
+    def _waits_for(self) -> dict[str, int]:
+        """The least bound of each port of an earlier level that would release something here."""
+        found: dict[str, int] = {}
+        for node in self.executor.graph.nodes.values():
+            until = wanted(node)
+            for source, needed in sources_behind(node, until) if until is not None else ():
+                if source is not None and source.name in self.level.arriving:
+                    found[source.name] = min(needed, found.get(source.name, needed))
+        return found
+
+    # What it must remember besides its graph's state
+
+    def note(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        return {
+            "segments": [[node, part, place] for (node, part), place in self.segments.items()],
+            "edges": {stream: edge.save() for stream, edge in self.edges.items()},
+            "streams": self.streams,
+            "bounds": self.bounds,
+            "wants": self.wants,
+            "results": self.results,
+        }
+
+    def recall(self, note: Mapping[str, Any]) -> None:
+        """Go on from what `note` gave."""
+        self.segments = {(node, part): place for node, part, place in note["segments"]}
+        for stream, saved in note["edges"].items():
+            self.edges[stream].restore(saved)
+        self.streams, self.bounds, self.results = note["streams"], note["bounds"], note["results"]
+        self.wants = note["wants"]
+
+
+def _observe(executor: Executor, port: str, summaries: list[Summary], now: int) -> None:
+    """Learn how far a stream has come.
+
+    Streams are read one after another, so their clocks differ a little. Where the system stamps rows, what comes in a
+    later micro-batch is stamped after all clocks of this one: rows need not wait for each other until then.
+    """
+    if executor.ingress[port].contract.kind != "external":
+        executor.ingress[port].raise_bound(now)
+    executor.observe(port, summaries)

@@ -1,0 +1,128 @@
+"""What a select aggregates over: a window that it writes, or the one that its groups stand for.
+
+Rules:
+- Without a window, to group by the rows' own time, or by a bound of the window whose results they are, is to bring rows
+  of one instant together; to group by a monotone function of it is to group by windows of time.
+- The value of such a function is read off the start of its window, for all rows of the window agree on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.expressions import Call, Cast, Column, Expression
+from millrace.language import typed
+from millrace.language.monotone import Bucket, bucket_of
+from millrace.language.scopes import Relation
+from millrace.language.typed import INTERVAL, Typed
+from millrace.plan.nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    AnyWindow,
+    CalendarWindow,
+    InstantWindow,
+    SessionWindow,
+    TrailingWindow,
+    Window,
+)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A window over rows; `written` says that the select names it, else `bucket` is the group that it stands for.
+
+    `shift` is what a bucket's own start is after the start of its window.
+    """
+
+    window: AnyWindow
+    relation: Relation
+    written: bool = True
+    group: Typed | None = None
+    bucket: Bucket | None = None
+    shift: int = 0
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        """The type of the window's bounds; None where there are none."""
+        return Aggregate(self.relation.node, self.window, (), ()).bounds_type
+
+    def bound(self, name: str, place: Place) -> Typed:
+        """A bound of the window, for a node that names it."""
+        column = typed.column(name, self.bounds_type, place)
+        return typed.call("+", [column, typed.literal(self.shift, INTERVAL, place)], place) if self.shift else column
+
+    def key(self, given: Typed) -> Typed | None:
+        """What a group expression is over the result, if the window stands for it."""
+        if self.group is None or self.bucket is None or given.expression != self.group.expression:
+            return None
+        start = self.bound(WINDOW_START, given.place)
+        if self.bucket.is_start:
+            return start
+        return Typed(_with(given.expression, self.bucket.column, start.expression), given.value, given.place)
+
+    def timed(self) -> dict[Expression, int | None]:
+        """The results' expressions that say their own time: what each adds to it, None if it is another value."""
+        start, end = Column(WINDOW_START), Column(WINDOW_END)
+        match self.window:
+            case Window(range=length) if self.bucket is not None:
+                assert self.group is not None
+                own = self.bound(WINDOW_START, self.group.place).expression
+                value = self.key(self.group)
+                assert value is not None
+                return {value.expression: None, own: 1 - length + self.shift}
+            case Window(range=length):
+                return {start: 1 - length, end: 1}
+            case CalendarWindow():
+                value = None if self.group is None else self.key(self.group)
+                return {start: None, end: 1} if value is None else {start: None, end: 1, value.expression: None}
+            case SessionWindow():
+                return {end: 1}
+            case TrailingWindow(range=None):
+                return {end: 0}
+            case TrailingWindow(range=int(length), unit=unit):
+                return {start: -length, end: 0 if unit == "time" else 1}
+        return {}
+
+
+def by_groups(groups: Sequence[Typed], given: Relation) -> Frame | None:
+    """The window that groups stand for; None where none of them says the time."""
+    if any(is_instant(each.expression, given) for each in groups):
+        return Frame(InstantWindow(), given, written=False)
+    found = [(bucket, each) for each in groups if (bucket := bucket_of(each.expression, given.times)) is not None]
+    if not found:
+        return None
+    # Any one of them would do; the shortest windows are complete first.
+    bucket, group = min(found, key=lambda pair: pair[0].length)
+    shift = given.times[bucket.column]
+    window = bucket.window
+    if isinstance(window, Window):
+        window = replace(window, origin=(window.origin - shift) % window.slide)
+    elif shift:
+        raise QueryError(
+            f"windows of a {window.every} cannot be taken over results of a window",
+            hint=f"Group by a {window.every} of the stream's own time, or by the results' window_start.",
+            place=group.place,
+        )
+    return Frame(window, given, False, group, bucket, shift)
+
+
+def is_instant(expression: Expression, given: Relation) -> bool:
+    """Whether each value of an expression stands for one time of the rows."""
+    return isinstance(expression, Column) and (expression.name in given.times or expression.name in given.instants)
+
+
+def _with(expression: Expression, name: str, by: Expression) -> Expression:
+    """The expression with a column replaced."""
+    match expression:
+        case Column():
+            return by if expression.name == name else expression
+        case Call():
+            return replace(expression, arguments=tuple(_with(each, name, by) for each in expression.arguments))
+        case Cast():
+            return replace(expression, argument=_with(expression.argument, name, by))
+    return expression

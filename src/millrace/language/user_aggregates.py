@@ -1,0 +1,117 @@
+"""CREATE AGGREGATE, bound: types known, blocks of SQL as expressions over the state's variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import QueryError
+from millrace.kernel.expressions import Column
+from millrace.kernel.user_aggregates import Assignments, PythonAggregate, SqlAggregate, UserAggregate
+from millrace.language import typed
+from millrace.language.ddl import type_of
+from millrace.language.expressions import ExpressionBinder
+from millrace.language.functions import AGGREGATE_NAMES, CAST_FUNCTIONS, LATER_AGGREGATES, SCALARS
+from millrace.language.places import Source, listed
+from millrace.language.scopes import Scope
+from millrace.language.statements import AggregateStatement, Assignment, Blocks
+from millrace.language.typed import Typed
+
+_PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+OTHER = "other"
+"""What stands before the variables of the second state in MERGE."""
+
+Variables = Mapping[str, pa.DataType]
+
+
+def bind_aggregate(statement: AggregateStatement, source: Source) -> UserAggregate:
+    """The aggregate of a CREATE AGGREGATE."""
+    name = statement.name
+    if name.text.lower() in {*AGGREGATE_NAMES, *LATER_AGGREGATES, *SCALARS, *CAST_FUNCTIONS}:
+        raise QueryError(f'"{name.text}" is a function already', hint="Choose another name.", place=name.place)
+    returns = type_of(statement.returns)
+    if isinstance(statement.computes, Blocks):
+        return _Sql(statement, source).bound(statement.computes, returns)
+    place = statement.computes
+    if _PLACE.fullmatch(place.text) is None:
+        raise QueryError(
+            f'"{place.text}" is no place of a class', hint="Write 'package.module:Class'.", place=place.place
+        )
+    kinds = tuple(type_of(each.type) for each in statement.parameters)
+    return PythonAggregate(name.text, kinds, returns, place.text)
+
+
+class _Sql:
+    """Binds the blocks of one aggregate."""
+
+    def __init__(self, statement: AggregateStatement, source: Source) -> None:
+        self.name = statement.name.text
+        self.source = source
+        self.parameters: dict[str, pa.DataType] = {}
+        for each in statement.parameters:
+            if each.name is None or each.name.text in self.parameters:
+                raise QueryError(
+                    "a parameter of an aggregate in SQL needs a name of its own",
+                    hint=f"Write CREATE AGGREGATE {self.name}(next DOUBLE).",
+                    place=each.type.place if each.name is None else each.name.place,
+                )
+            self.parameters[each.name.text] = type_of(each.type)
+
+    def bound(self, blocks: Blocks, returns: pa.DataType) -> SqlAggregate:
+        """The aggregate that the blocks compute."""
+        initial = self._initial(blocks.initialize)
+        variables = {name: value.type for name, value in initial.items()}
+        iterate = self._assigned(blocks.iterate, variables, self.parameters)
+        others = {f"{OTHER}.{name}": kind for name, kind in variables.items()}
+        merge = None if blocks.merge is None else self._assigned(blocks.merge, variables, others)
+        result = typed.cast(self._binder(variables).bind(blocks.terminate), returns)
+        initialize = tuple((name, value.expression) for name, value in initial.items())
+        parameters = tuple(self.parameters.items())
+        return SqlAggregate(self.name, parameters, returns, initialize, iterate, merge, result.expression)
+
+    def _binder(self, columns: Variables) -> ExpressionBinder:
+        return _StateBinder(self.source, Scope(pa.schema(list(columns.items()))))
+
+    def _initial(self, assignments: tuple[Assignment, ...]) -> dict[str, Typed]:
+        """The variables with their first values; whole numbers have room to grow."""
+        found: dict[str, Typed] = {}
+        for each in assignments:
+            name, value = each.variable, self._binder({}).bind(each.expression)
+            if name.text.lower() in {OTHER, *(parameter.lower() for parameter in self.parameters)}:
+                raise QueryError(f'the name "{name.text}" is taken', hint="Choose another name.", place=name.place)
+            if pa.types.is_null(value.type):
+                raise QueryError(
+                    f'the variable "{name.text}" has no type', hint="Write CAST(NULL AS type).", place=value.place
+                )
+            found[name.text] = typed.cast(value, pa.int64()) if pa.types.is_integer(value.type) else value
+        return found
+
+    def _assigned(self, given: tuple[Assignment, ...], variables: Variables, further: Variables) -> Assignments:
+        """Each variable with its new value, cast to its type; those that are not assigned keep theirs."""
+        binder = self._binder({**variables, **further})
+        values: dict[str, Typed] = {}
+        for each in given:
+            name = Scope(pa.schema(list(variables.items()))).find(each.variable.text)
+            if name is None:
+                raise QueryError(
+                    f'"{each.variable.text}" is no variable of the state',
+                    hint=f"INITIALIZE gives the variables: {listed(variables)}.",
+                    place=each.variable.place,
+                )
+            values[name] = typed.cast(binder.bind(each.expression), variables[name])
+        return tuple((name, values[name].expression if name in values else Column(name)) for name in variables)
+
+
+class _StateBinder(ExpressionBinder):
+    """Knows `other.name` beside plain names."""
+
+    def column(self, node: exp.Column) -> Typed:
+        if node.table.lower() != OTHER:
+            return super().column(node)
+        found = self.scope.find(f"{OTHER}.{node.name}")
+        if found is None:
+            raise self.scope.unknown(f"{OTHER}.{node.name}", self.place(node))
+        return typed.column(found, self.scope.schema.field(found).type, self.place(node))

@@ -1,0 +1,219 @@
+"""Where a plan is cut for Spark: into a low level a stream, and high levels that follow each other.
+
+Rules:
+- The low level of a stream is the stateless prefix above its scan. Between it and the high level that reads it stands
+  an exchange, a virtual break node: rows go to the bucket of their keys, bounds to every bucket.
+- An operator with keys needs rows of equal keys to meet. If what it reads is spread by some of its keys, or is in one
+  bucket, it stays on that level; if not, the rows cross to the next level, spread by its keys.
+- A query ordered by time meets in one bucket; one without keyed operators may be spread at will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from millrace.kernel.expressions import Column
+from millrace.plan.names import content_name
+from millrace.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Node,
+    Numbered,
+    OrderByTime,
+    Project,
+    Rank,
+    RollUp,
+    Scan,
+    Since,
+    Slack,
+    Stream,
+    Union,
+    inputs_of,
+    walk,
+)
+from millrace.plan.panes import takes_partials
+
+Keys = tuple[str, ...]
+
+_TRANSPARENT = (Union, RollUp, Slack)
+"""What needs no rows to meet, so that a cut goes below it."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Where the prefix of a stream meets the rest of a query, on a high level.
+
+    `keys` are the columns whose equal values must meet; () sends all to one bucket, None leaves the choice open.
+    """
+
+    port: str
+    stream: Stream
+    prefix: Node
+    keys: Keys | None
+    aggregate: Aggregate | None = None
+    """The aggregate above, if nothing but an order-agnostic union stands between: then partials are exchanged."""
+    level: int = 1
+    low_level_groups: int | None = None
+    """How many groups the low level may hold at once, if that is limited."""
+
+    @property
+    def outlet(self) -> str:
+        """Which attribute of the stream the rows come by."""
+        return scan_of(self.prefix).outlet
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where rows leave the high level `start` for a later one."""
+
+    port: str
+    input: Node
+    keys: Keys | None
+    start: int
+    level: int
+
+
+Cut = Exchange | Crossing
+
+
+@dataclass(frozen=True)
+class Placed:
+    """On which level the rows of a tree are, and by which of its columns they are spread; None: nobody knows."""
+
+    level: int
+    spread: Keys | None
+
+
+@dataclass
+class Cuts:
+    """The cuts of one query's tree, by place in it."""
+
+    options: Mapping[str, str]
+    cuts: dict[str, Cut] = field(default_factory=dict)
+    _placed: dict[str, Placed] = field(default_factory=dict)
+
+    def root(self, node: Node, path: str) -> int:
+        """Cut a whole tree; the level on which it ends."""
+        if is_prefix(node):
+            self._bring(node, path, None, 1, single=False)
+            return 1
+        return self._place(node, path, single=False).level
+
+    def _place(self, node: Node, path: str, *, single: bool) -> Placed:
+        """Where the rows of a tree with state are; `single` keeps all of it in one bucket."""
+        if path not in self._placed:
+            self._placed[path] = self._placed_anew(node, path, single=single)
+        return self._placed[path]
+
+    def _placed_anew(self, node: Node, path: str, *, single: bool) -> Placed:
+        keys = keys_of(node)
+        if keys is None and not isinstance(node, _TRANSPARENT):
+            (below,) = inputs_of(node)
+            placed = self._place(below, f"{path}.0", single=single)
+            return Placed(placed.level, renamed(node, placed.spread))
+        single = single or isinstance(node, OrderByTime)
+        keys = () if single else keys
+        inputs = [(each, f"{path}.{position}") for position, each in enumerate(read_by(node))]
+        level = max(self._needed(each, place, keys, single=single) for each, place in inputs)
+        for each, place in inputs:
+            self._bring(each, place, keys, level, single=single, aggregate=self._exchanged(node))
+        return Placed(level, keys)
+
+    def _exchanged(self, node: Node) -> Aggregate | None:
+        """The aggregate whose partials may be exchanged for rows."""
+        return node if isinstance(node, Aggregate) and takes_partials(node, self.options) else None
+
+    def _needed(self, node: Node, path: str, keys: Keys | None, *, single: bool) -> int:
+        """The level on which rows of equal keys can meet."""
+        if is_prefix(node):
+            return 1
+        if isinstance(node, _TRANSPARENT):
+            places = enumerate(inputs_of(node))
+            return max(self._needed(each, f"{path}.{place}", keys, single=single) for place, each in places)
+        placed = self._place(node, path, single=single)
+        return placed.level if _meets(placed, keys) else placed.level + 1
+
+    def _bring(
+        self,
+        node: Node,
+        path: str,
+        keys: Keys | None,
+        level: int,
+        *,
+        single: bool,
+        aggregate: Aggregate | None = None,
+    ) -> None:
+        """Cut so that the rows of a tree are on a level, equal keys together."""
+        if is_prefix(node):
+            groups = self.options.get("low_level_groups")
+            limit = int(groups) if groups is not None and aggregate is not None else None
+            content = (
+                node,
+                keys,
+                level,
+                limit,
+                aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations),
+            )
+            port = content_name("exchange", content)
+            self.cuts[path] = Exchange(port, scan_of(node).stream, node, keys, aggregate, level, limit)
+            return
+        if isinstance(node, _TRANSPARENT):
+            passes = isinstance(node, Union) and self.options.get("order") != "in"
+            below = aggregate if passes else None
+            for place, each in enumerate(inputs_of(node)):
+                self._bring(each, f"{path}.{place}", keys, level, single=single, aggregate=below)
+            return
+        placed = self._place(node, path, single=single)
+        if placed.level != level or not _meets(placed, keys):
+            port = content_name("crossing", (node, keys, level, sorted(self.options.items())))
+            self.cuts[path] = Crossing(port, node, keys, placed.level, level)
+
+
+def _meets(placed: Placed, keys: Keys | None) -> bool:
+    """Whether rows of equal keys are together already."""
+    return keys is None or (placed.spread is not None and set(placed.spread) <= set(keys))
+
+
+def keys_of(node: Node) -> Keys | None:
+    """The columns of which an operator needs equal values to meet; None where it has no keys."""
+    match node:
+        case Aggregate():
+            return tuple(name for name, _ in node.keys)
+        case Distinct():
+            return tuple(node.schema.names)
+        case Rank():
+            return node.partition
+        case OrderByTime() | Numbered():
+            return ()
+        case _:
+            return None
+
+
+def renamed(node: Node, spread: Keys | None) -> Keys | None:
+    """The columns by which rows are spread, under the names that a node gives them; None if one is lost."""
+    if spread is None or not isinstance(node, Project):
+        return spread
+    given = {each.name: name for name, each in node.columns if isinstance(each, Column)}
+    found = tuple(given[name] for name in spread if name in given)
+    return found if len(found) == len(spread) else None
+
+
+def read_by(node: Node) -> tuple[Node, ...]:
+    """What an operator reads: an ordered union is one operator, not a union and a sort; a numbered one too."""
+    if isinstance(node, OrderByTime | Numbered) and isinstance(node.input, Union):
+        return node.input.inputs
+    return inputs_of(node)
+
+
+def is_prefix(node: Node) -> bool:
+    """Whether a tree is a scan under filters and projections alone."""
+    return all(isinstance(each, Scan | Filter | Project | Since) for each in walk(node))
+
+
+def scan_of(prefix: Node) -> Scan:
+    """The scan at the bottom of a prefix."""
+    scan = next(iter(walk(prefix)))
+    assert isinstance(scan, Scan)
+    return scan

@@ -1,0 +1,71 @@
+"""The windows of SQL, from the words that Python gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millrace.errors import RequestError
+
+EACH_ROW = "row"
+"""The slide of a window that ends at each row."""
+
+
+def window_clause(
+    length: object,
+    rows: object,
+    session: object,
+    slide: object,
+    by: str | None,
+    partition_by: str | Sequence[str],
+) -> str:
+    """The one window that was asked for.
+
+    >>> window_clause("5 minutes", None, None, None, "ts", ()), window_clause(None, 10, None, "row", None, "k")
+    ('[RANGE 5 minutes SLIDE 5 minutes WA ts]', '[ROWS 10 PARTITION BY k]')
+    >>> window_clause(None, None, "1 minute", None, None, ()), window_clause("unlimited", None, None, None, None, ())
+    ('[SESSION 1 minute]', '[RANGE UNLIMITED PRECEDING]')
+    """
+    sizes = [each for each in (length, rows, session) if each is not None]
+    if len(sizes) != 1:
+        raise RequestError(
+            "a window has one size", hint="Give one of range='1 minute', rows=100 and session='5 minutes'."
+        )
+    columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    parts = [_size(length, rows, session), *_slide(slide, length, rows)]
+    parts += [f"PARTITION BY {', '.join(columns)}"] if columns else []
+    parts += [f"WA {by}"] if by else []
+    return f"[{' '.join(parts)}]"
+
+
+def _size(length: object, rows: object, session: object) -> str:
+    if rows is not None:
+        return f"ROWS {_number('rows', rows)}"
+    if session is not None:
+        return f"SESSION {_length('session', session)}"
+    words = _length("range", length)
+    return "RANGE UNLIMITED PRECEDING" if words.lower() == "unlimited" else f"RANGE {words}"
+
+
+def _slide(slide: object, length: object, rows: object) -> list[str]:
+    """How far windows are apart: one after another where nothing is said, of those that have an end."""
+    if slide == EACH_ROW:
+        return []
+    if rows is not None:
+        return [f"SLIDE {_number('slide', rows if slide is None else slide)}"]
+    if slide is not None:
+        return [f"SLIDE {_length('slide', slide)}"]
+    endless = length is None or str(length).lower() == "unlimited"
+    return [] if endless else [f"SLIDE {length}"]
+
+
+def _length(name: str, given: object) -> str:
+    """A length of time in words."""
+    if not isinstance(given, str):
+        raise RequestError(f'a {name} is a length of time in words, not "{given}"', hint=f"Write {name}='1 minute'.")
+    return given
+
+
+def _number(name: str, given: object) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise RequestError(f'{name} is a number of rows, not "{given}"', hint=f"Write {name}=100.")
+    return given

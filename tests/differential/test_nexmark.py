@@ -1,0 +1,85 @@
+"""Nexmark's queries over a published stream of bids give the published answers, on every host."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millrace.testing.hosts import Host
+
+CASES = Path(__file__).parents[3] / "shared" / "cases" / "nexmark"
+
+pytestmark = pytest.mark.skipif(
+    not CASES.exists(), reason="the Nexmark cases are not beside the repository; runs where shared/cases is"
+)
+
+BIDS = f"""CREATE STREAM bid (auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING,
+    date_time TIMESTAMP, extra STRING)
+  TIMESTAMP BY date_time ORDERED FROM csv OPTIONS (path '{CASES / "bid.csv"}');
+"""
+
+BY_PRICE = """
+    count(*) AS total_bids,
+    count(*) FILTER (WHERE price < 10000) AS rank1_bids,
+    count(*) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bids,
+    count(*) FILTER (WHERE price >= 1000000) AS rank3_bids"""
+
+DISTINCT_BY_PRICE = ",".join(
+    f"""
+    count(DISTINCT {column}) AS total_{column}s,
+    count(DISTINCT {column}) FILTER (WHERE price < 10000) AS rank1_{column}s,
+    count(DISTINCT {column}) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_{column}s,
+    count(DISTINCT {column}) FILTER (WHERE price >= 1000000) AS rank3_{column}s"""
+    for column in ("bidder", "auction")
+)
+
+QUERIES = {
+    "q0": "SELECT auction, bidder, price, date_time FROM bid",
+    "q1": "SELECT auction, bidder, 0.908 * price AS price, date_time FROM bid",
+    "q2": "SELECT auction, price FROM bid WHERE auction IN (1007, 1020, 2001, 2019, 2087)",
+    "q5": """SELECT auction, num
+        FROM (SELECT auction, count(*) AS num FROM bid [RANGE 10 SECONDS SLIDE 2 SECONDS WA date_time] GROUP BY auction)
+        QUALIFY rank() OVER (PARTITION BY window_start, window_end ORDER BY num DESC) = 1""",
+    "q15": f"""SELECT date_format(date_time, 'yyyy-MM-dd') AS day, {BY_PRICE}, {DISTINCT_BY_PRICE}
+        FROM bid GROUP BY date_format(date_time, 'yyyy-MM-dd')""",
+    # The answers were made with PostgreSQL's HH and mm: the hour of twelve, and the month.
+    "q16": f"""SELECT channel, date_format(date_time, 'yyyy-MM-dd') AS day,
+        max(to_char(date_time, 'HH:mm')) AS minute, {BY_PRICE}, {DISTINCT_BY_PRICE}
+        FROM bid GROUP BY channel, date_format(date_time, 'yyyy-MM-dd')""",
+    "q17": f"""SELECT auction, date_format(date_time, 'yyyy-MM-dd') AS day, {BY_PRICE},
+        min(price) AS min_price, max(price) AS max_price, avg(price) AS avg_price, sum(price) AS sum_price
+        FROM bid GROUP BY auction, date_format(date_time, 'yyyy-MM-dd')""",
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_gives_the_published_answer(name: str, host: Host) -> None:
+    rows = host.run(f"{BIDS} CREATE QUERY {name} AS {QUERIES[name]};", {})[name]
+    found = [[cell(value) for column, value in row.items() if not column.startswith("window_")] for row in rows]
+    assert sorted(found) == published(name)
+
+
+def published(name: str) -> list[list[str]]:
+    """The rows of a file of answers, in one order."""
+    lines = (CASES / f"{name}.expected.txt").read_text().splitlines()
+    return sorted([cell(text) for text in cells(line)] for line in lines if line and not line.startswith("#"))
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a line, set apart by tabs or by blanks; a time is one of them."""
+    if "\t" in line:
+        return line.split("\t")
+    return re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S*|\S+", line)
+
+
+def cell(value: Any) -> str:
+    """A value as text: numbers to twelve digits, times without the zeros that end a fraction."""
+    if hasattr(value, "isoformat"):
+        value = value.replace(tzinfo=None).isoformat(sep=" ")
+    try:
+        return f"{float(value):.12g}"
+    except ValueError:
+        return re.sub(r"(:\d\d\.\d*?)0+$", r"\1", str(value))

@@ -1,0 +1,21 @@
+-- Every aggregate side by side, with FILTER, over nulls and over nothing.
+CREATE STREAM visits (client STRING, page STRING, ms INT, ts TIMESTAMP)
+  TIMESTAMP BY ts DISORDER INTERVAL 10 SECONDS
+  FROM csv OPTIONS (path 'inputs/visits.csv');
+
+CREATE QUERY statistics AS
+  SELECT client, count(ms) AS n, var_samp(ms) AS var_samp, var_pop(ms) AS var_pop, stddev(ms) AS stddev, stddev_pop(ms) AS stddev_pop,
+         median(ms) AS middle, percentile(ms, 0.25) AS quarter
+  FROM visits [RANGE 2 MINUTES SLIDE 2 MINUTES] GROUP BY client;
+CREATE QUERY choices AS
+  SELECT client, first(page) AS first_page, last(page) AS last_page, max_by(page, ms) AS slowest, min_by(page, ms) AS fastest,
+         first(ms) AS first_ms, last(ms) AS last_ms
+  FROM visits [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY client;
+CREATE QUERY sets AS
+  SELECT count(DISTINCT page) AS pages, sum(DISTINCT ms) AS ms, approx_count_distinct(page) AS about,
+         bool_and(ms > 45) AS all_slow, bool_or(ms > 150) AS some_slow, count_if(page = 'home') AS homes
+  FROM visits [RANGE 1 MINUTE SLIDE 30 SECONDS];
+CREATE QUERY filtered AS
+  SELECT page, count(*) AS n, count(*) FILTER (WHERE client = 'ann') AS by_ann, sum(ms) FILTER (WHERE ms > 100) AS slow,
+         max(client) FILTER (WHERE ms IS NULL) AS unmeasured
+  FROM visits [RANGE 2 MINUTES SLIDE 2 MINUTES] GROUP BY page HAVING count(*) FILTER (WHERE client IS NOT NULL) > 0;

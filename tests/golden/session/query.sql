@@ -1,0 +1,10 @@
+-- Sessions end when a client is quiet for the gap: a row exactly one gap later starts a new one.
+CREATE STREAM visits (client STRING, page STRING, ms INT, ts TIMESTAMP)
+  TIMESTAMP BY ts DISORDER INTERVAL 10 SECONDS
+  FROM csv OPTIONS (path 'inputs/visits.csv');
+
+CREATE QUERY by_bracket AS
+  SELECT client, count(*) AS n, last(page) AS left_at FROM visits [SESSION 24 SECONDS] GROUP BY client;
+CREATE QUERY by_function AS
+  SELECT count(*) AS n, sum(ms) AS ms FROM SESSION(TABLE visits, DESCRIPTOR(ts), INTERVAL 24 SECONDS)
+  GROUP BY window_start, window_end;

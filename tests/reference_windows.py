@@ -1,0 +1,123 @@
+"""Which rows of a group stand together in which window, for every kind of window."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from millrace.plan.nodes import (
+    AnyWindow,
+    CalendarWindow,
+    InstantWindow,
+    PartitionedRows,
+    SessionWindow,
+    TrailingWindow,
+    Window,
+)
+from tests.reference_values import TIME, Row, micros, timestamp
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A window with a row in it: from `start` up to `end`, its result's own time, and its rows."""
+
+    start: int | None
+    end: int
+    time: int
+    rows: list[Row]
+
+
+def frames(window: AnyWindow, rows: list[Row], counts: Callable[[Row], bool]) -> Iterator[Frame]:
+    """The windows of one group's rows; a row that does not count is numbered all the same."""
+    match window:
+        case Window():
+            yield from _fixed(window, rows)
+        case CalendarWindow():
+            yield from _calendar(window, rows)
+        case InstantWindow():
+            for time in sorted({row[TIME] for row in rows}):
+                yield Frame(time, time + 1, time, [row for row in rows if row[TIME] == time])
+        case SessionWindow():
+            yield from _sessions(window.gap, rows)
+        case TrailingWindow():
+            yield from _trailing(window, rows)
+        case PartitionedRows(slide=None):
+            yield from _last_rows(window.rows, sorted(rows, key=lambda row: row[TIME]), counts)
+        case PartitionedRows():
+            yield from _numbered(window.rows, window.slide, sorted(rows, key=lambda row: row[TIME]), counts)
+
+
+def _fixed(window: Window, rows: list[Row]) -> Iterator[Frame]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        for start in _starts(row[TIME], window):
+            found[start].append(row)
+    for start, members in found.items():
+        yield Frame(start, start + window.range, start + window.range - 1, members)
+
+
+def _starts(time: int, window: Window) -> Iterator[int]:
+    """The starts of the windows that hold a time, from the last one back."""
+    start = (time - window.origin) // window.slide * window.slide + window.origin
+    while start + window.range > time:
+        yield start
+        start -= window.slide
+
+
+def _calendar(window: CalendarWindow, rows: list[Row]) -> Iterator[Frame]:
+    months = {"month": 1, "quarter": 3, "year": 12}[window.every]
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        day = timestamp(row[TIME])
+        found[(day.year * 12 + day.month - 1) // months].append(row)
+    for number, members in found.items():
+        start, end = _first_of(number * months), _first_of((number + 1) * months)
+        yield Frame(start, end, end - 1, members)
+
+
+def _first_of(months: int) -> int:
+    return micros(dt.datetime(months // 12, months % 12 + 1, 1, tzinfo=dt.UTC))
+
+
+def _sessions(gap: int, rows: list[Row]) -> Iterator[Frame]:
+    session: list[Row] = []
+    for row in sorted(rows, key=lambda row: row[TIME]):
+        if session and row[TIME] - session[-1][TIME] >= gap:
+            yield _session(session, gap)
+            session = []
+        session.append(row)
+    if session:
+        yield _session(session, gap)
+
+
+def _session(rows: list[Row], gap: int) -> Frame:
+    end = rows[-1][TIME] + gap
+    return Frame(rows[0][TIME], end, end - 1, rows)
+
+
+def _trailing(window: TrailingWindow, rows: list[Row]) -> Iterator[Frame]:
+    for row in rows:
+        time = row[TIME]
+        start = None if window.range is None else time - window.range
+        members = [each for each in rows if each[TIME] <= time and (start is None or each[TIME] >= start)]
+        yield Frame(start, time + 1 if window.unit == "rows" else time, time, members)
+
+
+def _last_rows(length: int, rows: list[Row], counts: Callable[[Row], bool]) -> Iterator[Frame]:
+    for number, row in enumerate(rows):
+        start = number - length + 1
+        if counts(row):
+            members = [each for each in rows[max(start, 0) : number + 1] if counts(each)]
+            yield Frame(start, number + 1, row[TIME], members)
+
+
+def _numbered(length: int, slide: int, rows: list[Row], counts: Callable[[Row], bool]) -> Iterator[Frame]:
+    start = -length // slide * slide
+    while start < len(rows):
+        held = rows[max(start, 0) : max(start + length, 0)]
+        if members := [row for row in held if counts(row)]:
+            completed = rows[min(start + length, len(rows)) - 1]
+            yield Frame(start, start + length, completed[TIME], members)
+        start += slide

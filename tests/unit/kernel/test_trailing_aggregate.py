@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from millrace.errors import RunError
+from millrace.kernel import folding
+from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
+from millrace.kernel.frames import Instants
+from millrace.kernel.operators import TrailingAggregate
+from millrace.kernel.partials import Aggregation, Partials
+from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script
+
+AGGREGATIONS = [
+    Aggregation("rows", "count"),
+    Aggregation("total", "sum", ("n",)),
+    Aggregation("least", "min", ("n",)),
+    Aggregation("kinds", "count_distinct", ("n",)),
+]
+
+
+def trailing(range: int | None, keys: Sequence[str] = ("k",), **options: Any) -> TrailingAggregate:
+    return TrailingAggregate(Partials(Instants(), keys, AGGREGATIONS), range, **options)
+
+
+def batch(*times: int, k: Sequence[str | None] | None = None) -> Batch:
+    groups = k if k is not None else ["a"] * len(times)
+    return Batch(pa.record_batch({"k": pa.array(groups, pa.string()), "n": [1] * len(times), TIME: times}))
+
+
+def results(elements: Sequence[Element]) -> list[tuple[Any, ...]]:
+    """Group, start, end, time, count, total, least, distinct of each row."""
+    found = []
+    for each in elements:
+        if isinstance(each, Batch):
+            starts, ends = (each.rows.column(name).cast("int64") for name in ("window_start", "window_end"))
+            group = each.rows.column("k").to_pylist() if "k" in each.rows.schema.names else [None] * len(each)
+            columns = [each.rows.column(name).to_pylist() for name in (TIME, "rows", "total", "least", "kinds")]
+            found += list(zip(group, starts.to_pylist(), ends.to_pylist(), *columns, strict=True))
+    return sorted(found, key=repr)
+
+
+def expected(script: Script, range: int | None, keyed: bool) -> list[tuple[Any, ...]]:
+    """The same, row by row."""
+    rows = [row for _, each in script.steps if isinstance(each, Batch) for row in each.rows.to_pylist()]
+    found = []
+    for row in rows:
+        time, group = row[TIME], row["k"] if keyed else None
+        start = None if range is None else time - range
+        frame = [
+            each["n"]
+            for each in rows
+            if (not keyed or each["k"] == group) and each[TIME] <= time and (start is None or each[TIME] >= start)
+        ]
+        values = [each for each in frame if each is not None]
+        total, least = (sum(values), min(values)) if values else (None, None)
+        found.append((group, start, time, time, len(frame), total, least, len(set(values))))
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("range", [0, 1, 13, 400, None])
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "global"])
+def test_each_row_has_the_result_of_a_plain_reading(seed: int, range: int | None, keyed: bool) -> None:
+    script = random_script(seed, ports=1, batches=20)
+    found = outputs(trailing(range, ("k",) if keyed else ()), script)
+    check_bounds(found)
+    assert results(found) == expected(script, range, keyed)
+
+
+@pytest.mark.parametrize("range", [0, 13, None])
+def test_trailing_windows_keep_the_contract(range: int | None) -> None:
+    check_operator(lambda: trailing(range))
+    check_operator(lambda: trailing(range, ()))
+
+
+def test_spans_may_be_folded_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "_PAIRS", 8)
+    script = random_script(3, ports=1, batches=20)
+    assert results(outputs(trailing(100), script)) == expected(script, 100, keyed=True)
+
+
+def test_a_row_is_answered_when_the_bound_is_past_its_time() -> None:
+    operator = trailing(10)
+    list(operator.on_batch(0, batch(5, -5, -6)))
+    assert operator.wanted() == -5
+    assert list(operator.on_punctuation(Punctuation(-6))) == [Punctuation(-6)]
+    answered, _ = operator.on_punctuation(Punctuation(5))
+    assert results([answered]) == [("a", -15, -5, -5, 2, 2, 1, 1), ("a", -16, -6, -6, 1, 1, 1, 1)]
+    assert operator.wanted() == 6
+    list(operator.on_batch(0, batch(5)))
+    answered, _ = operator.on_punctuation(Punctuation(6))
+    assert results([answered]) == [("a", -5, 5, 5, 3, 3, 1, 1)] * 2
+    assert operator.wanted() is None
+
+
+def test_rows_go_when_nobody_looks_back_to_them() -> None:
+    operator = trailing(10)
+    list(operator.on_batch(0, batch(*range(100))))
+    list(operator.on_punctuation(Punctuation(100)))
+    assert operator.held == 10
+    list(operator.on_punctuation(Punctuation(END_OF_TIME)))
+    assert operator.held == 0
+
+
+def test_counted_rows_have_bounds_that_are_numbers() -> None:
+    operator = trailing(2, counts_rows=True)
+    list(operator.on_batch(0, batch(0, 1, 2, 3, k=["a", "a", "b", "a"])))
+    (answered, _) = operator.on_punctuation(Punctuation(4))
+    assert isinstance(answered, Batch)
+    assert answered.rows.schema.field("window_start").type == pa.int64()
+    assert [each[:5] for each in results([answered])] == [
+        ("a", -1, 2, 1, 2),
+        ("a", -2, 1, 0, 1),
+        ("a", 1, 4, 3, 2),
+        ("b", 0, 3, 2, 1),
+    ]
+
+
+def test_without_a_range_the_start_is_null_and_a_group_is_one_row() -> None:
+    operator = trailing(None, state_limit=2)
+    for step in range(50):
+        list(operator.on_batch(0, batch(step, step, k=["a", None])))
+        answered, _ = operator.on_punctuation(Punctuation(step + 1))
+        assert isinstance(answered, Batch)
+        assert answered.rows.schema.field("window_start").type == pa.timestamp("us", tz="UTC")
+        assert results([answered]) == [(group, None, step, step, step + 1, step + 1, 1, 1) for group in ("a", None)]
+    assert operator.held == 2
+
+
+def test_more_groups_than_the_limit_are_refused() -> None:
+    operator = trailing(None, state_limit=2)
+    list(operator.on_batch(0, batch(0, 0, 0, k=["a", "b", "c"])))
+    with pytest.raises(RunError, match="more than 2 groups"):
+        list(operator.on_punctuation(Punctuation(1)))
+
+
+def test_long_frames_cost_little_more_than_short_ones() -> None:
+    calls = 0
+
+    class Counting(Partials):
+        def merged_by(self, tables: Sequence[pa.Table], by: Sequence[str]) -> pa.Table:
+            nonlocal calls
+            calls += sum(table.num_rows for table in tables)
+            return super().merged_by(tables, by)
+
+    operator = TrailingAggregate(Counting(Instants(), ["k"], AGGREGATIONS[:2]), 5_000)
+    list(operator.on_batch(0, batch(*np.arange(10_000).tolist())))
+    list(operator.on_punctuation(Punctuation(END_OF_TIME)))
+    assert calls < 10_000 * 20

@@ -1,0 +1,22 @@
+"""The queries of the page on SQL can be bound as they stand there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from millrace.language import parse_network
+from millrace.plan.stages import physical
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "sql.md"
+STREAM = "CREATE STREAM s (k STRING, v DOUBLE, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');"
+
+
+def test_every_complete_example_of_the_page_is_accepted() -> None:
+    blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    complete = [each for each in blocks if "…" not in each]
+    network = parse_network(STREAM + "".join(complete))
+    assert len(network.queries) == 9
+    for name in ("name", "p95", "my_mean"):
+        assert any(f" {name}" in each for each in complete)
+    assert physical(network)

@@ -1,0 +1,64 @@
+"""Which aggregates use the promises of single groups, and where they are rolled up instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from millrace.language import parse_network
+from millrace.plan.describing import groups_of
+from millrace.plan.explain import explain
+from millrace.plan.nodes import Aggregate, Node, RollUp, walk
+from millrace.plan.stages import physical
+
+MINUTE = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"
+READINGS = """
+CREATE STREAM readings (site STRING, device STRING, value DOUBLE, ts TIMESTAMP, done BOOLEAN)
+  TIMESTAMP BY ts PUNCTUATED BY done PER (site, device) FROM csv OPTIONS (path 'r.csv');
+"""
+
+
+def root_of(select: str) -> Node:
+    """The tree of a query over readings, as it is carried out."""
+    return physical(parse_network(READINGS + select)).roots[0][1]
+
+
+def groups(select: str) -> tuple[str, ...]:
+    """The keys by which the first aggregate uses promises of groups."""
+    return groups_of(next(each for each in walk(root_of(select)) if isinstance(each, Aggregate)))
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        f"SELECT device, site, count(*) AS n FROM readings {MINUTE} GROUP BY device, site",
+        f"SELECT count(*) AS n FROM readings {MINUTE} WHERE value > 1 GROUP BY device, site, done",
+        f"SELECT count(*) AS n FROM (SELECT site, device FROM readings) {MINUTE} GROUP BY site, device",
+    ],
+)
+def test_an_aggregate_by_all_their_columns_uses_promises_of_groups(select: str) -> None:
+    assert groups(select) == ("site", "device")
+    assert not any(isinstance(each, RollUp) for each in walk(root_of(select)))
+
+
+def test_a_key_under_another_name_still_stands_for_its_column() -> None:
+    inner = "(SELECT site AS s, device AS d FROM readings)"
+    assert groups(f"SELECT count(*) AS n FROM {inner} {MINUTE} GROUP BY d, s") == ("s", "d")
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        f"SELECT device, count(*) AS n FROM readings {MINUTE} GROUP BY device",
+        f"SELECT count(*) AS n FROM readings {MINUTE} GROUP BY device, upper(site)",
+        "SELECT device, site, count(*) AS n FROM readings [SESSION 1 MINUTE] GROUP BY device, site",
+        f"SELECT count(*) AS n FROM readings UNION readings {MINUTE} GROUP BY device, site",
+        "SELECT * FROM readings ORDER BY ts",
+    ],
+)
+def test_everyone_else_gets_the_least_of_all_groups(select: str) -> None:
+    assert any(isinstance(each, RollUp) for each in walk(root_of(select)))
+    assert "roll up" in explain(physical(parse_network(READINGS + select)))
+
+
+def test_a_query_without_state_needs_no_bound() -> None:
+    assert not any(isinstance(each, RollUp) for each in walk(root_of("SELECT device FROM readings")))

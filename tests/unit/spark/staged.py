@@ -1,0 +1,114 @@
+"""A network cut as for Spark, without Spark: files are read, rows shuffled and stages called by hand."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from millrace.hosts.spark.control import ControlReader
+from millrace.hosts.spark.files import Look
+from millrace.hosts.spark.low import StreamLowLevel
+from millrace.hosts.spark.reports import merge
+from millrace.hosts.spark.rows import REPORT_OUTPUT, Row, unpack
+from millrace.hosts.spark.stage import _AT_HAND, Stage
+from millrace.plan.nodes import Network
+from millrace.plan.stages import physical
+
+Key = tuple[str, int]
+
+
+class State:
+    """A map state per bucket, as a state store would keep it."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, dict[Key, tuple[bytes]]] = defaultdict(dict)
+        self.bucket = 0
+
+    def getMapState(self, name: str, key: str, value: str) -> State:
+        return self
+
+    def getValue(self, key: Key) -> tuple[bytes] | None:
+        return self.values[self.bucket].get(key)
+
+    def updateValue(self, key: Key, value: tuple[bytes]) -> None:
+        self.values[self.bucket][key] = value
+
+    def removeKey(self, key: Key) -> None:
+        del self.values[self.bucket][key]
+
+
+class Staged:
+    """All that a run on Spark does in a micro-batch, in this process."""
+
+    def __init__(self, network: Network, folder: Path, *, buckets: Sequence[int] = (3, 5, 8), live: bool = False):
+        self.network, self.folder, self.buckets, self.live = network, folder, tuple(buckets), live
+        self.depth = physical(network).depth
+        self.states = [State() for _ in range(self.depth)]
+        self.record: dict[str, Any] = {}
+        self.read: dict[str, int] = defaultdict(int)
+        self.wants: dict[str, int] = {}
+        self.name = str(folder)
+
+    def batch(
+        self, files: Mapping[str, Sequence[pa.Table]], now: int, *, control: bool = False, end: bool = False
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Read a few files of each stream, and give the results; `control` wakes with the clock and what is wanted."""
+        rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, now)]
+        if control or end:
+            self.wants = self.record.get("wants", {})
+            reader = ControlReader({"commits": "", "buckets": json.dumps(self.buckets)})
+            (partition,) = reader.partitions({}, {"now": now, "end": end, "wants": self.wants})
+            rows += [row for batch in reader.read(partition) for row in _rows_of(batch)]
+        self.record, results = self._staged(rows)
+        return results
+
+    def restart(self) -> None:
+        """Forget what worker processes have at hand."""
+        _AT_HAND.clear()
+
+    def _exchanged(self, stream: str, tables: Sequence[pa.Table], now: int) -> list[Row]:
+        low = StreamLowLevel(self.network, stream, self.buckets, self.live)
+        index, paths = self.read[stream], []
+        for table in tables:
+            paths.append(str(self.folder / f"{stream}-{self.read[stream]:04d}.parquet"))
+            pq.write_table(table, paths[-1])
+            self.read[stream] += 1
+        before = self.record.get("sources", {}).get(stream, {})
+        counts, rows = low.tasks(paths), []
+        for number, count in enumerate(counts):
+            at = sum(counts[:number])
+            read = low.read(
+                paths[at : at + count], index + at, Look(now, now, all=True), before, alone=len(counts) == 1
+            )
+            rows += [row for batch in read for row in _rows_of(batch)]
+        return rows
+
+    def _staged(self, rows: list[Row]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+        outputs: list[tuple[str, bytes, str]] = []
+        for level, state in enumerate(self.states, start=1):
+            stage = Stage(self.network, self.name, self.buckets, level=level, last=level == self.depth, live=self.live)
+            stage.init(state)  # type: ignore[arg-type]
+            given = []
+            for bucket in dict.fromkeys(row.bucket for row in rows):
+                state.bucket = bucket
+                own = pd.DataFrame([row for row in rows if row.bucket == bucket], columns=list(Row._fields))
+                for frame in stage.handleInputRows((bucket,), iter([own[::2], own[1::2]]), None):
+                    given += list(frame.itertuples(index=False, name=None))
+            rows, outputs = ([Row(*each) for each in given], []) if level < self.depth else ([], given)
+        reports = [json.loads(note) for output, _, note in outputs if output == REPORT_OUTPUT]
+        results: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for output, blob, _ in outputs:
+            if output != REPORT_OUTPUT:
+                results[output] += unpack(blob).to_pylist()
+        return merge(self.record or None, reports), dict(results)
+
+
+def _rows_of(batch: pa.RecordBatch) -> list[Row]:
+    return [Row(*each.values()) for each in batch.to_pylist()]
