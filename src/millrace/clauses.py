@@ -84,7 +84,7 @@ def _listed(columns: str | Sequence[str]) -> str:
     return columns if isinstance(columns, str) else ", ".join(columns)
 
 
-def class_place(given: type | str) -> str:
+def class_place(given: object) -> str:
     """Where a class can be found by others, `module:Class`.
 
     >>> from fractions import Fraction

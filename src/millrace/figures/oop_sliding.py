@@ -65,7 +65,9 @@ def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:
         ),
         Claim("order-agnostic at 5 min; its share of in order", agnostic[most] / in_order[most], high=0.3, unit="%"),
         Claim("a slack that is long enough turns nothing away; at 2 min", refused[120.0], 0, 0, "%"),
-        Claim("one that is too short loses the late stream; at 3 min", refused[180.0], low=0.5, unit="%"),
+        Claim(
+            "one that is too short loses what comes while the others go on; at 3 min", refused[180.0], low=0.5, unit="%"
+        ),
     ]
 
 

@@ -107,19 +107,18 @@ class Instants(Frames):
         super().__init__(1, 1)
 
 
-class Calendar(Frames):
-    """Windows of some months each, from January 1970 on; UTC."""
+class Irregular(Frames):
+    """Windows that follow each other and differ in length; a window is a pane."""
 
-    def __init__(self, months: int) -> None:
+    def __init__(self) -> None:
         super().__init__(1, 1)
-        self.months = months
 
-    def panes(self, times: Times) -> Numbers:
-        months = times.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
-        return np.floor_divide(months, self.months)
+    def starts(self, windows: Numbers) -> Times:
+        """Where windows begin."""
+        raise AssertionError("irregular windows say where they begin")
 
     def last_instants(self, panes: Numbers) -> Times:
-        return self._starts(panes + 1) - 1
+        return self.starts(panes + 1) - 1
 
     def last_closed(self, until: Microseconds) -> int:
         return int(self.closed_by(np.array([_near(until)]))[0])
@@ -131,15 +130,44 @@ class Calendar(Frames):
         return until if abs(until) >= _FAR else self.end(self.last_closed(until))
 
     def end(self, window: int) -> Microseconds:
-        return int(self._starts(np.array([window + 1]))[0])
+        return int(self.starts(np.array([window + 1]))[0])
 
     def bounds(self, windows: Numbers) -> tuple[Times, Times]:
-        return self._starts(windows), self._starts(windows + 1)
+        return self.starts(windows), self.starts(windows + 1)
 
-    def _starts(self, windows: Numbers) -> Times:
+
+class Calendar(Irregular):
+    """Windows of some months each, from January 1970 on; UTC."""
+
+    def __init__(self, months: int) -> None:
+        super().__init__()
+        self.months = months
+
+    def panes(self, times: Times) -> Numbers:
+        months = times.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+        return np.floor_divide(months, self.months)
+
+    def starts(self, windows: Numbers) -> Times:
         months = (windows * self.months).astype("datetime64[M]")
         starts: Times = months.astype("datetime64[us]").astype(np.int64)
         return starts
+
+
+class Divided(Irregular):
+    """Windows of `ticks div count`, which rounds towards zero: the one around 1970 is nearly twice as long."""
+
+    def __init__(self, tick: int, count: int) -> None:
+        super().__init__()
+        self.tick = tick
+        self.count = count
+
+    def panes(self, times: Times) -> Numbers:
+        ticks = np.floor_divide(times, self.tick)
+        return np.sign(ticks) * (np.abs(ticks) // self.count)
+
+    def starts(self, windows: Numbers) -> Times:
+        ticks = windows * self.count
+        return np.where(windows > 0, ticks, ticks - self.count + 1) * self.tick
 
 
 def _near(until: Microseconds) -> Microseconds:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from millrace.kernel import hashing
 from millrace.kernel.elements import Mask
+from millrace.kernel.grouping import codes_of
 from millrace.kernel.runs import concat_tables
 from millrace.kernel.state import Changes, Segments
 
@@ -137,6 +138,11 @@ class KeyedRuns:
 def hashes_of(rows: pa.Table | pa.RecordBatch, keys: Sequence[str]) -> Hashes:
     """Each row's hash by its key columns."""
     return hashing.hashes([rows.column(name) for name in keys], rows.num_rows).view(np.int64)
+
+
+def groups_of(rows: pa.Table, keys: Sequence[str]) -> Places:
+    """Each row's group by number: the same where the keys themselves are, null being equal to null."""
+    return codes_of([rows.column(name).combine_chunks() for name in keys], rows.num_rows)[0]
 
 
 def spread(begins: Places, counts: Places) -> Places:

@@ -106,8 +106,9 @@ class Panes:
         total, place = np.cumsum(sizes), 0
         while place < len(windows):
             if self._heavy(int(windows[place]), int(sizes[place])):
-                stop = place + 1
-                yield self._shared(int(windows[place]), int(sizes[place]))
+                tables, count = self._shared(windows[place : place + self.frames.overlap], int(sizes[place]))
+                stop = place + count
+                yield self.partials.merged(tables)
             else:
                 fitting = int(np.searchsorted(total, total[place] - sizes[place] + _PAIRS, side="right"))
                 stop = max(fitting, place + 1)
@@ -120,12 +121,17 @@ class Panes:
             return True
         return size * _SEVERAL > _PAIRS and self.frames.overlap >= _SEVERAL and not self.buffered
 
-    def _shared(self, window: int, size: int) -> pa.Table:
-        """A window put together of parts that its neighbours share."""
-        if self._parts is None or window not in self._parts:
+    def _shared(self, windows: Numbers, size: int) -> tuple[list[pa.Table], int]:
+        """Parts that make up the first of some windows, and how many windows these are."""
+        if self._parts is None or int(windows[0]) not in self._parts:
             most = max(_SEVERAL, min(_PARTS // size, self.frames.overlap))
-            self._parts = Parts(self.partials, self._runs, window, most)
-        return self.partials.merged(self._parts.window(window))
+            self._parts = Parts(self.partials, self._runs, int(windows[0]), most)
+        found: list[pa.Table] = []
+        for count, window in enumerate(windows.tolist()):
+            if window not in self._parts or sum(table.num_rows for table in found) >= _PAIRS:
+                return found, count
+            found += self._parts.window(window)
+        return found, len(windows)
 
     def _expanded(self, windows: Numbers) -> pa.Table:
         """Some windows at once, each row written for every one it is in."""

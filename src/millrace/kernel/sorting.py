@@ -1,5 +1,7 @@
-"""Orders of whole numbers, by numpy's sort of plain integers: it is several times as fast as its sort of indices,
-and than its own search for distinct values.
+"""Orders of whole numbers.
+
+All by numpy's sort of plain integers, which is many times as fast as its sort of indices or its search for distinct
+values.
 """
 
 from __future__ import annotations

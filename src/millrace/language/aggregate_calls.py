@@ -254,7 +254,9 @@ class AggregateCalls:
             )
         arguments = self._count(call, len(user.arguments), len(user.arguments), place)
         bound = [_brought(self.binder.bind(node), kind) for node, kind in zip(arguments, user.arguments, strict=True)]
-        where = self._where(call.where)
+        # As the aggregates that we have, it passes over rows where an argument is null.
+        known = [exp.Is(this=each.copy(), expression=exp.Null()).not_() for each in call.arguments]
+        where = self._where((*call.where, *known))
         return Aggregation("", user, tuple(each.expression for each in bound), where), user.returns
 
 

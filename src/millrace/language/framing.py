@@ -25,6 +25,7 @@ from millrace.plan.nodes import (
     Aggregate,
     AnyWindow,
     CalendarWindow,
+    DividedWindow,
     InstantWindow,
     SessionWindow,
     TrailingWindow,
@@ -77,7 +78,7 @@ class Frame:
                 return {value.expression: None, own: 1 - length + self.shift}
             case Window(range=length):
                 return {start: 1 - length, end: 1}
-            case CalendarWindow():
+            case CalendarWindow() | DividedWindow():
                 value = None if self.group is None else self.key(self.group)
                 return {start: None, end: 1} if value is None else {start: None, end: 1, value.expression: None}
             case SessionWindow():
@@ -104,8 +105,8 @@ def by_groups(groups: Sequence[Typed], given: Relation) -> Frame | None:
         window = replace(window, origin=(window.origin - shift) % window.slide)
     elif shift:
         raise QueryError(
-            f"windows of a {window.every} cannot be taken over results of a window",
-            hint=f"Group by a {window.every} of the stream's own time, or by the results' window_start.",
+            f'results of a window cannot be grouped by "{group.expression}"',
+            hint="Group by it over the stream's own time, or group the results by their window_start.",
             place=group.place,
         )
     return Frame(window, given, False, group, bucket, shift)

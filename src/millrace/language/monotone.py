@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millrace.kernel.date_formats import Field, postgres_parts, spark_parts
 from millrace.kernel.expressions import Call, Cast, Column, Expression, Literal
-from millrace.plan.nodes import CalendarWindow, Window
+from millrace.plan.nodes import CalendarWindow, DividedWindow, Window
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -32,7 +32,7 @@ class Bucket:
     """Times that a function brings to one value: the windows they fill, and whether the value is where each begins."""
 
     column: str
-    window: Window | CalendarWindow
+    window: Window | CalendarWindow | DividedWindow
     is_start: bool = False
 
     @property
@@ -40,6 +40,8 @@ class Bucket:
         """How long a window is, roughly for calendar units."""
         if isinstance(self.window, Window):
             return self.window.range
+        if isinstance(self.window, DividedWindow):
+            return self.window.tick * self.window.count
         return {"month": 28, "quarter": 90, "year": 365}[self.window.every] * DAY
 
 
@@ -55,6 +57,9 @@ def bucket_of(expression: Expression, times: Mapping[str, int]) -> Bucket | None
             return Bucket(name, CalendarWindow("year"))
         case Cast(Column(name), kind) if name in times and pa.types.is_date(kind):
             return Bucket(name, _of_unit("day"))
+        case Call("div", (counted, Literal(value=number))) if isinstance(number, int) and number > 0:
+            tick = _ticks(_plain(counted), times)
+            return None if tick is None else Bucket(tick[0], DividedWindow(tick[1], number))
     ticks = _ticks(expression, times)
     return None if ticks is None else Bucket(ticks[0], Window(ticks[1], ticks[1]))
 
@@ -78,8 +83,6 @@ def _finest(parts: Sequence[str | Field]) -> str | None:
 def _ticks(expression: Expression, times: Mapping[str, int]) -> tuple[str, int] | None:
     """The time column and the microseconds of one step of a whole number that counts time."""
     match expression:
-        case Call("div", (counted, Literal(value=number))):
-            return _times(_ticks(_plain(counted), times), number)
         case Call("floor", (Call("/", (counted, Literal(value=number))),)):
             return _times(_ticks(_plain(counted), times), number)
         case Call(function, (Column(name),)) if function in _TICKS and name in times:

@@ -114,4 +114,5 @@ def _value(setting: Setting) -> str:
         raise NotYet(
             f'option "{key}" = "{value.text}" has no engine part yet', hint=option.meanwhile, place=value.place
         )
-    return value.text.lower()
+    # The plan reads lengths of time in microseconds.
+    return str(parse_interval(value.text)) if key == "slack" else value.text.lower()

@@ -18,6 +18,7 @@ from millrace.plan.nodes import (
     AnyWindow,
     CalendarWindow,
     Distinct,
+    DividedWindow,
     Filter,
     InstantWindow,
     Node,
@@ -158,6 +159,8 @@ def _window_text(window: AnyWindow) -> str:
             return f"range {interval_text(window.range)} slide {interval_text(window.slide)}"
         case CalendarWindow():
             return f"each {window.every}"
+        case DividedWindow():
+            return f"each {window.count} times {interval_text(window.tick)}, towards zero"
         case InstantWindow():
             return "each instant"
         case SessionWindow():

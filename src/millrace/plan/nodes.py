@@ -6,7 +6,7 @@ All of it is frozen and pickles, so that a worker process can build the same gra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -86,6 +86,14 @@ class CalendarWindow:
 
 
 @dataclass(frozen=True)
+class DividedWindow:
+    """Windows of times with equal `ticks div count`, which rounds towards zero; a tick is some microseconds."""
+
+    tick: int
+    count: int
+
+
+@dataclass(frozen=True)
 class InstantWindow:
     """Rows of exactly equal time together; results have no bounds of their own, for the keys say which they are."""
 
@@ -119,7 +127,7 @@ class PartitionedRows:
     slide: int | None = None
 
 
-AnyWindow = Window | CalendarWindow | InstantWindow | SessionWindow | TrailingWindow | PartitionedRows
+AnyWindow = Window | CalendarWindow | DividedWindow | InstantWindow | SessionWindow | TrailingWindow | PartitionedRows
 
 
 @dataclass(frozen=True)
@@ -278,6 +286,13 @@ class Rank:
     @property
     def schema(self) -> pa.Schema:
         return self.input.schema.append(pa.field(self.name, pa.int64()))
+
+    def reads(self, wanted: Sequence[str]) -> list[str]:
+        """The columns of its input that it needs to give the wanted ones; row_number breaks ties by all of them."""
+        if self.function == "row_number":
+            return list(self.input.schema.names)
+        read = (*wanted, *self.partition, *(name for name, _ in self.order))
+        return [name for name in dict.fromkeys(read) if name != self.name]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.aggregates import mergeable, partial_bytes
-from millrace.plan.nodes import Aggregate, AnyWindow, CalendarWindow, InstantWindow, Scan, Window, walk
+from millrace.plan.nodes import Aggregate, AnyWindow, CalendarWindow, DividedWindow, InstantWindow, Scan, Window, walk
 
 _TEXT_BYTES = 32
 _SECOND = 1_000_000
@@ -29,7 +29,7 @@ class Choice:
 
 def by_window(window: AnyWindow) -> bool:
     """Whether windows are the same for all groups, so that rows can be reduced to panes."""
-    return isinstance(window, Window | CalendarWindow | InstantWindow)
+    return isinstance(window, Window | CalendarWindow | DividedWindow | InstantWindow)
 
 
 def takes_partials(node: Aggregate, options: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from millrace.kernel import operators as kernel
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Column
 from millrace.kernel.flushing import FlushPolicy
-from millrace.kernel.frames import Calendar, Frames, Instants
+from millrace.kernel.frames import Calendar, Divided, Frames, Instants
 from millrace.kernel.graph import Graph
 from millrace.kernel.graph import Node as GraphNode
 from millrace.kernel.partials import Aggregation, Partials
@@ -31,8 +31,8 @@ from millrace.plan.nodes import (
     AnyWindow,
     CalendarWindow,
     Distinct,
+    DividedWindow,
     Filter,
-    InstantWindow,
     Network,
     Node,
     Numbered,
@@ -399,8 +399,8 @@ def _frames(window: AnyWindow) -> Frames:
     match window:
         case CalendarWindow():
             return Calendar({"month": 1, "quarter": 3, "year": 12}[window.every])
-        case InstantWindow():
-            return Instants()
+        case DividedWindow():
+            return Divided(window.tick, window.count)
         case Window():
             return Frames(window.range, window.slide, window.origin)
         case _:
@@ -427,8 +427,7 @@ def _uses(node: Node, wanted: list[str], stream: str) -> Iterator[str]:
         case Distinct():
             yield from _uses(node.input, list(node.schema.names), stream)
         case Rank():
-            ranked = [*wanted, *node.partition, *(name for name, _ in node.order)]
-            yield from _uses(node.input, [name for name in ranked if name != node.name], stream)
+            yield from _uses(node.input, node.reads(wanted), stream)
         case _:
             for each in inputs_of(node):
                 yield from _uses(each, wanted, stream)

@@ -16,5 +16,9 @@ def outcome(
     answers: str = "",
     moments: npt.ArrayLike = (),
     counts: npt.ArrayLike = (),
+    memory: int = 0,
+    turned_away: int = 0,
+    rate: float = 0.0,
 ) -> Outcome:
-    return Outcome(100, latency, idle, peak, np.array(moments, np.int64), np.array(counts, np.int64), answers)
+    moved, counted = np.array(moments, np.int64), np.array(counts, np.int64)
+    return Outcome(100, latency, idle, peak, moved, counted, answers, memory, turned_away, rate)

@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 import pytest
 
-from millrace.figures import FIGURES, ets_idle, slide_burstiness, strategy_burst
+from millrace.figures import FIGURES, ets_idle, oop_sliding, oop_smoothing, slide_burstiness, strategy_burst
 from millrace.figures.experiment import Findings, Key, Outcome
 from tests.unit.figures.outcomes import outcome
 
@@ -60,6 +60,22 @@ def slides(curve: str, slide: float) -> Outcome:
     return outcome(moments=full * slide_burstiness.BIN, counts=10 * width + 8 * (-1) ** full * (width == 1))
 
 
+def skews(curve: str, seconds: float) -> Outcome:
+    return outcome(memory=round(10e6 + (3e6 if curve == "in order" else 0.3e6) * seconds + 5e6 * (curve == "in order")))
+
+
+def delays(curve: str, seconds: float) -> Outcome:
+    refused = 3000 if curve.startswith("slack") and seconds > oop_sliding.SLACK else 0
+    return outcome(memory=round(2e6 + 1e5 * seconds * (curve == "in order")), turned_away=refused)
+
+
+def smoothing(curve: str, groups: float) -> Outcome:
+    """Every policy stands 800,000 a second, but for bursts in order."""
+    size = {"1/2": 0.5, "1": 1.0, "2": 2.0}[curve.split("table ")[1]]
+    burst = oop_smoothing.burst_rate(int(groups), size) if curve.startswith("in order") else 8e5
+    return outcome(rate=min(8e5, burst))
+
+
 LAWS: dict[str, Law] = {
     "ets-latency": ets_latency,
     "ets-idle": idle,
@@ -67,6 +83,9 @@ LAWS: dict[str, Law] = {
     "strategy-burst": bursts,
     "eqg-overhead": arcs,
     "slide-burstiness": slides,
+    "oop-skew": skews,
+    "oop-smoothing": smoothing,
+    "oop-sliding": delays,
 }
 
 
@@ -112,6 +131,28 @@ def test_a_figure_has_a_row_for_every_setting_and_a_picture(name: str) -> None:
         ("eqg-overhead", lambda curve, number: outcome(latency=1.0), ["both resolve", "two selections"]),
         ("slide-burstiness", lambda curve, slide: slides("no ETS", slide), ["with ETS about 2; the greatest"]),
         ("slide-burstiness", lambda curve, slide: slides("on demand", slide), ["without ETS"]),
+        ("oop-skew", lambda curve, skew: skews("in order", skew), ["order-agnostic starts", "order-agnostic needs"]),
+        (
+            "oop-skew",
+            lambda curve, skew: skews("order-agnostic", 1),
+            ["in order grows", "order-agnostic starts", "order"],
+        ),
+        (
+            "oop-smoothing",
+            lambda curve, groups: outcome(rate=8e5),
+            ["260k groups", "520k groups, 1 slot", "520k groups, 2 slots", "520k groups, in order"],
+        ),
+        (
+            "oop-smoothing",
+            lambda curve, groups: outcome(rate=smoothing(curve, groups).rate * (1 + ("lazy" in curve))),
+            ["66k groups"],
+        ),
+        ("oop-sliding", lambda curve, delay: delays("slack", 300), ["in order", "order-agnostic at", "a slack"]),
+        (
+            "oop-sliding",
+            lambda curve, delay: delays("in order", delay),
+            ["order-agnostic is flat", "order-agnostic at", "one that is too short"],
+        ),
     ],
 )
 def test_a_claim_fails_for_what_the_paper_did_not_find(name: str, law: Law, broken: list[str]) -> None:

@@ -134,6 +134,11 @@ def test_a_window_of_a_group_is_reported_once_by_whichever_bound_passes_its_end(
     check_against_reference(operator, Reference(length, slide, origin), random_group_script(seed))
 
 
+def test_windows_that_share_their_parts_keep_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panes, "_PAIRS", 5)
+    check_operator(lambda: aggregate(40, 2), seeds=4)
+
+
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 def test_bounds_of_groups_keep_the_contract(length: int, slide: int, origin: int) -> None:
     check_operator(lambda: aggregate(length, slide, origin, groups=("k",)), scripts=random_group_script, seeds=2)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from millrace.errors import QueryError
-from millrace.plan.nodes import Aggregate, AnyWindow, CalendarWindow, InstantWindow, Node, Project, Window, walk
+from millrace.plan.nodes import (
+    Aggregate,
+    AnyWindow,
+    CalendarWindow,
+    DividedWindow,
+    InstantWindow,
+    Node,
+    Project,
+    Window,
+    walk,
+)
 
 from .scripts import names, refusal, root
 
@@ -41,8 +51,8 @@ def expressions(text: str) -> list[str]:
         ("to_date(ts)", Window(DAY, DAY), "CAST(window_start AS DATE)"),
         ("unix_timestamp(ts)", Window(SECOND, SECOND), "unix_seconds(window_start)"),
         ("floor(unix_timestamp(ts) / 60)", Window(60 * SECOND, 60 * SECOND), None),
-        ("unix_timestamp(ts) div 60", Window(60 * SECOND, 60 * SECOND), None),
-        ("unix_micros(ts) div 1000", Window(1000, 1000), None),
+        ("unix_timestamp(ts) div 60", DividedWindow(SECOND, 60), None),
+        ("unix_micros(ts) div 1000", DividedWindow(1, 1000), None),
     ],
 )
 def test_a_function_of_the_time_is_a_window(group: str, window: AnyWindow, over_window: str | None) -> None:

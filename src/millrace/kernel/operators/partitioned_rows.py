@@ -21,11 +21,11 @@ from millrace.kernel.elements import (
     Punctuation,
 )
 from millrace.kernel.folding import folded, leaves
-from millrace.kernel.grouping import codes_of
-from millrace.kernel.keyed import HASH, KeyedRuns, spread
+from millrace.kernel.keyed import HASH, KeyedRuns, groups_of, spread
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.partials import PANE, Partials
 from millrace.kernel.runs import concat_tables
+from millrace.kernel.sorting import starts
 from millrace.kernel.state import Changes
 from millrace.kernel.stores import joined, parted
 from millrace.kernel.waiting import WaitingRows
@@ -48,7 +48,7 @@ class _Members:
     @property
     def begins(self) -> Numbers:
         """Where each group begins."""
-        return np.flatnonzero(np.concatenate([[True], self.codes[1:] != self.codes[:-1]]))
+        return np.flatnonzero(starts(self.codes))
 
     @property
     def lasts(self) -> Numbers:
@@ -146,7 +146,7 @@ class PartitionedRowsAggregate(Operator):
         """What is held and the new rows behind it, numbered, and which ones are new."""
         made = concat_tables([*held, self._unnumbered(rows)])
         before = made.num_rows - rows.num_rows
-        codes = codes_of([made.column(key).combine_chunks() for key in self.partials.keys], made.num_rows)[0]
+        codes = groups_of(made, self.partials.keys)
         order = np.lexsort((made.column(_SEQUENCE).to_numpy(), codes))
         members = _Members(codes[order], made.take(pa.array(order)))
         new: Mask = order >= before
@@ -195,7 +195,7 @@ class PartitionedRowsAggregate(Operator):
         """At the end: the windows with a slide that no row will complete."""
         held = self._groups.whole()
         if held and self.slide is not None:
-            codes = codes_of([held[0].column(key).combine_chunks() for key in self.partials.keys], held[0].num_rows)[0]
+            codes = groups_of(held[0], self.partials.keys)
             order = np.lexsort((held[0].column(_NUMBER).to_numpy(), codes))
             members = _Members(codes[order], held[0].take(pa.array(order)))
             yield from self._reported(members, self._open(members, self.slide))
@@ -207,8 +207,8 @@ class PartitionedRowsAggregate(Operator):
         lasts = members.integers(_NUMBER)[members.lasts]
         firsts = self._first_needed(lasts + 1) // slide
         counts = np.maximum(lasts // slide - firsts + 1, 0)
-        starts = spread(firsts, counts) * slide
-        return _Windows(starts, starts + self.rows, np.repeat(members.lasts, counts))
+        opened = spread(firsts, counts) * slide
+        return _Windows(opened, opened + self.rows, np.repeat(members.lasts, counts))
 
     def _first_needed(self, counts: Numbers) -> Numbers:
         """The first number that windows to come will hold, in groups of so many rows."""

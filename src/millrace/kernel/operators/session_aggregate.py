@@ -21,11 +21,11 @@ from millrace.kernel.elements import (
     concat,
 )
 from millrace.kernel.folding import leaves, merged
-from millrace.kernel.grouping import codes_of
-from millrace.kernel.keyed import HASH, Hashes, KeyedRuns, hashes_of
+from millrace.kernel.keyed import HASH, Hashes, KeyedRuns, groups_of, hashes_of
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.partials import PANE, Partials
 from millrace.kernel.runs import SortedRuns, concat_tables
+from millrace.kernel.sorting import starts
 from millrace.kernel.state import Changes
 from millrace.kernel.stores import joined, parted
 from millrace.kernel.windowed import time_bounds, windowed
@@ -107,10 +107,10 @@ class SessionAggregate(Operator):
     def _sessions_of(self, batch: Batch, hashes: Hashes) -> pa.Table:
         """The sessions that the rows of a batch make among themselves."""
         rows = pa.Table.from_batches([self.partials.tagged(batch)]).append_column(HASH, pa.array(hashes))
-        codes = self._codes(rows)
+        codes = groups_of(rows, self.partials.keys)
         order = np.lexsort((batch.times, codes))
         codes, times = codes[order], batch.times[order]
-        cuts = _changes(codes)
+        cuts = starts(codes)
         cuts[1:] |= times[1:] - times[:-1] >= self.gap
         panes = np.empty(len(order), np.int64)
         panes[order] = np.cumsum(cuts) - 1
@@ -121,11 +121,15 @@ class SessionAggregate(Operator):
 
     def _joined(self, sessions: pa.Table, before: int) -> tuple[pa.Table, Mask]:
         """Sessions of a group that touch as one, and which of the ends were not those of the first `before` ones."""
-        codes, firsts, lasts = self._codes(sessions), _integers(sessions, _FIRST), _integers(sessions, _LAST)
+        codes, firsts, lasts = (
+            groups_of(sessions, self.partials.keys),
+            _integers(sessions, _FIRST),
+            _integers(sessions, _LAST),
+        )
         order = np.lexsort((firsts, codes))
         codes, firsts, lasts = codes[order], firsts[order], lasts[order]
         reached = _greatest_so_far(codes, lasts)
-        cuts = _changes(codes)
+        cuts = starts(codes)
         cuts[1:] |= firsts[1:] - reached[:-1] >= self.gap
         begins = np.flatnonzero(cuts)
         ends = reached[np.append(begins[1:], len(order)) - 1]
@@ -140,9 +144,6 @@ class SessionAggregate(Operator):
         columns = [*heads.select(names).columns, pa.array(firsts), pa.array(lasts), *made.select(own).columns]
         return pa.Table.from_arrays(columns, names=[*names, _FIRST, _LAST, *own])
 
-    def _codes(self, table: pa.Table) -> Numbers:
-        return codes_of([table.column(key).combine_chunks() for key in self.partials.keys], table.num_rows)[0]
-
     def _closed(self, until: Microseconds) -> Batch:
         """The results of the sessions that end at or before a bound, which are let go."""
         sessions = self._named(until)
@@ -152,8 +153,8 @@ class SessionAggregate(Operator):
         self._sessions.put(_integers(closed, HASH), _sharing(sessions.filter(pa.array(~ended)), closed))
         self._calendar.drop(until)
         self._front = None
-        starts, ends = _integers(closed, _FIRST), _integers(closed, _LAST) + self.gap
-        return windowed(self.partials, time_bounds(starts, ends), closed, ends - 1, timed=self._timed)
+        firsts, ends = _integers(closed, _FIRST), _integers(closed, _LAST) + self.gap
+        return windowed(self.partials, time_bounds(firsts, ends), closed, ends - 1, timed=self._timed)
 
     def wanted(self) -> Microseconds | None:
         if self._front is None:
@@ -208,13 +209,6 @@ class SessionAggregate(Operator):
 def _sharing(rows: pa.Table, others: pa.Table) -> pa.Table:
     """The rows that have a hash of the others."""
     return rows.filter(pa.array(np.isin(_integers(rows, HASH), _integers(others, HASH))))
-
-
-def _changes(codes: Numbers) -> Mask:
-    """Where another code begins."""
-    found = np.ones(len(codes), np.bool_)
-    found[1:] = codes[1:] != codes[:-1]
-    return found
 
 
 def _greatest_so_far(codes: Numbers, values: Times) -> Times:

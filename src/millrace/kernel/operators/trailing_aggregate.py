@@ -22,11 +22,11 @@ from millrace.kernel.elements import (
     Times,
 )
 from millrace.kernel.folding import folded, leaves
-from millrace.kernel.grouping import codes_of
-from millrace.kernel.keyed import HASH, Hashes, KeyedRuns
+from millrace.kernel.keyed import HASH, Hashes, KeyedRuns, groups_of
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.partials import PANE, Partials
 from millrace.kernel.runs import concat_tables
+from millrace.kernel.sorting import starts
 from millrace.kernel.state import Changes
 from millrace.kernel.stores import joined, parted
 from millrace.kernel.waiting import WaitingRows
@@ -112,11 +112,10 @@ class TrailingAggregate(Operator):
         return concat_tables([*needed, answered])
 
     def _instants(self, rows: pa.Table) -> _Instants:
-        codes, times = self._codes(rows), rows.column(PANE).to_numpy()
+        codes, times = groups_of(rows, self.partials.keys), rows.column(PANE).to_numpy()
         order = np.lexsort((times, codes))
         codes, times = codes[order], times[order]
-        cuts = np.ones(len(order), np.bool_)
-        cuts[1:] = (codes[1:] != codes[:-1]) | (times[1:] != times[:-1])
+        cuts = starts(codes) | starts(times)
         panes = np.empty(len(order), np.int64)
         panes[order] = np.cumsum(cuts) - 1
         made = leaves(self.partials, rows, panes).drop_columns([PANE])
@@ -130,7 +129,7 @@ class TrailingAggregate(Operator):
             return instants
         made = concat_tables([*held, instants.partials])
         before = made.num_rows - len(instants.codes)
-        codes = self._codes(made)
+        codes = groups_of(made, self.partials.keys)
         times = np.concatenate([np.full(before, NO_BOUND), instants.times])
         counts = np.concatenate([np.zeros(before, np.int64), instants.counts])
         order = np.lexsort((times, codes))
@@ -138,7 +137,7 @@ class TrailingAggregate(Operator):
 
     def _keep_groups(self, instants: _Instants) -> None:
         """Hold all that there is of each group as one row of partials."""
-        begins = _begins(instants.codes)
+        begins = np.flatnonzero(starts(instants.codes))
         ends = np.append(begins[1:], len(instants.codes))
         folds = [fold for _, fold in folded(self.partials, instants.partials, begins, ends)]
         heads = instants.partials.take(pa.array(begins))
@@ -152,15 +151,12 @@ class TrailingAggregate(Operator):
     def _firsts(self, instants: _Instants) -> Numbers:
         """The first instant that each one looks back to."""
         if self.range is None:
-            begins = _begins(instants.codes)
+            begins = np.flatnonzero(starts(instants.codes))
             return np.repeat(begins, np.diff(np.append(begins, len(instants.codes))))
         distinct, ranks = np.unique(instants.times, return_inverse=True)
         base = instants.codes * len(distinct)
         found: Numbers = np.searchsorted(base + ranks, base + np.searchsorted(distinct, instants.times - self.range))
         return found
-
-    def _codes(self, table: pa.Table) -> Numbers:
-        return codes_of([table.column(key).combine_chunks() for key in self.partials.keys], table.num_rows)[0]
 
     def _results(self, instants: _Instants, chosen: Numbers, fold: pa.Table) -> Batch:
         """A result for each row of the chosen instants."""
@@ -171,8 +167,8 @@ class TrailingAggregate(Operator):
 
     def _bounds(self, times: Times) -> Bounds:
         ends = times + 1 if self.counts_rows else times
-        starts = times if self.range is None else times - self.range
-        bounds = row_bounds(starts, ends) if self.counts_rows else time_bounds(starts, ends)
+        firsts = times if self.range is None else times - self.range
+        bounds = row_bounds(firsts, ends) if self.counts_rows else time_bounds(firsts, ends)
         return bounds if self.range is not None else (pa.nulls(len(times), bounds[0].type), bounds[1])
 
     def _let_go(self, until: Microseconds) -> None:
@@ -205,11 +201,6 @@ class TrailingAggregate(Operator):
         self._groups.restore(groups)
         self._bound, self._timed = changes.note["bound"], changes.note["timed"]
         self._least = self._rows.least(self._bound)
-
-
-def _begins(codes: Numbers) -> Numbers:
-    """Where each code begins; equal codes stand together."""
-    return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
 
 
 def _hashes(table: pa.Table) -> Hashes:

@@ -17,6 +17,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
     concat,
+    without_reserved,
 )
 from millrace.kernel.frames import Numbers
 from millrace.kernel.grouped_panes import GroupedPanes
@@ -74,12 +75,12 @@ class WindowAggregate(Operator):
         """Whether rows carry their arrival: then results have the column too, so that both can meet in a union."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
         if PANE in batch.block.rows.schema.names:
-            made = pa.Table.from_batches([batch.rows.drop_columns([TIME])])
+            made = pa.Table.from_batches([without_reserved(batch.rows)])
             self._made.append(made)
             self._gather(made.column(PANE).to_numpy())
             return iter(())
-        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
         panes = self.frames.panes(batch.times)
         covered = self.frames.covered(panes)
         if covered is not None:

@@ -49,8 +49,7 @@ def _prune(node: Node, wanted: list[str]) -> Node:
         case Distinct():
             return replace(node, input=_prune(node.input, list(node.schema.names)))
         case Rank():
-            ranked = [*wanted, *node.partition, *(name for name, _ in node.order)]
-            return replace(node, input=_prune(node.input, [name for name in ranked if name != node.name]))
+            return replace(node, input=_prune(node.input, node.reads(wanted)))
         case OrderByTime() | Since() | Numbered() | RollUp() | Slack():
             return replace(node, input=_prune(node.input, wanted))
 
