@@ -98,7 +98,8 @@ def test_flights_per_carrier_and_hour_of_their_scheduled_departure_are_the_batch
 ) -> None:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    flights = departures(connection)
+    # In virtual time every row is an event of its own: a month of them must do there.
+    flights = departures(connection, months=1 if host == "virtual" else 12)
     folder = tmp_path / "flights"
     folder.mkdir()
     for number, piece in enumerate(pieces(flights, 8)):
@@ -109,14 +110,15 @@ def test_flights_per_carrier_and_hour_of_their_scheduled_departure_are_the_batch
         assert same(found[query], connection.sql(oracle).to_arrow_table().to_pylist())
 
 
-def departures(connection: Any) -> pa.Table:
-    """The flights that left, in the order in which they did; up to 21.7 hours after their schedule."""
+def departures(connection: Any, months: int) -> pa.Table:
+    """The flights of the first months in the order in which they left, up to 21.7 hours after their schedule."""
     with ZipFile(FLIGHTS) as archive, archive.open("flights.csv") as file:
         connection.register("flown", csv.read_csv(file))
-    departed = connection.sql("""
+    departed = connection.sql(f"""
         SELECT carrier, timezone('UTC', make_timestamp(year, month, day, hour, minute, 0.0)) AS scheduled,
                CAST(dep_delay AS INTEGER) AS delay
-        FROM flown WHERE dep_delay IS NOT NULL ORDER BY scheduled + delay * INTERVAL 1 MINUTE
+        FROM flown WHERE dep_delay IS NOT NULL AND month <= {months}
+        ORDER BY scheduled + delay * INTERVAL 1 MINUTE
     """)
     return departed.to_arrow_table()
 

@@ -21,18 +21,22 @@ from millrace.hosts.spark.buckets import bucket_ids
 from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.reports import merge
-from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE_SCHEMA, REPORT_OUTPUT, unpack
+from millrace.hosts.spark.rows import CONTROL_PORT, REPORT_OUTPUT, Row, unpack
 from millrace.hosts.spark.stage import Stage
 from millrace.kernel.expressions import Column
 from millrace.kernel.progress import TimeContract
 from millrace.language import parse_network
 from millrace.plan.nodes import Connector, Network, Project, Query, Scan, Sink, Stream
-from tests.property.cases import SECOND, Case, Row, batch, cases, declared, schedules
+from millrace.plan.stages import physical
+from tests.property.cases import SECOND, Case, batch, cases, declared, schedules
+from tests.property.cases import Row as Given
 from tests.property.test_admission import SCHEMA as ADMISSION_SCHEMA
 from tests.property.test_admission import contracts, pieces
 from tests.property.test_admission import rows as admission_rows
 from tests.property.test_answers import check_order
 from tests.property.test_progress import delayed, sorted_out, unruly
+from tests.property.test_windows import check
+from tests.property.windows import KINDS, window_cases
 from tests.reference import admitted, evaluate, multiset
 
 pytestmark = pytest.mark.slow
@@ -67,7 +71,8 @@ class Levels:
         self.live = live
         self.now = NOW
         self.buckets = tuple(bucket_ids(buckets))
-        self.stores = {bucket: Store() for bucket in self.buckets}
+        self.depth = physical(network).depth
+        self.stores = {(level, bucket): Store() for level in range(1, self.depth + 1) for bucket in self.buckets}
         self.known: dict[str, Any] | None = None
         self.results: list[dict[str, Any]] = []
         self.read = {stream.name: 0 for stream in network.streams()}
@@ -77,23 +82,19 @@ class Levels:
     ) -> None:
         rows = [row for stream, paths in files.items() for row in self._low(stream, paths)]
         if end or woken:
-            note = json.dumps({"now": self.now, "end": end})
-            rows += [(bucket, CONTROL_PORT, 0, b"", note) for bucket in self.buckets]
+            note = json.dumps({"now": self.now, "end": end, "wants": (self.known or {}).get("wants", {})})
+            rows += [Row(bucket, CONTROL_PORT, 0, b"", note) for bucket in self.buckets]
+        for level in range(1, self.depth):
+            rows = [Row(*given) for given in self._high(level, rows, replayed=replayed)]
         reports = []
-        for bucket in self.buckets:
-            mine = pd.DataFrame([row for row in rows if row[0] == bucket], columns=EXCHANGE_SCHEMA.names)
-            if not len(mine):
-                continue
-            before = dict(self.stores[bucket].entries)
-            if replayed:
-                self._high(bucket, mine)
-                self.stores[bucket].entries = before
-            found, report = self._high(bucket, mine)
-            self.results += found
-            reports.append(report)
+        for output, blob, note in self._high(self.depth, rows, replayed=replayed):
+            if output == REPORT_OUTPUT:
+                reports.append(json.loads(note))
+            else:
+                self.results += unpack(blob).to_pylist()
         self.known = merge(self.known, reports)
 
-    def _low(self, stream: str, paths: list[Path]) -> Iterator[tuple[Any, ...]]:
+    def _low(self, stream: str, paths: list[Path]) -> Iterator[Row]:
         low = StreamLowLevel(self.network, stream, self.buckets)
         known = (self.known or {}).get("sources", {}).get(stream, {})
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
@@ -101,22 +102,28 @@ class Levels:
         for together in tasks:
             names, alone = [str(path) for path in together], len(tasks) == 1
             for exchanged in low.read(names, self.read[stream], look, known, alone=alone):
-                yield from zip(*(column.to_pylist() for column in exchanged.columns), strict=True)
+                yield from (Row(*each.values()) for each in exchanged.to_pylist())
             self.read[stream] += len(together)
         # Streams are asked for their files one after another.
         self.now += 1
 
-    def _high(self, bucket: int, rows: pd.DataFrame) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        stage = Stage(self.network, "test", live=self.live)
-        stage.init(self.stores[bucket])  # type: ignore[arg-type]
-        found, report = [], {}
-        for frame in stage.handleInputRows((bucket,), iter([rows]), None):
-            for output, blob, note in frame.itertuples(index=False):
-                if output == REPORT_OUTPUT:
-                    report = json.loads(note)
-                else:
-                    found += unpack(blob).to_pylist()
-        return found, report
+    def _high(self, level: int, rows: list[Row], *, replayed: bool) -> list[tuple[Any, ...]]:
+        """What all buckets of a level give; with `replayed`, what they give when they are asked once more."""
+        given: list[tuple[Any, ...]] = []
+        for bucket in self.buckets:
+            store, mine = self.stores[level, bucket], [row for row in rows if row.bucket == bucket]
+            before = dict(store.entries)
+            if mine and replayed:
+                self._staged(level, bucket, mine)
+                store.entries = before
+            given += self._staged(level, bucket, mine) if mine else []
+        return given
+
+    def _staged(self, level: int, bucket: int, rows: list[Row]) -> list[tuple[Any, ...]]:
+        stage = Stage(self.network, "test", self.buckets, level=level, last=level == self.depth, live=self.live)
+        stage.init(self.stores[level, bucket])  # type: ignore[arg-type]
+        frames = stage.handleInputRows((bucket,), iter([pd.DataFrame(rows, columns=list(Row._fields))]), None)
+        return [each for frame in frames for each in frame.itertuples(index=False, name=None)]
 
 
 def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
@@ -156,6 +163,15 @@ def test_two_levels_give_the_answer_across_buckets_and_replays(data: st.DataObje
     check_order(case, levels.results)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_every_kind_of_window_is_the_same_across_levels_buckets_and_replays(kind: str, data: st.DataObject) -> None:
+    case = data.draw(window_cases(kind))
+    with tempfile.TemporaryDirectory() as folder:
+        levels = run(data, case, Path(folder))
+    check(case, levels.results)
+
+
 @given(data=st.data(), case=unruly())
 def test_two_levels_account_for_every_row(data: st.DataObject, case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +191,7 @@ def test_two_levels_account_for_every_row(data: st.DataObject, case: Case) -> No
 
 @given(data=st.data(), contract=contracts(), given_rows=admission_rows())
 def test_two_levels_account_for_every_row_by_every_contract(
-    data: st.DataObject, contract: TimeContract, given_rows: list[Row]
+    data: st.DataObject, contract: TimeContract, given_rows: list[Given]
 ) -> None:
     verdicts = [verdict for verdict, _ in admitted(contract, given_rows, ADMISSION_SCHEMA)]
     stages._AT_HAND.clear()
@@ -206,7 +222,7 @@ def test_two_levels_account_for_every_row_by_every_contract(
 
 @given(data=st.data(), case=delayed())
 def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
-    data: st.DataObject, case: tuple[Network, list[tuple[int, str, Row]]]
+    data: st.DataObject, case: tuple[Network, list[tuple[int, str, Given]]]
 ) -> None:
     network, arrivals = case
     with tempfile.TemporaryDirectory() as folder:
@@ -216,7 +232,7 @@ def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
     assert multiset(levels.results) == multiset(evaluate(network.queries[0], given_rows))
 
 
-def live_run(data: st.DataObject, network: Network, arrivals: list[tuple[int, str, Row]], folder: Path) -> Levels:
+def live_run(data: st.DataObject, network: Network, arrivals: list[tuple[int, str, Given]], folder: Path) -> Levels:
     """Each row as a file that is read when it arrives, and wakings by the clock in between."""
     stages._AT_HAND.clear()
     levels = Levels(on_files(network, folder), data.draw(st.integers(1, 3), label="buckets"), live=True)

@@ -25,7 +25,7 @@ def union(inputs: list[Relation], place: Place) -> Relation:
     _check_units(inputs, place)
     node = Union(tuple(_brought_to(each, schema) for each in inputs))
     times, untimed = _times(inputs)
-    hidden = frozenset.intersection(*(each.hidden_times for each in inputs))
+    hidden = frozenset.intersection(*(each.hidden_times for each in inputs)) | _nearly_times(inputs)
     label = " UNION ".join(each.label for each in inputs)
     return Relation(node, schema, label, times, hidden, untimed, unit=first.unit)
 
@@ -87,6 +87,20 @@ def _times(inputs: list[Relation]) -> tuple[dict[str, int], dict[str, str]]:
         elif added[0] is not None:
             times[name] = added[0]
     return times, untimed
+
+
+def _nearly_times(inputs: list[Relation]) -> frozenset[str]:
+    """The columns that hold the time in every input, in one as it is and in another as the end of a window, say.
+
+    Rows can be put in order by it: their own times are at most a microsecond apart from it.
+    """
+    near = (0, 1)
+    positions = range(len(inputs[0].schema))
+    return frozenset(
+        inputs[0].schema.names[position]
+        for position in positions
+        if all(each.times.get(each.schema.names[position]) in near for each in inputs)
+    )
 
 
 def renamed(relation: Relation, alias: str | None) -> Relation:

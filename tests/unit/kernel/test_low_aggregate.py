@@ -53,15 +53,21 @@ def rolled_up(between: Sequence[Element], partials: Partials) -> list[str]:
     policy=st.sampled_from(POLICIES),
     window=st.sampled_from([(10, 10), (30, 10), (10, 3), (10, 25)]),
     keys=st.sampled_from([("k",), ("k", "n"), ()]),
+    gathers=st.sampled_from([1, 16, 256]),
 )
 def test_the_roll_up_gives_what_one_level_does(
-    seed: int, size: int, policy: FlushPolicy, window: tuple[int, int], keys: tuple[str, ...]
+    seed: int,
+    size: int,
+    policy: FlushPolicy,
+    window: tuple[int, int],
+    keys: tuple[str, ...],
+    gathers: int,
 ) -> None:
     script, partials = random_script(seed, ports=1), shape(*window, keys)
     expected = rows_of(outputs(WindowAggregate(partials), script))
 
     def make() -> LowAggregate:
-        return LowAggregate(partials, size, policy)
+        return LowAggregate(partials, size, policy, gathers=gathers)
 
     for between in (outputs(make(), script), outputs(make(), rebatched(script, seed)), restarted(make, script, seed)):
         check_bounds(between)
@@ -82,10 +88,10 @@ def test_months_are_rolled_up_too(policy: FlushPolicy) -> None:
 def test_an_entry_leaves_within_the_promised_delay_and_the_table_keeps_its_size(
     seed: int, size: int, policy: FlushPolicy
 ) -> None:
-    operator = LowAggregate(shape(), size, policy)
+    operator = LowAggregate(shape(), size, policy, gathers=4)
     for step in random_script(seed, ports=1).steps:
         list(outputs(operator, Script((step,))))
-        assert operator.held <= size
+        assert operator.held < size + 4
         if isinstance(step[1], Punctuation) and operator.wanted() is not None:
             oldest_end = operator.wanted() - 10 * policy.delay  # type: ignore[operator]
             assert step[1].until < oldest_end + 10 * policy.delay
@@ -117,7 +123,7 @@ def test_in_order_input_leaves_in_order_of_windows(gaps: list[int], size: int, s
 def test_row_by_row_it_does_what_the_paper_says(gaps: list[int], size: int, seed: int) -> None:
     times = np.cumsum(gaps).tolist()
     keys = [f"k{key}" for key in np.random.default_rng(seed).integers(0, 9, len(times))]
-    operator = LowAggregate(shape(), size, IN_ORDER)
+    operator = LowAggregate(shape(), size, IN_ORDER, gathers=1)
     paper = Paper(size, dict(zip(keys, slots_of(keys, size), strict=True)))
     for time, key in zip(times, keys, strict=True):
         found = [each for each in operator.on_batch(0, rows([time], [key])) if isinstance(each, Batch)]
@@ -185,7 +191,7 @@ def entries(elements: Sequence[Element]) -> int:
 
 
 def test_slow_flush_lets_one_old_entry_out_for_every_so_many_rows() -> None:
-    operator = LowAggregate(shape(keys=["n"]), 4096, FlushPolicy("slow_flush", 3, 9))
+    operator = LowAggregate(shape(keys=["n"]), 4096, FlushPolicy("slow_flush", 3, 9), gathers=1)
     list(operator.on_batch(0, numbered(range(21), 5)))
     list(operator.on_punctuation(Punctuation(10)))
     assert entries(list(operator.on_batch(0, numbered([100] * 2, 15)))) == 0
@@ -195,7 +201,7 @@ def test_slow_flush_lets_one_old_entry_out_for_every_so_many_rows() -> None:
 
 
 def test_lazy_flush_waits_for_collisions_and_the_delay() -> None:
-    operator = LowAggregate(shape(keys=["n"]), 4096, FlushPolicy("lazy_flush", delay=2))
+    operator = LowAggregate(shape(keys=["n"]), 4096, FlushPolicy("lazy_flush", delay=2), gathers=1)
     list(operator.on_batch(0, numbered(range(20), 5)))
     assert list(operator.on_punctuation(Punctuation(10))) == [Punctuation(0)]
     assert entries(list(operator.on_batch(0, numbered([3, 4], 15)))) == 2
@@ -208,21 +214,32 @@ def test_lazy_flush_waits_for_collisions_and_the_delay() -> None:
 
 
 def test_a_bound_is_passed_on_as_soon_as_the_last_old_entry_has_left() -> None:
-    operator = LowAggregate(shape(keys=["n"]), 4096, FlushPolicy("slow_flush", 1, 5))
+    operator = LowAggregate(shape(keys=["n"]), 4096, FlushPolicy("slow_flush", 1, 5), gathers=1)
     list(operator.on_batch(0, numbered([1, 2], 5)))
     assert list(operator.on_punctuation(Punctuation(12))) == [Punctuation(0)]
     assert list(operator.on_batch(0, numbered([7], 15)))[1:] == []
     assert list(operator.on_batch(0, numbered([7], 15)))[1:] == [Punctuation(10)]
 
 
+def test_few_rows_are_gathered_and_hold_the_bound_back() -> None:
+    operator = LowAggregate(shape(keys=["n"]), 4096, LAZY)
+    assert list(operator.on_batch(0, numbered([1], 25))) == []
+    assert list(operator.on_punctuation(Punctuation(12))) == [Punctuation(12)]
+    assert list(operator.on_batch(0, numbered([2], 15))) == []
+    assert operator.held == 2
+    found = list(operator.on_punctuation(Punctuation(30)))
+    assert (entries(found), operator.held) == (1, 1)
+    assert found[-1] == Punctuation(20)
+
+
 def test_a_save_is_written_only_when_something_changed() -> None:
-    operator = LowAggregate(shape(keys=["n"]), 64, LAZY)
+    operator = LowAggregate(shape(keys=["n"]), 64, LAZY, gathers=1)
     list(operator.on_batch(0, numbered(range(40), 5)))
     first = operator.changes()
     assert sum(table.num_rows for table in first.added.values()) == operator.held
     again = operator.changes()
     assert not again.added and not again.removed
-    restored = LowAggregate(shape(keys=["n"]), 64, LAZY)
+    restored = LowAggregate(shape(keys=["n"]), 64, LAZY, gathers=1)
     restored.restore(Changes(first.added, (), first.note))
     assert (restored.held, restored.evicted) == (operator.held, operator.evicted)
 

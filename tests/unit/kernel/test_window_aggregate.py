@@ -14,6 +14,7 @@ from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch
 from millrace.kernel.frames import Calendar, Frames, Instants
 from millrace.kernel.operators import WindowAggregate
 from millrace.kernel.partials import Aggregation, Partials
+from millrace.kernel.user_aggregates import PythonAggregate
 from tests.unit.kernel.check_operator import (
     Script,
     check_operator,
@@ -147,6 +148,18 @@ def test_bounds_of_groups_keep_the_contract(length: int, slide: int, origin: int
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 def test_a_buffered_aggregate_keeps_the_contract(length: int, slide: int, origin: int) -> None:
     check_operator(lambda: aggregate(length, slide, origin, buffered=True), seeds=2)
+
+
+@pytest.mark.parametrize("buffered", [False, True], ids=["partials", "buffered"])
+def test_a_users_aggregate_without_merge_sees_the_rows_of_a_window_in_order_of_time(buffered: bool) -> None:
+    joined = PythonAggregate("joined", (pa.string(),), pa.string(), "tests.unit.kernel.user_classes:Joined")
+    partials = Partials(Frames(20, 10), [], [Aggregation("all", joined, ("k",))])
+    operator = WindowAggregate(partials, buffered=buffered)
+    for names, times in ((["c", "a"], [12, 1]), (["d", "b"], [25, 5])):
+        list(operator.on_batch(0, Batch(pa.record_batch({"k": names, TIME: times}))))
+    found = outputs(operator, Script(((0, Punctuation(END_OF_TIME)),)))
+    rows = [(row[TIME], row["all"]) for each in found if isinstance(each, Batch) for row in each.rows.to_pylist()]
+    assert [text.replace(",", "").replace(" ", "") for _, text in sorted(rows)] == ["ab", "abc", "cd", "d"]
 
 
 def test_groups_of_one_hash_have_bounds_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ def test_a_written_out_time_stands_for_its_window() -> None:
             "SELECT max(n) FROM (SELECT count(*) AS n FROM main1 [ROWS 5])",
             "Group by the inner window: GROUP BY window_start",
         ),
-        (f"SELECT date_trunc('month', window_start) FROM ({MINUTES}) GROUP BY 1", "a month of the stream's own time"),
+        (f"SELECT date_trunc('month', window_start) FROM ({MINUTES}) GROUP BY 1", "over the stream's own time"),
     ],
 )
 def test_results_that_are_not_bounded_are_refused(text: str, hint: str) -> None:

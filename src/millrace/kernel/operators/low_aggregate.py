@@ -18,6 +18,7 @@ from millrace.kernel.elements import (
     Element,
     Microseconds,
     Punctuation,
+    concat,
 )
 from millrace.kernel.flushing import FlushPolicy
 from millrace.kernel.grouping import codes_of
@@ -42,18 +43,20 @@ class LowAggregate(Operator):
 
     A group has one slot. A row of another group or pane drives the entry in its slot out; entries of ended windows
     leave by the flush policy besides. In order a window has ended when a row of the next one comes or a bound passes
-    its end, otherwise by the bound alone. Flushes are counted by rows, and come first in a batch.
-    State: one partial a slot. Punctuations: held back at the start of the oldest pane in the table.
+    its end, otherwise by the bound alone. Rows are gathered up to `gathers`, so that single ones cost little; flushes
+    are counted by rows, and come before the rows at hand are put into their slots.
+    State: one partial a slot, and the rows gathered. Punctuations: held back at the start of the oldest pane of these.
     """
 
     label = "low aggregate"
     holds = True
     senses_bounds = True
 
-    def __init__(self, partials: Partials, size: int, policy: FlushPolicy) -> None:
+    def __init__(self, partials: Partials, size: int, policy: FlushPolicy, *, gathers: int = 256) -> None:
         self.partials = partials
         self.size = size
         self.policy = policy
+        self.gathers = gathers
         self.frames = partials.frames
         self.evicted = 0
         """Entries driven out by rows."""
@@ -63,6 +66,10 @@ class LowAggregate(Operator):
         # In order, nothing of a pane is left when the one after the next begins.
         self._delay = 1 if policy.kind == "in_order" else policy.delay * (self.frames.slide // self.frames.width)
         self._slots = Slots(size)
+        self._gathered: list[Batch] = []
+        self._rows = 0
+        self._least = 0
+        """Rows that have not been put into their slots yet: how many, and their first pane."""
         self._current = _LONG_AGO
         """Panes before this one have ended: their entries are old."""
         self._position = 0
@@ -74,7 +81,6 @@ class LowAggregate(Operator):
         """The last bound that came in, and the last one passed on."""
         self._timed = False
         self._segments = Segments()
-        self._saved: int | None = None
         self._changed = False
 
     # Rows
@@ -87,12 +93,25 @@ class LowAggregate(Operator):
             batch, panes = batch.where(covered), panes[covered]
         if not len(panes):
             return
+        least = int(panes.min())
+        self._least = min(least, self._least) if self._gathered else least
+        self._gathered.append(batch)
+        self._rows += len(panes)
         self._changed = True
+        if self._rows >= self.gathers:
+            yield from self._settled()
+            yield from self._promised(ets=False)
+
+    def _settled(self) -> Iterator[Element]:
+        """Put the rows gathered into their slots; what leaves for them."""
+        if not self._gathered:
+            return
+        batch, self._gathered, self._rows = concat(self._gathered), [], 0
+        panes = self.frames.panes(batch.times)
         if self.policy.kind == "in_order":
             yield from self._in_order(batch, panes)
         else:
             yield from self._made([self._slowly_flushed(len(panes)), *self._placed(batch, panes)])
-        yield from self._promised(ets=False)
 
     def _in_order(self, batch: Batch, panes: Numbers) -> Iterator[Element]:
         """A window after another; rows of one that has ended pass the table by."""
@@ -207,15 +226,19 @@ class LowAggregate(Operator):
         self._bound = punctuation.until
         if self._bound == END_OF_TIME:
             self._changed = True
+            yield from self._settled()
             yield from self._made([self._flushed(self._slots.older(self._current)), self._flushed(self._slots.all())])
         else:
-            yield from self._advanced(self._pane(self._bound))
+            pane = self._pane(self._bound)
+            if pane > self._current:
+                yield from self._settled()
+            yield from self._advanced(pane)
         yield from self._promised(punctuation.ets)
 
     def _promised(self, ets: bool) -> Iterator[Element]:
-        until = self._bound
-        if self._slots.panes:
-            until = min(until, self._start(min(self._slots.panes)))
+        until, oldest = self._bound, self._oldest()
+        if oldest is not None:
+            until = min(until, self._start(oldest))
         if until > self._passed:
             self._passed = until
             yield Punctuation(until, ets)
@@ -224,15 +247,18 @@ class LowAggregate(Operator):
         return until if until in (NO_BOUND, END_OF_TIME) else self._start(self._pane(until))
 
     def wanted(self) -> Microseconds | None:
-        if not self._slots.panes:
-            return None
-        return self._start(min(self._slots.panes) + 1 + self._delay)
+        oldest = self._oldest()
+        return None if oldest is None else self._start(oldest + 1 + self._delay)
 
     def required(self, until: Microseconds) -> Microseconds:
-        panes = self._slots.panes
-        if not panes or until in (NO_BOUND, END_OF_TIME) or self._start(min(panes)) >= until:
+        oldest = self._oldest()
+        if oldest is None or until in (NO_BOUND, END_OF_TIME) or self._start(oldest) >= until:
             return until
         return self._start(self._pane(until - 1) + 1 + self._delay)
+
+    def _oldest(self) -> int | None:
+        """The first pane of an entry or a row gathered."""
+        return min([*self._slots.panes, *([self._least] if self._gathered else [])], default=None)
 
     def _pane(self, time: Microseconds) -> int:
         return int(self.frames.panes(np.array([time]))[0])
@@ -255,20 +281,23 @@ class LowAggregate(Operator):
 
     @property
     def held(self) -> int:
-        return len(self._slots)
+        return len(self._slots) + self._rows
 
     @property
     def state_bytes(self) -> int:
-        return self._slots.nbytes
+        return self._slots.nbytes + sum(int(batch.rows.nbytes) for batch in self._gathered)
 
     def changes(self) -> Changes:
         if self._changed:
             self._changed = False
-            if self._saved is not None:
-                self._segments.remove(self._saved)
+            for number in list(self._segments.live):
+                self._segments.remove(number)
             slots = self._slots.all()
-            whole = self._slots.rows(slots).append_column(_SLOT, pa.array(slots)) if len(slots) else None
-            self._saved = None if whole is None else self._segments.add(whole.combine_chunks())
+            if len(slots):
+                entries = self._slots.rows(slots).append_column(_SLOT, pa.array(slots))
+                self._segments.add(entries.combine_chunks())
+            if self._gathered:
+                self._segments.add(pa.Table.from_batches([concat(self._gathered).rows]))
         return self._segments.changes(
             {
                 "next": self._segments.following,
@@ -286,9 +315,13 @@ class LowAggregate(Operator):
     def restore(self, changes: Changes) -> None:
         note = changes.note
         self._segments.restore(changes.added, note["next"])
-        for self._saved, table in changes.added.items():
-            entries = table.drop_columns([_SLOT])
-            self._slots.put(table.column(_SLOT).to_numpy(), entries, entries.column(PANE).to_numpy())
+        for table in changes.added.values():
+            if _SLOT in table.column_names:
+                entries = table.drop_columns([_SLOT])
+                self._slots.put(table.column(_SLOT).to_numpy(), entries, entries.column(PANE).to_numpy())
+            else:
+                self._gathered, self._rows = [Batch(table.combine_chunks().to_batches()[0])], table.num_rows
+                self._least = int(self.frames.panes(self._gathered[0].times).min())
         self._current, self._position, self._rows_since = note["current"], note["position"], note["rows_since"]
         self._bound, self._passed, self._timed = note["bound"], note["passed"], note["timed"]
         self.evicted, self.flushed = note["evicted"], note["flushed"]

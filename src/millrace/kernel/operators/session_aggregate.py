@@ -121,11 +121,8 @@ class SessionAggregate(Operator):
 
     def _joined(self, sessions: pa.Table, before: int) -> tuple[pa.Table, Mask]:
         """Sessions of a group that touch as one, and which of the ends were not those of the first `before` ones."""
-        codes, firsts, lasts = (
-            groups_of(sessions, self.partials.keys),
-            _integers(sessions, _FIRST),
-            _integers(sessions, _LAST),
-        )
+        codes = groups_of(sessions, self.partials.keys)
+        firsts, lasts = _integers(sessions, _FIRST), _integers(sessions, _LAST)
         order = np.lexsort((firsts, codes))
         codes, firsts, lasts = codes[order], firsts[order], lasts[order]
         reached = _greatest_so_far(codes, lasts)
