@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from millrace.plan.nodes import (
     AnyWindow,
     CalendarWindow,
+    DividedWindow,
     InstantWindow,
     PartitionedRows,
     SessionWindow,
@@ -36,6 +37,8 @@ def frames(window: AnyWindow, rows: list[Row], counts: Callable[[Row], bool]) ->
             yield from _fixed(window, rows)
         case CalendarWindow():
             yield from _calendar(window, rows)
+        case DividedWindow():
+            yield from _divided(window, rows)
         case InstantWindow():
             for time in sorted({row[TIME] for row in rows}):
                 yield Frame(time, time + 1, time, [row for row in rows if row[TIME] == time])
@@ -79,6 +82,24 @@ def _calendar(window: CalendarWindow, rows: list[Row]) -> Iterator[Frame]:
 
 def _first_of(months: int) -> int:
     return micros(dt.datetime(months // 12, months % 12 + 1, 1, tzinfo=dt.UTC))
+
+
+def _divided(window: DividedWindow, rows: list[Row]) -> Iterator[Frame]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        ticks = row[TIME] // window.tick
+        found[abs(ticks) // window.count * (1 if ticks > 0 else -1)].append(row)
+    for number, members in found.items():
+        start, end = (
+            _first_tick(number, window.count) * window.tick,
+            _first_tick(number + 1, window.count) * window.tick,
+        )
+        yield Frame(start, end, end - 1, members)
+
+
+def _first_tick(number: int, count: int) -> int:
+    """The least tick whose quotient is a number: rounding towards zero, more than the count of them have 0."""
+    return number * count if number > 0 else (number - 1) * count + 1
 
 
 def _sessions(gap: int, rows: list[Row]) -> Iterator[Frame]:

@@ -69,7 +69,8 @@ def queries(draw: st.DrawFn, streams: Sequence[str]) -> str:
     keys, aggregates = draw(st.sampled_from(KEYS)), draw(st.sampled_from(AGGREGATES))
     having = draw(st.sampled_from(["", "HAVING count(*) > 1"]))
     grouping = f"GROUP BY {', '.join(keys)}" if keys else ""
-    window = f"[RANGE {length} SECONDS SLIDE {slide} SECONDS WA ts]"
+    fixed = f"[RANGE {length} SECONDS SLIDE {slide} SECONDS WA ts]"
+    window = draw(st.sampled_from([fixed, fixed, "[SESSION 4 SECONDS]", "[RANGE 6 SECONDS]"]))
     select = f"SELECT {', '.join([*keys, aggregates])} FROM {union} {window}"
     return f"CREATE QUERY q AS {select} {where} {grouping} {having} {options};"
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from millrace.testing import Host
 from tests.property.cases import EPOCH, Case, Row, batch, rows, schedules, values
 from tests.property.test_windows import check, driven
-from tests.property.windows import aggregates, fixed_window
+from tests.property.user_aggregates import DECLARED
+from tests.property.windows import aggregates, fixed_window, instants, options
 from tests.reference import evaluate, same
 
 pytestmark = pytest.mark.slow
@@ -77,19 +78,22 @@ def promising(draw: st.DrawFn) -> list[Row]:
         row = draw(values(0))
         reached[row["k"]] += draw(st.sampled_from([-2, 0, 1, 5, 10, 60]))
         found.append({**row, "ts": EPOCH + dt.timedelta(seconds=reached[row["k"]])})
-    return [{**row, "began": row["ts"]} for row in found]
+    return [{**row, "began": row["ts"]} for row in instants(found)]
 
 
 @st.composite
 def over_groups(draw: st.DrawFn) -> str:
     """A query that closes each group by its own promises, or one that waits for the slowest."""
-    chosen = draw(aggregates())
+    chosen, how = draw(aggregates()), options(draw, two_levels=True)
     return draw(
         st.sampled_from(
             [
-                f"SELECT k, {chosen} FROM s0 {fixed_window(draw)} GROUP BY k",
-                f"SELECT k, j, {chosen} FROM s0 {fixed_window(draw)} WHERE x IS NOT NULL GROUP BY k, j",
-                f"SELECT j, {chosen} FROM s0 {fixed_window(draw)} GROUP BY j",
+                f"SELECT k, {chosen} FROM s0 {fixed_window(draw)} GROUP BY k {how}",
+                f"SELECT k, j, {chosen} FROM s0 {fixed_window(draw)} WHERE x IS NOT NULL GROUP BY k, j {how}",
+                f"SELECT k, date_trunc('minute', ts) AS m, {chosen} FROM s0 GROUP BY k, date_trunc('minute', ts) {how}",
+                f"SELECT k, spread(v) AS a FROM s0 {fixed_window(draw)} GROUP BY k",
+                f"SELECT k, steps(j) AS a FROM s0 {fixed_window(draw)} WHERE v = 1 GROUP BY k",
+                f"SELECT j, {chosen} FROM s0 {fixed_window(draw)} GROUP BY j {how}",
                 f"SELECT {chosen} FROM s0 [SESSION 4 SECONDS]",
                 f"SELECT k, {chosen} FROM s0 [RANGE 5 SECONDS] GROUP BY k",
                 "SELECT k, v, ts FROM overdue",
@@ -103,11 +107,15 @@ def over_groups(draw: st.DrawFn) -> str:
 def test_promises_for_single_groups_lose_nothing(
     data: st.DataObject, given_rows: list[Row], rows_per_step: int | None
 ) -> None:
-    case = Case(f"{PER_GROUP}CREATE QUERY q AS {data.draw(over_groups())};", {"s0": given_rows})
+    case = Case(f"{DECLARED}{PER_GROUP}CREATE QUERY q AS {data.draw(over_groups())};", {"s0": given_rows})
     check(case, driven(data, case, rows_per_step))
 
 
 @given(data=st.data(), given_rows=promising())
 def test_group_wise_and_linear_consumers_run_side_by_side(data: st.DataObject, given_rows: list[Row]) -> None:
-    sql = PER_GROUP + "".join(f"CREATE QUERY q{number} AS {data.draw(over_groups())};\n" for number in range(3))
+    sql = (
+        DECLARED
+        + PER_GROUP
+        + "".join(f"CREATE QUERY q{number} AS {data.draw(over_groups())};\n" for number in range(3))
+    )
     check_hosts(data, sql, given_rows)

@@ -119,14 +119,16 @@ def session(draw: st.DrawFn, union: str) -> str:
 def by_unit(draw: st.DrawFn, union: str) -> str:
     """Grouping by a monotone function of the time."""
     unit = draw(st.sampled_from(["minute", "hour", "day", "week", "month", "quarter", "year"]))
-    moment = f"date_trunc('{unit}', ts)"
+    trunc = f"date_trunc('{unit}', ts)"
+    moment = draw(st.sampled_from([trunc, trunc, "CAST(ts AS DATE)", "unix_timestamp(ts) div 7", "unix_timestamp(ts)"]))
     keys, where = draw(st.sampled_from(KEYS)), draw(st.sampled_from(FILTERS))
-    names = "".join(f", {key}" for key in keys)
-    return f"SELECT {moment} AS at{names}, {draw(aggregates())} FROM {union} {where} GROUP BY {moment}{names}"
+    names, how = "".join(f", {key}" for key in keys), options(draw, two_levels=True)
+    return f"SELECT {moment} AS at{names}, {draw(aggregates())} FROM {union} {where} GROUP BY {moment}{names} {how}"
 
 
 def by_instant(draw: st.DrawFn, union: str) -> str:
-    return f"SELECT ts, {draw(aggregates())} FROM {union} {draw(st.sampled_from(FILTERS))} GROUP BY ts"
+    how = options(draw, two_levels=True)
+    return f"SELECT ts, {draw(aggregates())} FROM {union} {draw(st.sampled_from(FILTERS))} GROUP BY ts {how}"
 
 
 def nested(draw: st.DrawFn, union: str) -> str:

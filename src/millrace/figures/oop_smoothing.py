@@ -32,8 +32,8 @@ GROUPS = (66_000, 130_000, 260_000, 520_000)
 TABLES = {0.5: "1/2", 1.0: "1", 2.0: "2"}
 """Slots for each group."""
 POLICIES = {"in order": "in_order", "slow flush": "slow_flush(160, 2)", "lazy flush": "lazy_flush(2)"}
-STEP = 8192
-"""Packets that the operator takes at once: few beside what the ring holds, so that no burst hides in them."""
+STEP, FINE = 8192, 512
+"""Packets that the operator takes at once, and fewer where a window ends: a step must not hide the burst."""
 WARM_UP, BEFORE, AFTER = 3, 1, 4
 """Packets for each group until the table is in its steady state, from there to the end of a window, and after it."""
 MINUTE = 60_000_000
@@ -70,8 +70,8 @@ class SmoothingCase:
 
     def _traces(self, operator: LowAggregate, random: np.random.Generator, each: int, time: int) -> Iterator[Trace]:
         """Steps of packets, so many for each group."""
-        for _ in range(each * self.groups // STEP):
-            yield _taken(operator, self._packets(random, STEP, time))
+        for count in [*[FINE] * (STEP // FINE), *[STEP] * (each * self.groups // STEP - 1)]:
+            yield _taken(operator, self._packets(random, count, time))
 
     def _packets(self, random: np.random.Generator, count: int, time: int) -> Batch:
         groups = random.integers(0, self.groups, count)

@@ -38,7 +38,7 @@ from millrace.plan.nodes import (
     inputs_of,
 )
 from millrace.plan.panes import chosen
-from millrace.plan.stages import Physical
+from millrace.plan.stages import Physical, low_level
 
 _IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
 
@@ -82,7 +82,16 @@ def _buckets(cut: Cut) -> str:
 
 
 def _kept(node: Aggregate, options: Mapping[str, str]) -> str:
-    """How an aggregate keeps what it has seen, where there is a choice, and why."""
+    """How an aggregate keeps what it has seen, where there is a choice, and why; and the low level below it."""
+    return _choice_text(node, options) + _low_level_text(node, options)
+
+
+def _low_level_text(node: Aggregate, options: Mapping[str, str]) -> str:
+    asked = low_level(node, options)
+    return "" if asked is None else f", over a low level: low_level_groups = {asked[0]}, flush = {asked[1]}"
+
+
+def _choice_text(node: Aggregate, options: Mapping[str, str]) -> str:
     if not isinstance(node.window, Window) or node.window.range == node.window.slide:
         return ""
     choice = chosen(node, options)
@@ -156,7 +165,8 @@ def _window_text(window: AnyWindow) -> str:
         case Window(unit="rows"):
             return f"rows {window.range} slide {window.slide}"
         case Window():
-            return f"range {interval_text(window.range)} slide {interval_text(window.slide)}"
+            origin = f" from {clock_text(window.origin, exact=True)} on" if window.origin else ""
+            return f"range {interval_text(window.range)} slide {interval_text(window.slide)}{origin}"
         case CalendarWindow():
             return f"each {window.every}"
         case DividedWindow():

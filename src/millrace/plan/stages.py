@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -62,7 +62,7 @@ _FLUSH = "lazy_flush(1)"
 _LOW_LEVEL_GROUPS = 65_536
 """What the low level of an aggregate does where a query asks for one and does not say how."""
 
-__all__ = ["Crossing", "Cut", "Exchange", "Physical", "physical", "starting_at"]
+__all__ = ["Crossing", "Cut", "Exchange", "Physical", "low_level", "physical", "starting_at"]
 
 
 @dataclass(frozen=True)
@@ -279,12 +279,11 @@ class _Builder:
 
     def _low_level(self, node: Aggregate) -> kernel.LowAggregate | None:
         """The bounded table below an aggregate, if the query asks for one."""
-        flush, groups = self.options.get("flush"), self.options.get("low_level_groups")
-        if not self.whole or (flush is None and groups is None) or not takes_partials(node, self.options):
+        asked = low_level(node, self.options) if self.whole else None
+        if asked is None:
             return None
-        return kernel.LowAggregate(
-            _partials(node), int(groups or _LOW_LEVEL_GROUPS), FlushPolicy.parse(flush or _FLUSH)
-        )
+        groups, flush = asked
+        return kernel.LowAggregate(_partials(node), groups, FlushPolicy.parse(flush))
 
     def _set_up(self, node: GraphNode) -> None:
         node.strategy = strategy_of(node.name, self.options)
@@ -338,6 +337,14 @@ class _Builder:
                     groups=groups_of(node),
                     counts_rows=isinstance(window, Window) and window.unit == "rows",
                 )
+
+
+def low_level(node: Aggregate, options: Mapping[str, str]) -> tuple[int, str] | None:
+    """How many groups the table below an aggregate holds and how it is emptied; None where there is none."""
+    flush, groups = options.get("flush"), options.get("low_level_groups")
+    if (flush is None and groups is None) or not takes_partials(node, options):
+        return None
+    return int(groups or _LOW_LEVEL_GROUPS), flush or _FLUSH
 
 
 def _lower(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggregate:

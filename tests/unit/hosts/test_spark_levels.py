@@ -214,3 +214,36 @@ def test_a_device_that_is_behind_holds_no_other_back(tmp_path: Path, spark_sessi
     assert report.sources["s"].late == 0
     found = {(row["k"], round(row["window_start"].timestamp()) // 60): row["n"] for row in results(tmp_path, "q")}
     assert found == {(key, minute - (behind if key == 0 else 0)): 2 for key in range(20) for minute in range(5)}
+
+
+WIDEST = """
+class Widest:
+    def initialize(self):
+        return 0
+
+    def iterate(self, state, column):
+        return max(state, *column.to_pylist())
+
+    def merge(self, state, other):
+        return max(state, other)
+
+    def terminate(self, state):
+        return state
+"""
+
+
+def test_an_aggregate_of_the_users_own_is_found_where_the_driver_finds_it(
+    tmp_path: Path, spark_session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "widest_of_all.py").write_text(WIDEST)
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    sql = (
+        "CREATE AGGREGATE widest(INT) RETURNS INT LANGUAGE PYTHON AS 'widest_of_all:Widest';\n"
+        + stream(tmp_path, "ORDERED")
+        + query(tmp_path, "q", "SELECT widest(k) AS k FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]")
+    )
+    add(tmp_path, 0, at(1, 5, 3))
+    add(tmp_path, 1, at(2, 9, 7))
+    run(sql, tmp_path, spark_session, "end")
+    assert [row["k"] for row in results(tmp_path, "q")] == [9]

@@ -20,10 +20,12 @@ from millrace.plan.nodes import (
     Connector,
     InstantWindow,
     Network,
+    Project,
     Query,
     Scan,
     Sink,
     Stream,
+    Union,
     Window,
 )
 from millrace.plan.stages import physical
@@ -32,12 +34,18 @@ SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
+def stream(name: str, column: tuple[str, pa.DataType], **time: Any) -> Stream:
+    schema = pa.schema([column, ("ts", TIMESTAMP)])
+    return Stream(name, schema, TimeContract("external", "ts", **time), Connector("parquet", {"path": "none"}))
+
+
 def network(outer: InstantWindow | Window | None = None, **time: Any) -> Network:
     """Counts per device and ten seconds, and how many devices had each count."""
-    schema = pa.schema([("k", pa.string()), ("ts", TIMESTAMP)])
-    stream = Stream("s", schema, TimeContract("external", "ts", **time), Connector("parquet", {"path": "none"}))
     inner = Aggregate(
-        Scan(stream), Window(10 * SECOND, 10 * SECOND), (("k", Column("k")),), (Aggregation("n", "count"),)
+        Scan(stream("s", ("k", pa.string()), **time)),
+        Window(10 * SECOND, 10 * SECOND),
+        (("k", Column("k")),),
+        (Aggregation("n", "count"),),
     )
     keys = ("n",) if isinstance(outer, Window) else ("window_start", "n")
     devices = (Aggregation("devices", "count"),)
@@ -132,6 +140,37 @@ def test_silent_sources_are_spoken_for_because_a_later_level_waits(tmp_path: Pat
     (row,) = staged.batch({}, now=62 * SECOND, control=True)["spread"]
     assert (row["n"], row["devices"]) == (1, 3)
     assert (staged.record["wants"], staged.record["wake_at"]) == ({}, None)
+
+
+def test_three_levels_and_a_stream_that_is_read_on_a_later_one(tmp_path: Path) -> None:
+    inner = network().queries[0]
+    assert isinstance(inner.root, Aggregate)
+    starts = (("window_start", Column("window_start")),)
+    # How many different counts there were in each window, from the counts and from rows of another stream alike.
+    kinds = Aggregate(inner.root, InstantWindow(), starts, (Aggregation("n", "count"),))
+    spread = Project(inner.root, (("n", Column("n")),))
+    other = Project(Scan(stream("other", ("n", pa.int64()))), (("n", Column("n")),))
+    minutes = Window(60 * SECOND, 60 * SECOND)
+    both = Aggregate(Union((spread, other)), minutes, (("n", Column("n")),), (Aggregation("times", "count"),))
+    sink = Sink("memory", Connector("memory"))
+    net = Network((Query("kinds", kinds, sink), Query("both", both, sink)))
+    plan = physical(net)
+    assert (plan.depth, sorted(each.level for each in plan.crossings())) == (3, [2, 3, 3])
+    assert {each.stream.name: each.level for each in plan.exchanges()} == {"s": 1, "other": 3}
+    pairs, staged = random_rows(300, seed=2), Staged(net, tmp_path)
+    more = pa.table(
+        {"n": pa.array([1, 7], pa.int64()), "ts": pa.array([SECOND, 2 * SECOND], pa.int64()).cast(TIMESTAMP)}
+    )
+    results = [staged.batch({"s": [rows(*pairs[:150])], "other": [more]}, now=1)]
+    staged.restart()
+    results += [staged.batch({"s": [rows(*pairs[150:])]}, now=2), staged.batch({}, now=3, end=True)]
+    counts = expected(pairs)
+    found_kinds = {
+        round(row["window_start"].timestamp()): row["n"] for each in results for row in each.get("kinds", [])
+    }
+    assert found_kinds == dict(Counter(start for start, _ in counts))
+    times = Counter({1: 1, 7: 1}) + Counter(n for _, n in counts)
+    assert {row["n"]: row["times"] for each in results for row in each.get("both", [])} == dict(times)
 
 
 def test_the_state_of_another_level_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from millrace.connectors import list_files, read_file
 from millrace.connectors.generated import is_generated, make_slice, slices_of
 from millrace.connectors.inputs import Chunk, read_schema
 from millrace.hosts.spark.files import Look
+from millrace.hosts.spark.imports import import_paths, look_in
 from millrace.hosts.spark.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.split import split
 from millrace.kernel.clock import StandingClock
@@ -49,9 +50,11 @@ class StreamLowLevel:
     stream_name: str
     buckets: tuple[int, ...]
     live: bool = False
+    paths: tuple[str, ...] = field(default_factory=import_paths)
 
     @cached_property
     def _plan(self) -> Physical:
+        look_in(self.paths)
         return physical(self.network)
 
     @cached_property

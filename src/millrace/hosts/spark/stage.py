@@ -21,6 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from millrace.errors import CheckpointError
 from millrace.hosts.spark.bucket import Bucket
 from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.imports import import_paths, look_in
 from millrace.hosts.spark.news import read_news
 from millrace.hosts.spark.rows import (
     BOUNDS_PORT,
@@ -57,6 +58,7 @@ class Stage(StatefulProcessor):
         self.level = level
         self.last = last
         self.live = live
+        self.paths = import_paths()
 
     @property
     def shape(self) -> str:
@@ -66,6 +68,7 @@ class Stage(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called once a task."""
         pa.set_cpu_count(1)
+        look_in(self.paths)
         self._state = handle.getMapState("segments", "op string, part long", "blob binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:

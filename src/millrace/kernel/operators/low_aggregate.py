@@ -230,7 +230,7 @@ class LowAggregate(Operator):
             yield from self._made([self._flushed(self._slots.older(self._current)), self._flushed(self._slots.all())])
         else:
             pane = self._pane(self._bound)
-            if pane > self._current:
+            if pane > self._current or pane > self._least:
                 yield from self._settled()
             yield from self._advanced(pane)
         yield from self._promised(punctuation.ets)
