@@ -104,6 +104,8 @@ def summary_lines(report: Report) -> list[str]:
         notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {clock_text(source.greatest)}"])
         lines.append(f"  {name}: {notes}")
     lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
+    if report.turned_away:
+        lines.append(f"  {report.turned_away:,} rows turned away by roll-up or slack: too late for a query")
     if report.held:
         lines.append(f"  {report.held:,} rows held in open windows ({report.state_bytes / 1024:,.0f} KiB)")
     return lines

@@ -21,6 +21,7 @@ SCHEMA = pa.schema([("k", pa.string()), ("j", pa.int32()), ("v", pa.int64()), ("
                     ("began", pa.timestamp("us", tz="UTC")), ("ts", pa.timestamp("us", tz="UTC"))])  # fmt: skip
 COLUMNS = "k STRING, j INT, v BIGINT, x DOUBLE, began TIMESTAMP, ts TIMESTAMP"
 STREAMS = f"""
+CREATE AGGREGATE spread(DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'tests.property.user_aggregates:Spread';
 CREATE STREAM a ({COLUMNS}) TIMESTAMP BY ts DISORDER INTERVAL {DISORDER} SECONDS
   ALSO BY began DISORDER INTERVAL 40 SECONDS LATE INTO a_late FROM iterable;
 CREATE STREAM b ({COLUMNS}) TIMESTAMP BY ts DISORDER INTERVAL {DISORDER} SECONDS FROM iterable;
@@ -61,6 +62,7 @@ QUERIES = {
     " GROUP BY k",
     "filtered": f"SELECT k, count(*) FILTER (WHERE j = 1) AS ones, bool_or(v > 8) AS high FROM a {FIXED} GROUP BY k",
     "user_defined": f"SELECT k, myavg(v) AS mean FROM a {FIXED} WHERE v IS NOT NULL GROUP BY k",
+    "in_python": f"SELECT k, spread(x) AS spread FROM a {FIXED} GROUP BY k",
     "per_group": f"SELECT k, {SOME} FROM c {FIXED} GROUP BY k",
     "rolled_up": f"SELECT j, {SOME} FROM c {FIXED} GROUP BY j",
 }

@@ -119,3 +119,13 @@ def test_a_wrong_request_is_refused_with_what_to_do(query: str, said: str, tmp_p
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_run_fails_when_more_groups_are_held_than_it_was_told(tmp_path: Path) -> None:
+    query = "SELECT client, count(*) AS n FROM clicks [RANGE UNLIMITED PRECEDING] GROUP BY client"
+    script = project(tmp_path, f"{STREAM}CREATE QUERY q AS {query} WITH (state_limit = 1);")
+    ran = millrace("run", script, "--on", "local", "--until-end", folder=tmp_path)
+    assert ran.returncode == 1
+    assert "more than 1 group" in ran.stderr
+    assert "state_limit" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -67,7 +67,10 @@ def grouped(draw: st.DrawFn, union: str, window: str, options: str = "") -> str:
 
 
 def fixed(draw: st.DrawFn, union: str) -> str:
-    return grouped(draw, union, fixed_window(draw), options(draw, two_levels=True))
+    how = options(draw, two_levels=True)
+    # More slack than there is disorder changes nothing but when results come.
+    slack = draw(st.sampled_from(["", "", ", slack = '1 hour'"]))
+    return grouped(draw, union, fixed_window(draw), how[:-1] + slack + ")")
 
 
 def fixed_window(draw: st.DrawFn) -> str:
@@ -132,12 +135,16 @@ def by_instant(draw: st.DrawFn, union: str) -> str:
 
 
 def nested(draw: st.DrawFn, union: str) -> str:
-    """An aggregate over a window's results, keyed differently: of the same windows, or of wider ones."""
-    inner = f"SELECT k, j, count(*) AS n, sum(v) AS total FROM {union} {fixed_window(draw)} GROUP BY k, j"
-    outer = draw(st.sampled_from(["max(n) AS most, count(*) AS groups", "sum(total) AS a, first(n) AS b"]))
-    if draw(st.booleans()):
-        return f"SELECT window_start, window_end, j, {outer} FROM ({inner}) AS t GROUP BY window_start, window_end, j"
-    return f"SELECT j, {outer} FROM ({inner}) AS t [RANGE 60 SECONDS SLIDE 20 SECONDS] GROUP BY j"
+    """An aggregate over a window's results, keyed differently: of the same windows, or of others; up to three levels."""
+    inside = draw(st.sampled_from([fixed_window(draw), "[SESSION 3 SECONDS]", "[RANGE 4 SECONDS]", "[ROWS 4 SLIDE 2]"]))
+    inner = f"SELECT k, j, count(*) AS n, sum(v) AS total FROM {union} {inside} GROUP BY k, j"
+    outer = draw(st.sampled_from(["max(n) AS most, count(*) AS groups", "sum(total) AS most, first(n) AS groups"]))
+    same = f"SELECT window_start, window_end, j, {outer} FROM ({inner}) AS t GROUP BY window_start, window_end, j"
+    if inside.startswith("[ROWS") or draw(st.booleans()):
+        total = f"SELECT window_end, sum(most) AS s FROM ({same}) AS u GROUP BY window_end"
+        return draw(st.sampled_from([same, total]))
+    window = draw(st.sampled_from(["[RANGE 60 SECONDS SLIDE 20 SECONDS]", "[SESSION 5 SECONDS]", "[RANGE 9 SECONDS]"]))
+    return f"SELECT j, {outer} FROM ({inner}) AS t {window} GROUP BY j"
 
 
 def distinct(draw: st.DrawFn, union: str) -> str:

@@ -27,12 +27,15 @@ class Report:
     """Checkpoints on the local host, micro-batches on Spark, events in virtual time."""
     earlier: int = 0
     """Rows that earlier runs on the same checkpoint had received."""
+    turned_away: int = 0
+    """Rows that were on time for their stream, but not for a query that makes its bounds of them (roll-up, slack)."""
 
     @classmethod
     def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:
         """A report of what the kernel counted."""
         held, size = sum(metrics.held.values()), sum(metrics.state_bytes.values())
-        return cls(metrics.sources, results, held, size, elapsed, steps, earlier)
+        turned_away = sum(metrics.turned_away.values())
+        return cls(metrics.sources, results, held, size, elapsed, steps, earlier, turned_away)
 
     @property
     def received(self) -> int:

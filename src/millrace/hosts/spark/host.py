@@ -250,6 +250,7 @@ class SparkRun:
             sources={name: _source_metrics(known) for name, known in self._newest.get("sources", {}).items()},
             results={query.name: metrics.get("results", {}).get(query.name, 0) for query in self.network.queries},
             held=metrics.get("held", 0),
+            turned_away=metrics.get("turned_away", 0),
             state_bytes=metrics.get("state_bytes", 0),
             elapsed=time.monotonic() - self._started,
             steps=self._seen + 1,
