@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow as pa
 from millrace.kernel.expressions import Column, Expression
 
 Row = dict[str, Any]
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 TIME = "time of the row"
 """Under this name a row carries its progressing attribute: microseconds, or a sequence number."""
 
@@ -25,13 +27,13 @@ def value_of(expression: Expression, row: Row, schema: pa.Schema) -> Any:
 
 
 def micros(value: Any) -> int:
-    """A point in time as microseconds since the epoch."""
-    return int(pa.scalar(value, pa.timestamp("us", tz="UTC")).cast(pa.int64()).as_py())
+    """A point in time as microseconds since the epoch; a number is that already."""
+    return value if isinstance(value, int) else int((value - EPOCH) // dt.timedelta(microseconds=1))
 
 
 def timestamp(time: int) -> Any:
     """Microseconds since the epoch as a point in time."""
-    return pa.scalar(time, pa.int64()).cast(pa.timestamp("us", tz="UTC")).as_py()
+    return EPOCH + dt.timedelta(microseconds=time)
 
 
 def nulls_first(value: Any) -> tuple[bool, Any]:

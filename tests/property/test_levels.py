@@ -34,8 +34,10 @@ from tests.property.test_admission import SCHEMA as ADMISSION_SCHEMA
 from tests.property.test_admission import contracts, pieces
 from tests.property.test_admission import rows as admission_rows
 from tests.property.test_answers import check_order
+from tests.property.test_outlets import PER_GROUP, TWO_ATTRIBUTES, lasting, over_groups, promising, reading
 from tests.property.test_progress import delayed, sorted_out, unruly
 from tests.property.test_windows import check
+from tests.property.user_aggregates import DECLARED
 from tests.property.windows import KINDS, window_cases
 from tests.reference import admitted, evaluate, multiset
 
@@ -167,6 +169,22 @@ def test_two_levels_give_the_answer_across_buckets_and_replays(data: st.DataObje
 @given(data=st.data())
 def test_every_kind_of_window_is_the_same_across_levels_buckets_and_replays(kind: str, data: st.DataObject) -> None:
     case = data.draw(window_cases(kind))
+    with tempfile.TemporaryDirectory() as folder:
+        levels = run(data, case, Path(folder))
+    check(case, levels.results)
+
+
+@given(data=st.data(), given_rows=promising())
+def test_promises_for_single_groups_lose_nothing_across_levels(data: st.DataObject, given_rows: list[Given]) -> None:
+    case = Case(f"{DECLARED}{PER_GROUP}CREATE QUERY q AS {data.draw(over_groups())};", {"s0": given_rows})
+    with tempfile.TemporaryDirectory() as folder:
+        levels = run(data, case, Path(folder))
+    check(case, levels.results)
+
+
+@given(data=st.data(), given_rows=lasting())
+def test_any_attribute_of_a_stream_can_be_read_across_levels(data: st.DataObject, given_rows: list[Given]) -> None:
+    case = Case(f"{TWO_ATTRIBUTES}CREATE QUERY q AS {data.draw(reading())};", {"s0": given_rows})
     with tempfile.TemporaryDirectory() as folder:
         levels = run(data, case, Path(folder))
     check(case, levels.results)

@@ -135,7 +135,7 @@ def by_instant(draw: st.DrawFn, union: str) -> str:
 
 
 def nested(draw: st.DrawFn, union: str) -> str:
-    """An aggregate over a window's results, keyed differently: of the same windows, or of others; up to three levels."""
+    """An aggregate over a window's results, keyed differently, of the same windows or of others; up to three levels."""
     inside = draw(st.sampled_from([fixed_window(draw), "[SESSION 3 SECONDS]", "[RANGE 4 SECONDS]", "[ROWS 4 SLIDE 2]"]))
     inner = f"SELECT k, j, count(*) AS n, sum(v) AS total FROM {union} {inside} GROUP BY k, j"
     outer = draw(st.sampled_from(["max(n) AS most, count(*) AS groups", "sum(total) AS most, first(n) AS groups"]))

@@ -23,10 +23,13 @@ from millrace.hosts.answers import Answer, Started
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.executor import Executor
 from millrace.plan.changes import Added, Altered, Bind, Change, Dropped, amended
-from millrace.plan.nodes import LATE, Network, Query, Scan, walk
+from millrace.plan.nodes import SEQUENCE, Network, Query, Scan, walk
 from millrace.plan.stages import Physical, physical, starting_at
 
-Start = Callable[[Query], Microseconds]
+Outlets = tuple[tuple[str, Microseconds], ...]
+Starts = tuple[Microseconds, Outlets]
+"""Where a query starts: a time of its streams, and points of the outlets that it reads."""
+Start = Callable[[Query], Starts]
 Answers = tuple[Answer, ...]
 
 
@@ -52,7 +55,7 @@ class Entry:
     """A request that was carried out, and where the queries that it added start, in order."""
 
     text: str
-    starts: tuple[Microseconds, ...] = ()
+    starts: tuple[Starts, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,12 +166,11 @@ class Changes:
         if self._bind is None:
             raise NotYet("this run cannot be changed", hint="Stop it, and start it with other queries.")
         amendment = self._bind(self.script, text, self.network.queries)
-        queries, answers, starts = self.network.queries, list[Answer](), list[Microseconds]()
+        queries, answers, starts = self.network.queries, list[Answer](), list[Starts]()
         for change in amendment.changes:
             if isinstance(change, Added):
-                _check_start(change.query)
                 starts.append(start(change.query))
-                change = Added(starting_at(change.query, starts[-1]))
+                change = Added(starting_at(change.query, *starts[-1]))
             answers += _answers(change, queries)
             queries = amended(queries, change)
         return _Proposal(Network(queries), amendment.declared, Entry(text, tuple(starts)), tuple(answers))
@@ -189,7 +191,7 @@ class Changes:
         return {
             query.name
             for query in self.network.queries
-            if (other := after.get(query.name)) and (other.root, other.since) != (query.root, query.since)
+            if (other := after.get(query.name)) and _begun(other) != _begun(query)
         }
 
     def _accept(self, proposal: _Proposal) -> None:
@@ -197,24 +199,25 @@ class Changes:
         self.history.append(proposal.entry)
 
 
-def _in_turn(starts: Iterable[Microseconds]) -> Start:
+def _in_turn(starts: Iterable[Starts]) -> Start:
     remaining = iter(starts)
     return lambda query: next(remaining)
 
 
-def _start(query: Query, executor: Executor) -> Microseconds:
+def _start(query: Query, executor: Executor) -> Starts:
     """Where a query starts that joins now: after all that the streams it shares with others have seen."""
-    return executor.start_point(_streams(query))
+    scans = [each for each in walk(query.root) if isinstance(each, Scan) and each.outlet]
+    points = {each.source: executor.outlet_start(each.stream.name, each.outlet) for each in scans}
+    for outlet in {each.outlet for each in scans} - {SEQUENCE}:
+        # Inputs of a union by a further column start together, as those by their own time do.
+        sources = [each.source for each in scans if each.outlet == outlet]
+        points |= dict.fromkeys(sources, max(points[source] for source in sources))
+    return executor.start_point(_streams(query)), tuple(points.items())
 
 
-def _check_start(query: Query) -> None:
-    """Refuse a query whose start cannot be said as a time of its streams."""
-    for node in walk(query.root):
-        if isinstance(node, Scan) and node.outlet not in ("", LATE):
-            raise NotYet(
-                f'query "{query.name}" cannot join a running network: it counts rows or goes by a further time column',
-                hint="Start it with the network, or use a window over the stream's own time.",
-            )
+def _begun(query: Query) -> tuple[object, ...]:
+    """What makes a query another one than its namesake."""
+    return query.root, query.since, query.outlets_since
 
 
 def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Answer]:

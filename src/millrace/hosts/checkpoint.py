@@ -79,7 +79,7 @@ class Checkpoint:
             positions=saved["positions"],
             staged=saved["staged"],
             results=saved["results"],
-            history=tuple(Entry(text, tuple(starts)) for text, starts in saved["history"]),
+            history=tuple(_entry(text, starts) for text, starts in saved["history"]),
         )
 
     def save(
@@ -124,3 +124,7 @@ def _write(path: Path, table: pa.Table) -> None:
 def _read(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.read_all()
+
+
+def _entry(text: str, starts: Sequence[Any]) -> Entry:
+    return Entry(text, tuple((time, tuple((name, point) for name, point in outlets)) for time, outlets in starts))

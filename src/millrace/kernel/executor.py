@@ -36,7 +36,7 @@ from millrace.kernel.enabling import enabling, possible_at, silent_until, speake
 from millrace.kernel.graph import Arc, Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
 from millrace.kernel.operators.operator import Operator
-from millrace.kernel.progress import LATE, Admission, Ingress, Progress
+from millrace.kernel.progress import LATE, SEQUENCE, Admission, Ingress, Progress
 from millrace.kernel.saving import Keeper, Place, Saved
 from millrace.kernel.scheduler import Fragment, Scheduler
 from millrace.kernel.sending import Sender, usable
@@ -147,6 +147,14 @@ class Executor:
         """A time that no row of these streams has reached yet: a query that begins there misses nothing."""
         seen = [self.ingress[name].greatest for name in streams if name in self.ingress]
         return max((greatest + 1 for greatest in seen if greatest > NO_BOUND), default=NO_BOUND)
+
+    def outlet_start(self, stream: str, outlet: str) -> Microseconds:
+        """A point that no row of an outlet has reached yet."""
+        ingress = self.ingress.get(stream)
+        if ingress is None or outlet == SEQUENCE:
+            return NO_BOUND if ingress is None else ingress.sequence
+        edge = ingress.outlets.get(outlet)
+        return NO_BOUND if edge is None or edge.greatest == NO_BOUND else edge.greatest + 1
 
     # Input
 

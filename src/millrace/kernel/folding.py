@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millrace.kernel.keyed import spread
 from millrace.kernel.partials import PANE, Partials
 from millrace.kernel.runs import concat_tables
+from millrace.kernel.sorting import starts
 
 Numbers = npt.NDArray[np.int64]
 _Level = tuple[Numbers, Numbers]
@@ -21,6 +23,9 @@ _Level = tuple[Numbers, Numbers]
 
 _PAIRS = 2**18
 """Spans are folded together up to this many blocks, or partials where those grow with what they hold."""
+
+_FEW = 2**13
+"""Up to this many leaves in all spans, blocks cost more than they save."""
 
 
 def in_panes(rows: pa.Table, panes: Numbers) -> pa.Table:
@@ -46,16 +51,41 @@ def folded(partials: Partials, leaves: pa.Table, lows: Numbers, highs: Numbers) 
     """The folds of the leaves from low up to high, for spans of which none is empty: some of them at a time."""
     if not len(lows):
         return
+    lengths = highs - lows
+    if lengths.sum() <= _FEW:
+        own = leaves.take(pa.array(spread(lows, lengths)))
+        yield slice(0, len(lows)), merged(partials, own, np.repeat(np.arange(len(lows)), lengths))
+        return
     levels = _levels(lows, highs)
     blocks, offsets = _blocks(partials, leaves, len(levels))
     spans = np.concatenate([span for span, _ in levels])
     chosen = np.concatenate([number + offset for (_, number), offset in zip(levels, offsets, strict=True)])
     order = np.argsort(spans, kind="stable")
     spans, chosen = spans[order], chosen[order]
-    weights = highs - lows if _growing(leaves) else np.bincount(spans, minlength=len(lows))
+    weights = lengths if _growing(leaves) else np.bincount(spans, minlength=len(lows))
     for part in _parts(weights):
         begin, end = np.searchsorted(spans, [part.start, part.stop])
         yield part, merged(partials, blocks.take(pa.array(chosen[begin:end])), spans[begin:end])
+
+
+def suffixes(partials: Partials, leaves: pa.Table, codes: Numbers) -> pa.Table:
+    """The fold of each leaf and those after it in its group; a group's leaves stand together and have one code.
+
+    The leaves of a group are paired. The suffix of the first of a pair is that of the pair, and the suffix of the
+    second is the leaf itself before that of the next pair: so there is half as much left to do.
+    """
+    begins = np.flatnonzero(starts(codes))
+    odd = (np.arange(len(codes)) - np.repeat(begins, np.diff(np.append(begins, len(codes)))) & 1).astype(np.bool_)
+    if not odd.any():
+        return leaves
+    pairs = np.cumsum(~odd) - 1
+    of_pairs = suffixes(partials, _merged(partials, leaves, pairs), codes[~odd])
+    followed = odd & (np.append(codes[1:], -1) == codes)
+    tables = [leaves.filter(pa.array(odd)), of_pairs.take(pa.array(pairs[followed] + 1))]
+    seconds = np.cumsum(odd) - 1
+    of_seconds = _merged(partials, concat_tables(tables), np.append(seconds[odd], seconds[followed]))
+    places = np.where(odd, of_pairs.num_rows + seconds, pairs)
+    return concat_tables([of_pairs, of_seconds]).take(pa.array(places))
 
 
 def _levels(lows: Numbers, highs: Numbers) -> list[_Level]:
@@ -77,9 +107,13 @@ def _blocks(partials: Partials, leaves: pa.Table, levels: int) -> tuple[pa.Table
     for _ in range(levels - 1):
         last = made[-1]
         offsets.append(offsets[-1] + last.num_rows)
-        made.append(merged(partials, last, np.arange(last.num_rows) >> 1).drop_columns([PANE]))
+        made.append(_merged(partials, last, np.arange(last.num_rows) >> 1))
     names = [name for name in made[-1].schema.names if name != PANE]
     return concat_tables([each.select(names) for each in made]), offsets
+
+
+def _merged(partials: Partials, leaves: pa.Table, panes: Numbers) -> pa.Table:
+    return merged(partials, leaves, panes).drop_columns([PANE])
 
 
 def _growing(leaves: pa.Table) -> bool:

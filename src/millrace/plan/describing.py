@@ -1,4 +1,4 @@
-"""Who can use the promises of single groups, and who needs one bound for all of them (the describe operator, 004 A.1.1).
+"""Who can use promises of single groups, and who needs one bound for all of them (the describe operator, 004 A.1.1).
 
 An aggregate over a stream under filters and projections closes the windows of each group by that group's promises, if
 it groups by all columns that they are made for. For everyone else they are rolled up to the least of all groups seen.

@@ -145,6 +145,11 @@ class Scan:
     def schema(self) -> pa.Schema:
         return self.stream.schema
 
+    @property
+    def source(self) -> str:
+        """The name of its source in a graph: its stream, or an outlet of it."""
+        return f"{self.stream.name}@{self.outlet.strip('_')}" if self.outlet else self.stream.name
+
 
 @dataclass(frozen=True)
 class Filter:
@@ -383,6 +388,8 @@ class Query:
     options: Mapping[str, str] = field(default_factory=dict)
     since: int = NO_BOUND
     """It is answered over the rows from this time on."""
+    outlets_since: tuple[tuple[str, int], ...] = ()
+    """The same for the outlets that it reads, by the name of their source."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from millrace.kernel.graph import Node as GraphNode
 from millrace.kernel.partials import Aggregation, Partials
 from millrace.kernel.progress import TimeContract
 from millrace.plan.describing import described, groups_of
-from millrace.plan.levels import Crossing, Cut, Cuts, Exchange, is_prefix, read_by
+from millrace.plan.levels import Crossing, Cut, Cuts, Exchange, is_prefix, read_by, scan_of
 from millrace.plan.names import content_name
 from millrace.plan.nodes import (
     SEQUENCE,
@@ -210,7 +210,8 @@ def physical(network: Network) -> Physical:
 def _prepared(query: Query) -> Node:
     """A query's tree as it is carried out."""
     slack = query.options.get("slack")
-    root = _since(optimize(query.root), query.since)
+    starts = {**dict(query.outlets_since), "": query.since}
+    root = _since(optimize(query.root), starts)
     return described(root if slack is None else _with_slack(root, int(slack)))
 
 
@@ -220,16 +221,18 @@ def _with_slack(node: Node, slack: int) -> Node:
     return replace(node, input=Slack(node.input, slack)) if isinstance(node, Aggregate) else node
 
 
-def starting_at(query: Query, time: int) -> Query:
-    """The query over the rows from a time on."""
-    return replace(query, since=time)
+def starting_at(query: Query, time: int, outlets: Iterable[tuple[str, int]] = ()) -> Query:
+    """The query over the rows from a time on, and of outlets from other points on."""
+    return replace(query, since=time, outlets_since=tuple(outlets))
 
 
-def _since(node: Node, time: int) -> Node:
-    """A tree over the rows from a time on; what comes before any state is left as it is, to be shared."""
-    if time == NO_BOUND:
-        return node
-    return Since(node, time) if is_prefix(node) else with_inputs(node, lambda each: _since(each, time))
+def _since(node: Node, starts: Mapping[str, int]) -> Node:
+    """A tree over the rows from some points on; what comes before any state is left as it is, to be shared."""
+    if not is_prefix(node):
+        return with_inputs(node, lambda each: _since(each, starts))
+    scan = scan_of(node)
+    start = starts.get(scan.source if scan.outlet else "", NO_BOUND)
+    return node if start == NO_BOUND else Since(node, start)
 
 
 Leaf = Callable[[Node, str], GraphNode | None]
@@ -358,11 +361,10 @@ def _lower(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggregate:
 
 def _scanned(graph: Graph, scan: Scan) -> GraphNode:
     """The source of a scan: its stream's, or that of an outlet of it."""
-    stream = scan.stream
-    if not scan.outlet:
-        return graph.nodes.get(stream.name) or graph.source(stream.name, stream.time)
-    name = f"{stream.name}@{scan.outlet.strip('_')}"
-    return graph.nodes.get(name) or graph.outlet(name, stream.name, stream.time, scan.outlet)
+    name, stream = scan.source, scan.stream
+    if name in graph.nodes:
+        return graph.nodes[name]
+    return graph.outlet(name, stream.name, stream.time, scan.outlet) if scan.outlet else graph.source(name, stream.time)
 
 
 def _port(graph: Graph, cut: Cut) -> GraphNode:

@@ -160,6 +160,32 @@ def test_a_scripted_change_of_a_virtual_run_is_exact() -> None:
     assert [row["n"] for each in run.memory["late"] for row in each.to_pylist()] == [3, 4]
 
 
+def test_a_query_by_rows_or_by_another_column_starts_after_what_its_outlet_has_seen() -> None:
+    declared = """CREATE STREAM s (n INT, began TIMESTAMP, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
+        ALSO BY began DISORDER INTERVAL 9 SECONDS FROM iterable;"""
+    counted = "SELECT sum(n) AS total FROM s [ROWS 2 SLIDE 2]"
+    sql = declared + f"CREATE QUERY counted AS {counted};"
+    rows = table(
+        """
+        arrive | n | began    | ts
+        1s     | 1 | 00:00:01 | 00:00:01
+        2s     | 2 | 00:00:02 | 00:00:02
+        3s     | 3 | 00:00:02 | 00:00:03
+        4s     | 4 | 00:00:03 | 00:00:04
+        5s     | 5 | 00:00:01 | 00:00:05
+        """,
+        parse_network(sql).streams()[0].schema,
+    )
+    changes = asked(sql)
+    later = f"""ADD QUERY same AS {counted};
+        ADD QUERY begun AS SELECT sum(n) AS total FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS WA began]"""
+    run = VirtualRun(changes.network, feeds={"s": [rows.arriving()]}, changes=changes, scripted=[(3_500_000, later)])
+    run.run()
+    found = {name: [row["total"] for each in tables for row in each.to_pylist()] for name, tables in run.memory.items()}
+    # The first keeps its own sums; its namesake has rows 4 and 5, the other the one row that began after 00:00:02.
+    assert found == {"counted": [3, 7, 5], "same": [4, 5], "begun": [4]}
+
+
 def test_what_fails_in_the_run_while_a_request_is_carried_out_is_no_refusal() -> None:
     changes = asked(SQL)
     run = LocalRun(changes.network, feeds={"s": Fed()}, changes=changes)

@@ -49,7 +49,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
 
 
 def test_the_changes_made_to_the_network_are_part_of_it(tmp_path: Path) -> None:
-    history = [Entry("ADD QUERY p AS SELECT k FROM s", (NO_BOUND,)), Entry("DROP QUERY q")]
+    history = [Entry("ADD QUERY p AS SELECT k FROM s", ((NO_BOUND, (("s@sequence", 3),)),)), Entry("DROP QUERY q")]
     Checkpoint(tmp_path, plan()).save(0, Executor(plan().whole()).save(), {}, {}, {}, history)
     resumed = Checkpoint(tmp_path, plan()).load()
     assert resumed is not None
