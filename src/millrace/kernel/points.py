@@ -95,7 +95,8 @@ def running(partials: Partials, points: Points, groups: KeyedRuns) -> Iterator[P
     for part, fold in folded(partials, points.partials, firsts, np.arange(len(firsts)) + 1):
         found = points.at(np.arange(part.start, part.stop)).holding(fold)
         kept.append(found.partials.filter(pa.array(last[part])))
-        yield found.at(np.flatnonzero(found.counts))
+        if found.counts.any():
+            yield found.at(np.flatnonzero(found.counts))
     groups.put(points.hashes, concat_tables(kept))
 
 

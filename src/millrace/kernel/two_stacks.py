@@ -30,8 +30,8 @@ _SMALL = 64
 """Up to this many bytes of a partial it pays to keep one for each row."""
 
 
-def fit(partials: Partials) -> bool:
-    """Whether these partials are small whatever they hold, so that a suffix a row may be kept."""
+def small(partials: Partials) -> bool:
+    """Whether these partials are small whatever they hold, so that one may be kept for each row."""
     return partials.mergeable and all(partial_bytes(each.function, ()) <= _SMALL for each in partials.aggregations)
 
 

@@ -26,7 +26,7 @@ from millrace.kernel.points import Points, points_of, running, within
 from millrace.kernel.runs import concat_tables
 from millrace.kernel.state import Changes
 from millrace.kernel.stores import joined, parted
-from millrace.kernel.two_stacks import TwoStacks, fit
+from millrace.kernel.two_stacks import TwoStacks, small
 from millrace.kernel.waiting import WaitingRows
 from millrace.kernel.windowed import Bounds, row_bounds, time_bounds, windowed
 
@@ -55,7 +55,7 @@ class TrailingAggregate(Operator):
         self.state_limit = state_limit
         self._rows = WaitingRows(partials)
         self._groups = KeyedRuns()
-        self._stacked = fit(partials)
+        self._stacked = small(partials)
         self._stacks: TwoStacks | None = None
         self._bound: Microseconds = NO_BOUND
         self._least: Microseconds | None = None
@@ -96,23 +96,25 @@ class TrailingAggregate(Operator):
     def _limited(self, rows: pa.Table, range: int) -> Iterator[Points]:
         """What rows look back to over a range."""
         last = int(rows.column(PANE).to_numpy().max())
-        # Rows beyond a range after the bound look back to each other more than to what was before.
+        # When the bound goes on by more than a range, each row before it is looked back to from here for the last time.
         if not self._stacked or last - self._bound > range:
             self._stacks = None
-            points = points_of(self.partials, concat_tables([*self._before(rows, range), rows]))
+            points = points_of(self.partials, concat_tables([*self._looked_back(rows, range), rows]))
             return within(self.partials, points, range, self._bound)
         if self._stacks is None or not self._stacks.reach(last):
-            before = self._rows.between(self._bound - range, self._bound - 1)
-            self._stacks = TwoStacks(self.partials, range, self._bound, before)
+            self._stacks = TwoStacks(self.partials, range, self._bound, self._before(range))
         return self._stacks.frames(points_of(self.partials, rows))
 
-    def _before(self, rows: pa.Table, range: int) -> list[pa.Table]:
-        """The rows before the bound that some rows look back to."""
+    def _looked_back(self, rows: pa.Table, range: int) -> list[pa.Table]:
+        """The rows before the bound that some of the given rows look back to."""
+        groups = pa.array(np.unique(rows.column(HASH).to_numpy()))
+        return [table.filter(pc.is_in(table.column(HASH), value_set=groups)) for table in self._before(range)]
+
+    def _before(self, range: int) -> list[pa.Table]:
+        """The rows up to a range before the bound."""
         if self._bound == NO_BOUND:
             return []
-        groups = pa.array(np.unique(rows.column(HASH).to_numpy()))
-        before = self._rows.between(max(self._bound - range, NO_BOUND), self._bound - 1)
-        return [table.filter(pc.is_in(table.column(HASH), value_set=groups)) for table in before]
+        return self._rows.between(max(self._bound - range, NO_BOUND), self._bound - 1)
 
     def _results(self, frames: Points) -> Batch:
         """A result for each row of some points."""
