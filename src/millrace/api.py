@@ -13,7 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.clauses import also_clauses, class_place, ets_clause, order_clause, partition_clause, time_clause
+from millrace.clauses import (
+    also_clauses,
+    class_place,
+    ets_clause,
+    order_clause,
+    partition_clause,
+    sql_types,
+    time_clause,
+)
 from millrace.connectors import FORMATS
 from millrace.connectors.generated import GENERATED
 from millrace.errors import RequestError
@@ -108,15 +116,26 @@ class Network:
 
         The class, or its place "package.module:Class", must be importable where the query runs. Types are SQL's.
         """
-        kinds = takes if isinstance(takes, str) else ", ".join(takes)
+        kinds, result = sql_types("takes", takes), sql_types("returns", returns)
         place = class_place(computes)
-        self._accept(f"CREATE AGGREGATE {name}({kinds}) RETURNS {returns} LANGUAGE PYTHON AS '{place}'")
+        self._accept(f"CREATE AGGREGATE {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
         return self
 
-    def query(self, name: str, relation: Relation, *, sink: str = "memory", **options: object) -> Network:
-        """Add a continuous query; `sink` is memory, console, or a file format with its options."""
+    def query(
+        self,
+        name: str,
+        relation: Relation,
+        *,
+        sink: str = "memory",
+        settings: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> Network:
+        """Add a continuous query; `sink` is memory, console, or a file format with its options.
+
+        `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}.
+        """
         _check_member(self, relation)
-        self._accept(*query_statements(name, relation.sql, sink, options))
+        self._accept(*query_statements(name, relation.sql, sink, options, settings or {}))
         return self
 
     def bound(self, *further: str) -> nodes.Network:
@@ -251,9 +270,10 @@ class Relation:
         `state_limit` of groups; a `session` ends when nothing has come for so long. `by` is the time column if not the
         stream's own; with `partition_by` rows are counted in each partition.
         """
-        text = window_clause(range, rows, session, slide, by, partition_by)
         base = self._base()
-        return Windowed(replace(base, state_limit=state_limit or base.state_limit), text)
+        limit = state_limit or base.state_limit
+        text = window_clause(range, rows, session, slide, by, partition_by, limited=limit is not None)
+        return Windowed(replace(base, state_limit=limit), text)
 
     def _base(self) -> Relation:
         """The rows without their order, to build on: order holds for a whole query and is asked for last."""

@@ -71,17 +71,38 @@ def partition_clause(columns: str | Sequence[str]) -> list[str]:
     return [f"PARTITIONED BY ({names})"] if names else []
 
 
-def also_clauses(also: Mapping[str, str | None]) -> list[str]:
+def also_clauses(also: object) -> list[str]:
     """Further columns that progress, each with how far a row may trail in it.
 
     >>> also_clauses({"started": "30 minutes", "seen": None})
     ['ALSO BY started DISORDER INTERVAL 30 minutes', 'ALSO BY seen ORDERED']
     """
+    if not isinstance(also, Mapping) or not all(isinstance(each, str | None) for each in also.values()):
+        name = also if isinstance(also, str) else "column"
+        raise RequestError(
+            f'also are columns, each with its disorder, not "{also}"',
+            hint=f"Write also={{'{name}': '30 minutes'}}, or also={{'{name}': None}} where rows are in order.",
+        )
     return [f"ALSO BY {name} {f'DISORDER INTERVAL {each}' if each else 'ORDERED'}" for name, each in also.items()]
 
 
 def _listed(columns: str | Sequence[str]) -> str:
     return columns if isinstance(columns, str) else ", ".join(columns)
+
+
+def sql_types(name: str, given: object) -> str:
+    """One or more types of SQL.
+
+    >>> sql_types("takes", "DOUBLE"), sql_types("takes", ["STRING", "DOUBLE"])
+    ('DOUBLE', 'STRING, DOUBLE')
+    """
+    kinds = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
+    if not kinds or not all(isinstance(each, str) for each in kinds):
+        raise RequestError(
+            f'{name} is said in types of SQL, not as "{getattr(given, "__name__", given)}"',
+            hint=f"Write {name}='DOUBLE'.",
+        )
+    return ", ".join(kinds)
 
 
 def class_place(given: object) -> str:

@@ -183,10 +183,18 @@ def _read(file: Path) -> tuple[str, Network]:
         raise RequestError(
             f'the file "{file}" cannot be read: {error}', hint="Name a text file with queries."
         ) from error
+    _find_modules_beside(file)
     network = parse_network(text)
     if not network.queries:
         raise RequestError(f'"{file}" holds no query', hint="Add a SELECT or CREATE QUERY statement.")
     return text, network
+
+
+def _find_modules_beside(file: Path) -> None:
+    """Let the classes of aggregates be imported from the folder of a file, as Python does for a script."""
+    folder = str(file.resolve().parent)
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -129,4 +129,7 @@ def column_text(column: pa.ChunkedArray) -> list[str]:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    return column_text(column) if pa.types.is_temporal(column.type) else column.to_pylist()
+    if not pa.types.is_temporal(column.type):
+        return column.to_pylist()
+    known = column.is_valid().to_pylist()
+    return [text if valid else None for text, valid in zip(column_text(column), known, strict=True)]

@@ -96,14 +96,24 @@ class Handle:
 
     # Changes
 
-    def add(self, query: str, relation: Written | None = None, *, sink: str = "memory", **options: object) -> Started:
+    def add(
+        self,
+        query: str,
+        relation: Written | None = None,
+        *,
+        sink: str = "memory",
+        settings: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> Started:
         """Add a query to the running network, and say where it starts.
 
         Give SQL (ADD QUERY, with CREATE STREAM and CREATE SINK as needed), or a name and a relation as for
-        `Network.query`. It is answered over the rows from its start on: later than all that its streams have sent so
-        far, or from their beginning if no query reads them yet.
+        `Network.query`, with its sink and settings. It is answered over the rows from its start on: later than all
+        that its streams have sent so far, or from their beginning if no query reads them yet.
         """
-        text = query if relation is None else self._written(query, relation, sink, options)
+        if relation is None:
+            _refuse_beside_sql(sink, settings, options)
+        text = query if relation is None else self._written(query, relation, sink, options, settings or {})
         added = _added_name(text)
         if added not in self.queries:
             self._printed.pop(added, None)
@@ -111,14 +121,21 @@ class Handle:
         self._use(answer.started.streams)
         return answer.started
 
-    def _written(self, name: str, relation: Written, sink: str, options: Mapping[str, object]) -> str:
+    def _written(
+        self,
+        name: str,
+        relation: Written,
+        sink: str,
+        options: Mapping[str, object],
+        settings: Mapping[str, object],
+    ) -> str:
         if relation.network is not self._author:
             raise RequestError(
                 f'"{relation.sql}" belongs to another network', hint="Build it from the streams of the one that runs."
             )
         # Streams may have been declared since the run began.
         declared = declarations_of(self._author.script, known=self._changes.script)
-        return "\n;\n".join([declared, *query_statements(name, relation.sql, sink, options)])
+        return "\n;\n".join([declared, *query_statements(name, relation.sql, sink, options, settings)])
 
     def drop(self, name: str) -> None:
         """Take a query out of the running network; what it has answered so far stays."""
@@ -126,8 +143,7 @@ class Handle:
 
     def alter(self, name: str, **options: object) -> None:
         """Give a running query other options, such as `strategy="bfs"`."""
-        settings = ", ".join(f"{key} = '{value}'" for key, value in options.items())
-        self._ask(f"ALTER QUERY {_quoted(name)} SET ({settings})")
+        self._ask(f"ALTER QUERY {_quoted(name)} SET ({_pairs(options, ' = ')})")
 
     def _ask(self, text: str) -> tuple[Answer, ...]:
         if self._on == "spark":
@@ -162,16 +178,50 @@ class Handle:
         return self._run.report()
 
 
-def query_statements(name: str, sql: str, sink: str, options: Mapping[str, object]) -> list[str]:
-    """The statements that create a query with its sink, which is memory or takes options.
+def query_statements(
+    name: str, sql: str, sink: str, options: Mapping[str, object], settings: Mapping[str, object]
+) -> list[str]:
+    """The statements that create a query with its settings, and its sink, which is memory or takes options.
 
-    >>> query_statements("q", "SELECT * FROM s", "csv", {"path": "out"})
+    >>> query_statements("q", "SELECT * FROM s", "csv", {"path": "out"}, {})
     ["CREATE SINK q_sink TO csv OPTIONS (path 'out')", 'CREATE QUERY q INTO q_sink AS SELECT * FROM s']
+    >>> query_statements("q", "SELECT * FROM s", "memory", {}, {"share": 2})
+    ["CREATE QUERY q WITH (share = '2') AS SELECT * FROM s"]
     """
+    _check_settings(sink, options, settings)
+    chosen = f" WITH ({_pairs(settings, ' = ')})" if settings else ""
     if sink == "memory":
-        return [f"CREATE QUERY {name} AS {sql}"]
+        return [f"CREATE QUERY {name}{chosen} AS {sql}"]
     declared = f"CREATE SINK {name}_sink TO {sink}{option_clause(options)}"
-    return [declared, f"CREATE QUERY {name} INTO {name}_sink AS {sql}"]
+    return [declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink AS {sql}"]
+
+
+def _check_settings(sink: str, options: Mapping[str, object], settings: object) -> None:
+    """Refuse options of a sink that has none, and settings that have no names."""
+    if options and sink in PLAIN:
+        raise RequestError(
+            f'the sink "{sink}" takes no options, and was given {listed(options)}',
+            hint=f"{_as_settings(options)} Options of a sink go with files: sink='parquet', path='out'.",
+        )
+    if not isinstance(settings, Mapping):
+        raise RequestError(
+            f'settings are names and values, not "{settings}"', hint="Write settings={'strategy': 'bfs'}."
+        )
+
+
+def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object]) -> None:
+    """Refuse what SQL says itself."""
+    if sink != "memory" or settings or options:
+        raise RequestError(
+            "a query in SQL says itself where its results go, and how it is run",
+            hint="Write ADD QUERY name WITH (strategy = 'bfs') INTO sink AS SELECT ..., or give a name and a relation.",
+        )
+
+
+def _as_settings(options: Mapping[str, object]) -> str:
+    """The sentence that says how options of the query itself are given."""
+    shown = ", ".join(f"'{key}': {value!r}" for key, value in options.items())
+    return f"If they are options of the query, write settings={{{shown}}}."
 
 
 def option_clause(options: Mapping[str, object]) -> str:
@@ -180,10 +230,12 @@ def option_clause(options: Mapping[str, object]) -> str:
     >>> option_clause({"path": "it's"})
     " OPTIONS (path 'it''s')"
     """
-    if not options:
-        return ""
-    pairs = (f"{key} '{str(value).replace(chr(39), chr(39) * 2)}'" for key, value in options.items())
-    return f" OPTIONS ({', '.join(pairs)})"
+    return f" OPTIONS ({_pairs(options, ' ')})" if options else ""
+
+
+def _pairs(options: Mapping[str, object], between: str) -> str:
+    quoted = ((key, str(value).replace("'", "''")) for key, value in options.items())
+    return ", ".join(f"{key}{between}'{value}'" for key, value in quoted)
 
 
 def _added_name(text: str) -> str:

@@ -8,6 +8,8 @@ from millrace.errors import RequestError
 
 EACH_ROW = "row"
 """The slide of a window that ends at each row."""
+UNLIMITED = "unlimited"
+"""The range of a window that reaches back to the beginning."""
 
 
 def window_clause(
@@ -17,18 +19,27 @@ def window_clause(
     slide: object,
     by: str | None,
     partition_by: str | Sequence[str],
+    *,
+    limited: bool = False,
 ) -> str:
-    """The one window that was asked for.
+    """The one window that was asked for; one without an end must be `limited` in the groups that it may hold.
 
     >>> window_clause("5 minutes", None, None, None, "ts", ()), window_clause(None, 10, None, "row", None, "k")
     ('[RANGE 5 minutes SLIDE 5 minutes WA ts]', '[ROWS 10 PARTITION BY k]')
-    >>> window_clause(None, None, "1 minute", None, None, ()), window_clause("unlimited", None, None, None, None, ())
-    ('[SESSION 1 minute]', '[RANGE UNLIMITED PRECEDING]')
+    >>> window_clause(None, None, "1 minute", None, None, ())
+    '[SESSION 1 minute]'
+    >>> window_clause("unlimited", None, None, None, None, (), limited=True)
+    '[RANGE UNLIMITED PRECEDING]'
     """
     sizes = [each for each in (length, rows, session) if each is not None]
     if len(sizes) != 1:
         raise RequestError(
             "a window has one size", hint="Give one of range='1 minute', rows=100 and session='5 minutes'."
+        )
+    if not limited and str(length).lower() == UNLIMITED:
+        raise RequestError(
+            "a window without an end keeps its groups for ever",
+            hint="Say how many groups there are at most: .window(range='unlimited', state_limit=100_000).",
         )
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     parts = [_size(length, rows, session), *_slide(slide, length, rows)]
@@ -43,7 +54,7 @@ def _size(length: object, rows: object, session: object) -> str:
     if session is not None:
         return f"SESSION {_length('session', session)}"
     words = _length("range", length)
-    return "RANGE UNLIMITED PRECEDING" if words.lower() == "unlimited" else f"RANGE {words}"
+    return "RANGE UNLIMITED PRECEDING" if words.lower() == UNLIMITED else f"RANGE {words}"
 
 
 def _slide(slide: object, length: object, rows: object) -> list[str]:
@@ -54,7 +65,7 @@ def _slide(slide: object, length: object, rows: object) -> list[str]:
         return [f"SLIDE {_number('slide', rows if slide is None else slide)}"]
     if slide is not None:
         return [f"SLIDE {_length('slide', slide)}"]
-    endless = length is None or str(length).lower() == "unlimited"
+    endless = length is None or str(length).lower() == UNLIMITED
     return [] if endless else [f"SLIDE {length}"]
 
 

@@ -37,10 +37,10 @@ def test_results_are_tab_separated_under_a_head() -> None:
 def test_a_program_reads_an_object_a_line() -> None:
     out = io.StringIO()
     console = Console(as_json=True, out=out, err=io.StringIO())
-    console.results("q", pa.table({"n": [1]}))
+    console.results("q", pa.table({"n": [1], "ts": pa.array([None], pa.timestamp("us", tz="UTC"))}))
     console.summary(REPORT)
     first, last = map(json.loads, out.getvalue().splitlines())
-    assert first == {"query": "q", "n": 1}
+    assert first == {"query": "q", "n": 1, "ts": None}
     assert last["summary"]["sources"]["link"]["received"] == 10
 
 

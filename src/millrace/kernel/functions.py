@@ -145,6 +145,11 @@ def _logarithm(value: Value) -> Value:
     return pc.ln(where(pc.invert(pc.less_equal(value, 0.0)), value))
 
 
+def _canonical(value: Value) -> Value:
+    """A fraction with one zero and one NaN, so that equal ones are one key."""
+    return pc.if_else(pc.is_nan(value), pa.scalar(float("nan"), value.type), pc.add(value, pa.scalar(0.0, value.type)))
+
+
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "+": _arithmetic(pc.add_checked),
     "-": _arithmetic(pc.subtract_checked),
@@ -163,6 +168,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "and": pc.and_kleene,
     "or": pc.or_kleene,
     "not": pc.invert,
+    "canonical": _canonical,
     "is_null": pc.is_null,
     "is_not_null": pc.is_valid,
     "in": _is_in,

@@ -24,6 +24,10 @@ Users = Mapping[str, UserAggregate]
 
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _DISTINCT = {"count": "count_distinct", "sum": "sum_distinct", "avg": "avg_distinct", "min": "min", "max": "max"}
+_SEVERAL_HINT = (
+    "Group by several in a subquery and count its rows: SELECT window_start, count(*) FROM (SELECT a, b FROM s "
+    "[RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY a, b) GROUP BY window_start, window_end."
+)
 
 
 def aggregates_in(node: exp.Expr, users: Users) -> Iterator[exp.Expr]:
@@ -129,8 +133,9 @@ class AggregateCalls:
         if call.distinct:
             return self._distinct(call, function, place)
         if call.name == "count_if":
-            (condition,) = self._count(call, 1, 1, place)
-            return Aggregation("", "count", (), self._where((*call.where, condition)))
+            (argument,) = self._count(call, 1, 1, place)
+            truth = self.binder.condition(argument, 'the argument of "count_if"')
+            return Aggregation("", "count", (), self._where(call.where, truth))
         if function in ("percentile", "approx_percentile"):
             return self._quantile(call, function, place)
         if function in ("first", "last"):
@@ -155,10 +160,10 @@ class AggregateCalls:
         bound = tuple(self.binder.bind(each).expression for each in arguments)
         return Aggregation("", function, bound, self._where(where), parameters)
 
-    def _where(self, conditions: Sequence[exp.Expr]) -> Expression | None:
-        if not conditions:
+    def _where(self, conditions: Sequence[exp.Expr], *further: Typed) -> Expression | None:
+        bound = [*(self.binder.condition(each, "the condition of FILTER") for each in conditions), *further]
+        if not bound:
             return None
-        bound = [self.binder.condition(each, "the condition of FILTER") for each in conditions]
         both = bound[0]
         for more in bound[1:]:
             both = typed.call("and", [both, more], more.place)
@@ -191,7 +196,7 @@ class AggregateCalls:
         if len(call.arguments) != 1 or isinstance(call.arguments[0], exp.Star):
             raise QueryError(
                 f"{call.name}(DISTINCT ...) takes one column",
-                hint=f"Bring several into one: {call.name}(DISTINCT concat(a, ' ', b)).",
+                hint=_SEVERAL_HINT if call.name == "count" else "Name one column.",
                 place=place,
             )
         return self._of(_DISTINCT[function], call.arguments, call.where)

@@ -26,7 +26,8 @@ class AggregateParser(StreamParser):
         self.expect("LANGUAGE", hint=_HINT)
         if self.take("PYTHON"):
             return AggregateStatement(name, parameters, returns, self._python_place())
-        self.expect("SQL", hint=_HINT)
+        if not self.take("SQL"):
+            raise self.wrong("PYTHON or SQL", _HINT)
         self._as()
         return AggregateStatement(name, parameters, returns, self._blocks())
 

@@ -35,8 +35,9 @@ def first_aggregate(select: Select, users: Users) -> exp.Expr | None:
 class AggregateBinder(SelectBinder):
     """Binds the select list, HAVING and QUALIFY over the result of an aggregate, and gathers the aggregates."""
 
-    def __init__(self, source: Source, frame: Frame, keys: list[Key], users: Users) -> None:
-        super().__init__(source, frame.relation.scope, Ranks(timed_results(frame, keys), [name for name, _ in keys]))
+    def __init__(self, source: Source, select: Select, frame: Frame, keys: list[Key], users: Users) -> None:
+        ranks = Ranks(timed_results(frame, keys), [name for name, _ in keys])
+        super().__init__(source, frame.relation.scope, ranks, select)
         self.inner = ExpressionBinder(source, frame.relation.scope)
         self.calls = AggregateCalls(self.inner, users)
         self.users = users

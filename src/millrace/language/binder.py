@@ -12,6 +12,7 @@ from millrace.errors import QueryError
 from millrace.kernel.expressions import Column, Expression
 from millrace.language.aggregate_calls import Users, aggregates_in
 from millrace.language.aggregation import AggregateBinder, first_aggregate, refuse_star, timed_results
+from millrace.language.calls import refuse_unknown
 from millrace.language.distinct import as_groups, distinct
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.framing import Frame, by_groups
@@ -118,6 +119,9 @@ class Binder:
         select = as_groups(select, given, windows, self.source, self.users)
         aggregate = first_aggregate(select, self.users)
         if aggregate is None and not select.groups and select.having is None:
+            if windows.all():
+                # What stands there may be meant as an aggregate.
+                refuse_unknown([each.expression for each in select.items], self.source)
             refuse_window_without_aggregate(windows)
             found = self._projected(select, given)
         else:
@@ -126,19 +130,21 @@ class Binder:
         return found if select.distinct is None else distinct(found, select.distinct)
 
     def _where(self, relation: Relation, node: exp.Expr) -> Expression:
+        binder = ExpressionBinder(self.source, relation.scope)
+        for over in node.find_all(exp.Window):
+            binder.over(over)
         for aggregate in aggregates_in(node, self.users):
             raise QueryError(
                 "an aggregate stands in WHERE",
                 hint="WHERE chooses rows before they are aggregated; use HAVING.",
                 place=self.source.of_node(aggregate),
             )
-        bound = ExpressionBinder(self.source, relation.scope).condition(node, "the condition of WHERE")
-        return bound.expression
+        return binder.condition(node, "the condition of WHERE").expression
 
     def _projected(self, select: Select, given: Relation) -> Relation:
         timed: dict[Expression, int | None] = {Column(name): more for name, more in given.times.items()}
         timed.update({Column(name): None for name in given.instants})
-        binder = SelectBinder(self.source, given.scope, Ranks(timed, given.schema.names))
+        binder = SelectBinder(self.source, given.scope, Ranks(timed, given.schema.names), select)
         columns: Named = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
@@ -166,10 +172,9 @@ class Binder:
     def _aggregated(self, select: Select, framed: tuple[Frame, Groups], where: Expression | None) -> Relation:
         frame, groups = framed
         keys = groups.keys(frame)
-        binder = AggregateBinder(self.source, frame, keys, self.users)
+        binder = AggregateBinder(self.source, select, frame, keys, self.users)
         columns = self._aggregated_columns(select, frame, binder)
-        binder.know_aliases(select)
-        having = None if select.having is None else binder.condition(select.having, "the condition of HAVING")
+        having = None if select.having is None else binder.having(select.having)
         qualify = self._qualify(select, binder)
         node: Node = binder.aggregate(where)
         if having is not None:
@@ -203,7 +208,7 @@ class Binder:
     def _qualify(self, select: Select, binder: SelectBinder) -> Expression | None:
         if select.qualify is None:
             return None
-        found = binder.condition(select.qualify, "the condition of QUALIFY")
+        found = binder.qualify(select.qualify)
         if binder.ranks.ranking is None:
             raise QueryError(
                 "QUALIFY chooses by a rank, and there is none",
@@ -214,7 +219,6 @@ class Binder:
 
     def _qualified(self, select: Select, binder: SelectBinder, node: Node) -> Node:
         """The rows with the rank that the select asks for, and those that QUALIFY keeps."""
-        binder.know_aliases(select)
         qualify = self._qualify(select, binder)
         node = binder.ranks.over(node)
         return node if qualify is None else filtered(node, qualify, binder.ranks.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from millrace.language.functions import (
     TRUNCATIONS,
     Scalar,
 )
-from millrace.language.places import listed, near
+from millrace.language.places import Source, listed, near
 from millrace.language.typed import Typed
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _PATTERN_PARTS = {
     "to_char": (postgres_parts, "'YYYY-MM-DD HH24:MI:SS'"),
 }
 _SPECIAL = ("if", "iff", "nvl2", "date_part", "datepart")
+_KNOWN = (*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, *_SPECIAL)
 
 
 def called_name(node: exp.Expr) -> str:
@@ -125,10 +127,17 @@ def _check_count(name: str, scalar: Scalar, count: int, place: Place) -> None:
     )
 
 
+def refuse_unknown(nodes: Iterable[exp.Expr], source: Source) -> None:
+    """Refuse a call of a function that there is not; what stands with OVER is left to others."""
+    for node in nodes:
+        for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window)):
+            if isinstance(each, exp.Anonymous) and called_name(each) not in _KNOWN:
+                raise _unknown(called_name(each), source.of_node(each))
+
+
 def _unknown(name: str, place: Place) -> QueryError:
-    known = [*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, *_SPECIAL]
     return QueryError(
         f'function "{name}" is unknown',
-        hint=f"{near(name, known)}The functions are {listed(known)}.",
+        hint=f"{near(name, _KNOWN)}The functions are {listed(_KNOWN)}.",
         place=place,
     )

@@ -58,11 +58,11 @@ class ExpressionBinder:
         """A function call."""
         return bind_call(self, node)
 
-    def over(self, node: exp.Window) -> Typed:
+    def over(self, node: exp.Expr) -> Typed:
         """A function with OVER."""
         raise QueryError(
             "a function with OVER cannot stand here",
-            hint="Ranks stand in the select list and in QUALIFY.",
+            hint="Ranks stand in the select list and in QUALIFY; to choose by one, write QUALIFY after HAVING.",
             place=self.place(node),
         )
 

@@ -54,6 +54,8 @@ class Groups(ExpressionBinder):
     def _add(self, node: exp.Expr) -> None:
         if self._is_own_window(node):
             return
+        for over in node.find_all(exp.Window):
+            self.over(over)
         for aggregate in aggregates_in(node, self.users):
             raise QueryError(
                 "an aggregate stands in GROUP BY",

@@ -19,7 +19,7 @@ from millrace.language.expressions import ExpressionBinder
 from millrace.language.future import guarded
 from millrace.language.items import is_star
 from millrace.language.late import check_late_names, late_queries, late_streams
-from millrace.language.options import bind_options
+from millrace.language.options import bind_options, refuse_without_effect
 from millrace.language.places import Source, listed, near
 from millrace.language.scopes import Scope
 from millrace.language.script_parser import parse_expression_text, parse_item_text, parse_script
@@ -162,6 +162,7 @@ def _change(
 def _query(name: str, statement: QueryStatement, binder: Binder, declared: Declarations) -> Query:
     options = bind_options(statement.options)
     relation = replace(binder, limited="state_limit" in options).body(statement.body)
+    refuse_without_effect(statement.options, relation.node)
     if statement.name is None:
         sink = Sink(name, Connector("console"))
     elif statement.into is None:

@@ -1,4 +1,4 @@
-"""The options of a query, `WITH (key = value, ...)`: known keys, checked values."""
+"""The options of a query, `WITH (key = value, ...)`: known keys, checked values, and none without an effect."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from millrace.errors import NotYet, QueryError
 from millrace.language.intervals import parse_interval
 from millrace.language.places import listed, near
 from millrace.language.statements import Options, Setting
+from millrace.plan.nodes import Aggregate, AnyWindow, Node, PartitionedRows, TrailingWindow, walk
+from millrace.plan.panes import by_window
 from millrace.plan.parts import is_breaks, is_strategy
 
 
@@ -116,3 +118,28 @@ def _value(setting: Setting) -> str:
         )
     # The plan reads lengths of time in microseconds.
     return str(parse_interval(value.text)) if key == "slack" else value.text.lower()
+
+
+# Options that are for some windows alone
+
+
+def _without_end(window: AnyWindow) -> bool:
+    return isinstance(window, PartitionedRows) or window == TrailingWindow(None)
+
+
+_SAME_FOR_ALL = "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+_FOR_WINDOWS: Mapping[str, tuple[Callable[[AnyWindow], bool], str]] = {
+    **dict.fromkeys(("panes", "low_level_groups", "flush"), (by_window, _SAME_FOR_ALL)),
+    "state_limit": (_without_end, "it is for [RANGE UNLIMITED PRECEDING] and for ROWS with PARTITION BY"),
+}
+
+
+def refuse_without_effect(options: Options, root: Node) -> None:
+    """Refuse an option that no window of a query takes notice of."""
+    windows = [each.window for each in walk(root) if isinstance(each, Aggregate)]
+    for key, setting in options.items():
+        takes, what = _FOR_WINDOWS.get(key, (None, ""))
+        if takes is not None and not any(takes(window) for window in windows):
+            raise QueryError(
+                f'option "{key}" has no effect on this query', hint=f"Leave it out: {what}.", place=setting.key.place
+            )

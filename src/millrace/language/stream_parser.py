@@ -119,7 +119,12 @@ class StreamParser(SelectParser):
         hint = "Write ALSO BY column ORDERED, or ALSO BY column DISORDER INTERVAL 30 MINUTES."
         first = self._prev
         column = self.name("a time column", hint)
-        disorder = self.length(hint) if self.take("DISORDER") else None
+        disordered = self.take("DISORDER")
+        if disordered and self._at_rows():
+            raise QueryError(
+                "the DISORDER of ALSO BY is an interval, not a number of rows", hint=hint, place=self.place()
+            )
+        disorder = self.length(hint) if disordered else None
         if disorder is None:
             self.take("ORDERED")
         return TimeClause("external", self.place_since(first), column, disorder)
@@ -134,11 +139,14 @@ class StreamParser(SelectParser):
             per = self._names() if self.take("PER") else ()
             return TimeClause("external", self.place_since(first), column, punctuated_by=expression, per=per)
         self.expect("DISORDER", hint=_TIME_HINT)
-        if self._curr.token_type == TokenType.NUMBER and self._next.text.upper() == "ROWS":
+        if self._at_rows():
             rows = Name(self._curr.text, self.place())
             self._advance(2)
             return TimeClause("external", self.place_since(first), column, rows=rows)
         return TimeClause("external", self.place_since(first), column, self.length(_TIME_HINT))
+
+    def _at_rows(self) -> bool:
+        return self._curr.token_type == TokenType.NUMBER and self._next.text.upper() == "ROWS"
 
     def _internal(self) -> TimeClause:
         first = self._prev

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import QueryError
-from millrace.kernel.expressions import Column
+from millrace.kernel.expressions import Column, sql_name
 from millrace.kernel.user_aggregates import Assignments, PythonAggregate, SqlAggregate, UserAggregate
 from millrace.language import typed
 from millrace.language.ddl import type_of
@@ -64,9 +64,9 @@ class _Sql:
         """The aggregate that the blocks compute."""
         initial = self._initial(blocks.initialize)
         variables = {name: value.type for name, value in initial.items()}
-        iterate = self._assigned(blocks.iterate, variables, self.parameters)
+        iterate = self._assigned("ITERATE", blocks.iterate, variables, self.parameters)
         others = {f"{OTHER}.{name}": kind for name, kind in variables.items()}
-        merge = None if blocks.merge is None else self._assigned(blocks.merge, variables, others)
+        merge = None if blocks.merge is None else self._assigned("MERGE", blocks.merge, variables, others)
         result = typed.cast(self._binder(variables).bind(blocks.terminate), returns)
         initialize = tuple((name, value.expression) for name, value in initial.items())
         parameters = tuple(self.parameters.items())
@@ -89,8 +89,10 @@ class _Sql:
             found[name.text] = typed.cast(value, pa.int64()) if pa.types.is_integer(value.type) else value
         return found
 
-    def _assigned(self, given: tuple[Assignment, ...], variables: Variables, further: Variables) -> Assignments:
-        """Each variable with its new value, cast to its type; those that are not assigned keep theirs."""
+    def _assigned(
+        self, block: str, given: tuple[Assignment, ...], variables: Variables, further: Variables
+    ) -> Assignments:
+        """Each variable with its new value, brought to its type; those that are not assigned keep theirs."""
         binder = self._binder({**variables, **further})
         values: dict[str, Typed] = {}
         for each in given:
@@ -101,17 +103,43 @@ class _Sql:
                     hint=f"INITIALIZE gives the variables: {listed(variables)}.",
                     place=each.variable.place,
                 )
-            values[name] = typed.cast(binder.bind(each.expression), variables[name])
+            values[name] = _fitting(binder.bind(each.expression), name, variables[name], block)
         return tuple((name, values[name].expression if name in values else Column(name)) for name in variables)
+
+
+def _fitting(value: Typed, name: str, kind: pa.DataType, block: str) -> Typed:
+    """A value as the type of its variable; refuses one that would lose something at every step."""
+    if typed.common_type([value.type, kind]) == kind:
+        return typed.cast(value, kind)
+    found, wanted = sql_name(value.type), sql_name(kind)
+    start = (
+        f"Write {name} = 0.0 in INITIALIZE, or"
+        if pa.types.is_floating(value.type) and typed.is_number(kind)
+        else "Write"
+    )
+    raise QueryError(
+        f'variable "{name}" is {wanted}, but {block} gives {found}',
+        hint=f"{start} CAST(... AS {wanted}) around the value in {block}.",
+        place=value.place,
+    )
 
 
 class _StateBinder(ExpressionBinder):
     """Knows `other.name` beside plain names."""
 
     def column(self, node: exp.Column) -> Typed:
-        if node.table.lower() != OTHER:
+        if not node.table:
             return super().column(node)
+        if node.table.lower() != OTHER:
+            raise self._unknown_state(node)
         found = self.scope.find(f"{OTHER}.{node.name}")
         if found is None:
             raise self.scope.unknown(f"{OTHER}.{node.name}", self.place(node))
         return typed.column(found, self.scope.schema.field(found).type, self.place(node))
+
+    def _unknown_state(self, node: exp.Column) -> QueryError:
+        merges = any(name.startswith(f"{OTHER}.") for name in self.scope.schema.names)
+        hint = (
+            f'In MERGE the second state is "{OTHER}": write {OTHER}.{node.name}.' if merges else "Write the name alone."
+        )
+        return QueryError(f'"{node.table}" is no state of this aggregate', hint=hint, place=self.place(node))

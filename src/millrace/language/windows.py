@@ -25,6 +25,9 @@ from millrace.plan.nodes import (
 
 _SPARK_HINT = "Write GROUP BY window(ts, '1 minute'), or window(ts, '5 minutes', '1 minute') with a slide."
 _SESSION_HINT = "Write GROUP BY session_window(ts, '5 minutes')."
+_MOST_ROWS = 2**53
+_LONGEST = 1_000_000 * 86_400_000_000
+"""A million days: bounds of windows stay far inside 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,9 @@ def _window(clause: WindowClause, limited: bool) -> AnyWindow:
         )
     if clause.kind == "session":
         _refuse_slide(clause, "A session ends when nothing comes for a while: leave SLIDE out.")
-        return SessionWindow(_positive(clause.size, "SESSION"))
-    size = _positive(clause.size, clause.kind.upper())
-    slide = None if clause.slide is None else _positive(_slide(clause), "SLIDE")
+        return SessionWindow(_extent(clause.size, "SESSION"))
+    size = _extent(clause.size, clause.kind.upper())
+    slide = None if clause.slide is None else _extent(_slide(clause), "SLIDE")
     if clause.kind == "range":
         return TrailingWindow(size) if slide is None else Window(size, slide)
     if clause.partition:
@@ -117,12 +120,17 @@ def _slide(clause: WindowClause) -> Length | Count | None:
     )
 
 
-def _positive(size: Length | Count | None, what: str) -> int:
+def _extent(size: Length | Count | None, what: str) -> int:
+    """A length or a number of rows that a window can have."""
     assert size is not None
     number = size.micros if isinstance(size, Length) else size.number
     if number <= 0:
         example = "1 MINUTE" if isinstance(size, Length) else "100"
         raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
+    if isinstance(size, Length) and number > _LONGEST:
+        raise QueryError(f"{what} is too long", hint="It is at most 1,000,000 days.", place=size.place)
+    if isinstance(size, Count) and number > _MOST_ROWS:
+        raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,} rows.", place=size.place)
     return number
 
 

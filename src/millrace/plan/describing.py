@@ -8,29 +8,55 @@ from __future__ import annotations
 
 from millrace.kernel.expressions import Column
 from millrace.plan.levels import is_prefix, scan_of
-from millrace.plan.nodes import Aggregate, Node, Project, RollUp, Scan, inputs_of, with_inputs
+from millrace.plan.nodes import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    RollUp,
+    Scan,
+    SessionWindow,
+    Since,
+    inputs_of,
+    with_inputs,
+)
 from millrace.plan.panes import by_window
 
 
 def described(node: Node) -> Node:
     """The tree with promises of groups rolled up where they cannot be used as they are."""
-    if is_prefix(node) or (isinstance(node, Aggregate) and groups_of(node)):
+    if _promises_by_group(node):
         return node
     return with_inputs(node, lambda each: RollUp(each) if _promises_by_group(each) else described(each))
 
 
 def groups_of(node: Aggregate) -> tuple[str, ...]:
     """The keys of an aggregate that stand for the groups of its stream's promises, in their order; () if not all do."""
-    if not _promises_by_group(node.input) or not by_window(node.window):
+    if not is_prefix(node.input) or not _promises_by_group(node.input) or not _closes_by_group(node):
         return ()
     keys = {each.name: name for name, each in node.keys if isinstance(each, Column)}
     columns = [traced(node.input, column) for column in scan_of(node.input).stream.time.per]
     found = tuple(keys[column] for column in columns if column in keys)
-    return found if len(found) == len(columns) else ()
+    whole = len(found) == len(node.keys) or not isinstance(node.window, SessionWindow)
+    return found if len(found) == len(columns) and whole else ()
+
+
+def _closes_by_group(node: Aggregate) -> bool:
+    """Whether windows can be closed for single groups; sessions only where those are all there is to the keys."""
+    return by_window(node.window) or isinstance(node.window, SessionWindow)
 
 
 def _promises_by_group(node: Node) -> bool:
-    return is_prefix(node) and bool(scan_of(node).stream.time.per) and not scan_of(node).outlet
+    """Whether what a tree gives is promised group by group: a stream, or an aggregate by its groups."""
+    match node:
+        case Filter() | Project() | Since():
+            return _promises_by_group(node.input)
+        case Scan():
+            return bool(node.stream.time.per) and not node.outlet
+        case Aggregate():
+            return bool(groups_of(node))
+        case _:
+            return False
 
 
 def traced(prefix: Node, column: str) -> str | None:

@@ -37,9 +37,6 @@ from millrace.plan.panes import takes_partials
 
 Keys = tuple[str, ...]
 
-_TRANSPARENT = (Union, RollUp, Slack)
-"""What needs no rows to meet, so that a cut goes below it."""
-
 
 @dataclass(frozen=True)
 class Exchange:
@@ -109,7 +106,7 @@ class Cuts:
 
     def _placed_anew(self, node: Node, path: str, *, single: bool) -> Placed:
         keys = keys_of(node)
-        if keys is None and not isinstance(node, _TRANSPARENT):
+        if keys is None and not _is_transparent(node):
             (below,) = inputs_of(node)
             placed = self._place(below, f"{path}.0", single=single)
             return Placed(placed.level, renamed(node, placed.spread))
@@ -129,7 +126,7 @@ class Cuts:
         """The level on which rows of equal keys can meet."""
         if is_prefix(node):
             return 1
-        if isinstance(node, _TRANSPARENT):
+        if _is_transparent(node):
             places = enumerate(inputs_of(node))
             return max(self._needed(each, f"{path}.{place}", keys, single=single) for place, each in places)
         placed = self._place(node, path, single=single)
@@ -159,7 +156,7 @@ class Cuts:
             port = content_name("exchange", content)
             self.cuts[path] = Exchange(port, scan_of(node).stream, node, keys, aggregate, level, limit)
             return
-        if isinstance(node, _TRANSPARENT):
+        if _is_transparent(node):
             passes = isinstance(node, Union) and self.options.get("order") != "in"
             below = aggregate if passes else None
             for place, each in enumerate(inputs_of(node)):
@@ -169,6 +166,14 @@ class Cuts:
         if placed.level != level or not _meets(placed, keys):
             port = content_name("crossing", (node, keys, level, sorted(self.options.items())))
             self.cuts[path] = Crossing(port, node, keys, placed.level, level)
+
+
+def _is_transparent(node: Node) -> bool:
+    """Whether an operator needs no rows to meet, so that a cut goes below it.
+
+    Promises of groups do not cross: they are rolled up before their rows do, unless the low level brings them.
+    """
+    return isinstance(node, Union | Slack) or (isinstance(node, RollUp) and is_prefix(node.input))
 
 
 def _meets(placed: Placed, keys: Keys | None) -> bool:

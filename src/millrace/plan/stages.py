@@ -326,7 +326,7 @@ class _Builder:
         limit = int(self.options["state_limit"]) if "state_limit" in self.options else None
         match node.window:
             case SessionWindow(gap):
-                return kernel.SessionAggregate(partials, gap)
+                return kernel.SessionAggregate(partials, gap, groups=groups_of(node))
             case TrailingWindow(reach, unit):
                 return kernel.TrailingAggregate(partials, reach, counts_rows=unit == "rows", state_limit=limit)
             case PartitionedRows(rows, slide):

@@ -7,11 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element, GroupPunctuation, Punctuation
 from millrace.kernel.frames import Instants
 from millrace.kernel.operators import SessionAggregate
 from millrace.kernel.partials import Aggregation, Partials
-from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script
+from tests.unit.kernel.check_operator import (
+    Script,
+    check_bounds,
+    check_operator,
+    outputs,
+    random_group_script,
+    random_script,
+)
 
 AGGREGATIONS = [
     Aggregation("rows", "count"),
@@ -151,3 +158,40 @@ def test_a_moved_end_does_not_stay_in_the_calendar() -> None:
         assert operator.wanted() == time + 10
     assert operator.held == 1
     assert sum(each.num_rows for each in operator.changes().added.values()) < 10
+
+
+def by_group(gap: int) -> SessionAggregate:
+    return SessionAggregate(Partials(Instants(), ["k"], AGGREGATIONS), gap, groups=("k",))
+
+
+def promise(**until: int) -> GroupPunctuation:
+    return GroupPunctuation(pa.record_batch({"device": list(until)}), np.array(list(until.values())))
+
+
+@pytest.mark.parametrize("gap", [1, 4, 20])
+@pytest.mark.parametrize("seed", range(8))
+def test_promises_of_groups_close_the_sessions_of_a_plain_reading(seed: int, gap: int) -> None:
+    script = random_group_script(seed)
+    assert results(outputs(by_group(gap), script)) == expected(script, gap, True)
+
+
+@pytest.mark.parametrize("gap", [1, 20])
+def test_sessions_by_group_keep_the_contract(gap: int) -> None:
+    check_operator(lambda: by_group(gap), scripts=random_group_script, seeds=3)
+
+
+def test_a_promise_closes_the_sessions_of_its_group_alone() -> None:
+    operator = by_group(5)
+    list(operator.on_batch(0, batch(1, 3)))
+    list(operator.on_batch(0, batch(2, k="b")))
+    assert [row[:3] for row in results(list(operator.on_groups(promise(a=8, b=6))))] == [("a", 1, 8)]
+    assert [row[:3] for row in results(list(operator.on_groups(promise(b=7))))] == [("b", 2, 7)]
+
+
+def test_the_calendar_does_not_grow_while_only_groups_promise() -> None:
+    operator = by_group(5)
+    for time in range(0, 50_000, 10):
+        list(operator.on_batch(0, batch(time)))
+        list(operator.on_groups(promise(a=time + 5)))
+    assert operator.held == 0
+    assert operator.state_bytes < 100_000

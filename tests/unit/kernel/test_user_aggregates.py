@@ -141,6 +141,18 @@ def test_a_result_of_another_type_names_the_aggregate() -> None:
         result(in_python("Unlike"), "number", [("a", 1.0, "x", True, 0)])
 
 
+def test_a_fraction_is_no_whole_number() -> None:
+    whole = PythonAggregate("whole", (DOUBLE,), pa.int64(), f"{HERE}:Total")
+    assert result(whole, "number", [("a", 2.0, "x", True, 0)]) == {"a": 2}
+    with pytest.raises(RunError, match='aggregate "whole" gave a value that is no BIGINT'):
+        result(whole, "number", [("a", 1.5, "x", True, 0)])
+
+
+def test_a_state_that_cannot_be_kept_names_the_aggregate() -> None:
+    with pytest.raises(RunError, match='the state of aggregate "fleeting" cannot be kept: TypeError'):
+        result(in_python("Fleeting"), "number", [("a", 1.0, "x", True, 0)])
+
+
 @pytest.mark.parametrize(
     ("place", "fact"),
     [

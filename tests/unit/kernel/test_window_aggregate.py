@@ -175,7 +175,8 @@ def test_a_group_may_have_further_keys() -> None:
     rows = pa.record_batch({"k": ["a", "a", "b"], "n": [1, 2, 1], TIME: [1, 2, 3]})
     list(operator.on_batch(0, Batch(rows)))
     promise = GroupPunctuation(pa.record_batch({"device": ["a"]}), np.array([10]))
-    (closed,) = operator.on_groups(promise)
+    closed, passed_on = operator.on_groups(promise)
+    assert passed_on is promise
     assert isinstance(closed, Batch)
     assert sorted(closed.rows.column("n").to_pylist()) == [1, 2]
     assert operator.wanted() == 10
@@ -197,7 +198,8 @@ def test_a_calendar_of_groups_does_not_grow_while_the_stream_is_held_back(monkey
 def test_rows_of_a_group_without_promises_wait_for_the_stream() -> None:
     operator = aggregate(10, 10, groups=("k",))
     list(operator.on_batch(0, Batch(pa.record_batch({"k": ["a"], "n": [1], TIME: [5]}))))
-    assert list(operator.on_groups(GroupPunctuation(pa.record_batch({"k": ["b"]}), np.array([100])))) == []
+    promise = GroupPunctuation(pa.record_batch({"k": ["b"]}), np.array([100]))
+    assert list(operator.on_groups(promise)) == [promise]
     closed, bound = operator.on_punctuation(Punctuation(10))
     assert isinstance(closed, Batch) and bound == Punctuation(10)
 

@@ -54,3 +54,10 @@ class Lacking:
 
 class Outer:
     Inner = Total
+
+
+class Fleeting(Total):
+    """Has a state that cannot be pickled."""
+
+    def iterate(self, state: Any, column: pa.Array) -> Any:
+        return (value for value in column)

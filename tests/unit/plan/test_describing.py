@@ -50,7 +50,8 @@ def test_a_key_under_another_name_still_stands_for_its_column() -> None:
     [
         f"SELECT device, count(*) AS n FROM readings {MINUTE} GROUP BY device",
         f"SELECT count(*) AS n FROM readings {MINUTE} GROUP BY device, upper(site)",
-        "SELECT device, site, count(*) AS n FROM readings [SESSION 1 MINUTE] GROUP BY device, site",
+        "SELECT device, site, done, count(*) AS n FROM readings [SESSION 1 MINUTE] GROUP BY device, site, done",
+        "SELECT device, site, count(*) AS n FROM readings [RANGE 1 MINUTE] GROUP BY device, site",
         f"SELECT count(*) AS n FROM readings UNION readings {MINUTE} GROUP BY device, site",
         "SELECT * FROM readings ORDER BY ts",
     ],
@@ -58,6 +59,21 @@ def test_a_key_under_another_name_still_stands_for_its_column() -> None:
 def test_everyone_else_gets_the_least_of_all_groups(select: str) -> None:
     assert any(isinstance(each, RollUp) for each in walk(root_of(select)))
     assert "roll up" in explain(physical(parse_network(READINGS + select)))
+
+
+def test_sessions_by_all_their_columns_and_no_others_use_promises_of_groups() -> None:
+    select = "SELECT device, site, count(*) AS n FROM readings [SESSION 1 MINUTE] GROUP BY device, site"
+    assert groups(select) == ("site", "device")
+
+
+def test_results_of_groups_are_rolled_up_for_whoever_reads_them() -> None:
+    inner = f"SELECT site, device, count(*) AS n FROM readings {MINUTE} GROUP BY site, device"
+    plan = physical(parse_network(f"{READINGS} SELECT sum(n) AS n FROM ({inner}) GROUP BY window_start, window_end"))
+    (above,) = [each for each in walk(plan.roots[0][1]) if isinstance(each, RollUp)]
+    assert any(isinstance(each, Aggregate) and groups_of(each) for each in walk(above))
+    # Promises do not cross to the next level: they are rolled up before.
+    (crossing,) = plan.crossings()
+    assert any(isinstance(each, RollUp) for each in walk(crossing.input))
 
 
 def test_a_query_without_state_needs_no_bound() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import millrace as mr
 from millrace.language import parse_network
 from millrace.plan.nodes import Aggregate, Filter, Node, Project, Scan, Union, walk
 from millrace.plan.rules import optimize
@@ -27,6 +28,18 @@ def test_an_aggregate_reads_plain_columns() -> None:
     (aggregate,) = [node for node in walk(root) if isinstance(node, Aggregate)]
     assert all(str(key) == name for name, key in aggregate.keys)
     assert [str(each.arguments[0]) for each in aggregate.aggregations] == ["__a0"]
+
+
+def test_fractions_that_compare_as_equal_are_one_key() -> None:
+    rows = [{"x": x, "ts": 1} for x in (0.0, -0.0, float("nan"), -float("nan"), None, 1.5)]
+    net = mr.Network()
+    net.stream("s", "x DOUBLE, ts TIMESTAMP", time="ts", source=[rows])
+    net.sql("CREATE QUERY counted AS SELECT x, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY x")
+    net.sql("CREATE QUERY known AS SELECT DISTINCT x, ts FROM s")
+    handle = net.run(on="local", until="end")
+    counts = {str(row["x"]): row["n"] for row in handle.results("counted").to_pylist()}
+    assert counts == {"0.0": 2, "nan": 2, "None": 1, "1.5": 1}
+    assert sorted(str(row["x"]) for row in handle.results("known").to_pylist()) == ["0.0", "1.5", "None", "nan"]
 
 
 def test_columns_nobody_reads_are_dropped_before_a_union_and_a_filter_stays_on_the_scan() -> None:

@@ -52,7 +52,10 @@ class Calls:
         values = [self.call("terminate", state) for state in states]
         plain = [value.as_py() if isinstance(value, pa.Scalar) else value for value in values]
         try:
-            return pa.array(plain, self.spec.returns)
+            # A type that Arrow finds by itself is cast with care; one that is asked for would cut fractions off.
+            return (
+                pa.array(plain).cast(self.spec.returns) if _are_fractions(plain) else pa.array(plain, self.spec.returns)
+            )
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise RunError(
                 f'aggregate "{self.spec.name}" gave a value that is no {sql_name(self.spec.returns)}: {error}',
@@ -71,7 +74,7 @@ class Merging(AggregateFunction):
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         cut = _cut(groups, arguments)
-        return _states(pickle.dumps(self.calls.folded(each)) if count else None for count, each in cut)
+        return _states(self._kept(self.calls.folded(each)) if count else None for count, each in cut)
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
         return _states(self._one(each.drop_null().to_pylist()) for _, (each,) in _cut(groups, partials))
@@ -83,7 +86,17 @@ class Merging(AggregateFunction):
         merged = pickle.loads(states[0])
         for state in states[1:]:
             merged = self.calls.call("merge", merged, pickle.loads(state))
-        return pickle.dumps(merged)
+        return self._kept(merged)
+
+    def _kept(self, state: Any) -> bytes:
+        # A user's state may refuse in any way.
+        try:
+            return pickle.dumps(state)
+        except Exception as error:
+            raise RunError(
+                f'the state of aggregate "{self.name}" cannot be kept: {type(error).__name__}: {error}',
+                hint="Let the state be plain data: numbers, text, lists, dictionaries.",
+            ) from error
 
     def result(self, partials: Columns) -> pa.Array:
         states = partials[0].to_pylist()
@@ -103,6 +116,10 @@ class Folding(InTime):
         cut = _cut(groups, arguments)
         states = (self.calls.folded(each) if count else self.calls.call("initialize") for count, each in cut)
         return self.calls.results(states)
+
+
+def _are_fractions(values: list[Any]) -> bool:
+    return any(isinstance(value, float) for value in values)
 
 
 def _states(states: Iterator[bytes | None]) -> Columns:

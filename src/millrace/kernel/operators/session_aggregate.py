@@ -14,6 +14,7 @@ from millrace.kernel.elements import (
     NO_BOUND,
     Batch,
     Element,
+    GroupPunctuation,
     Mask,
     Microseconds,
     Punctuation,
@@ -34,6 +35,9 @@ _FIRST = "__first"
 _LAST = "__last"
 _END = "__end"
 
+_FEW_ENDS = 1024
+"""Ends of sessions that are gone may stay in the calendar up to this number."""
+
 _FEW = 2**18
 """Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
 
@@ -45,7 +49,8 @@ class SessionAggregate(Operator):
 
     State: the open sessions by group, in keyed runs, and a calendar of their ends, in sorted runs; an end that has
     moved stays in the calendar until it comes to the front. Punctuations: a bound closes every session whose last row
-    is `gap` or more before it, and is passed on: the time of a result is the last instant of its window.
+    is `gap` or more before it, and is passed on: the time of a result is the last instant of its window. With `groups`,
+    all key columns, promises for single groups do the same for their sessions.
     """
 
     label = "session aggregate"
@@ -53,9 +58,10 @@ class SessionAggregate(Operator):
     senses_bounds = True
     uses_every_bound = True
 
-    def __init__(self, partials: Partials, gap: Microseconds) -> None:
+    def __init__(self, partials: Partials, gap: Microseconds, *, groups: tuple[str, ...] = ()) -> None:
         self.partials = partials
         self.gap = gap
+        self.groups = groups
         self._sessions = KeyedRuns()
         self._calendar = SortedRuns(_END, concat_tables)
         self._gathered: list[tuple[Batch, Hashes]] = []
@@ -89,6 +95,29 @@ class SessionAggregate(Operator):
             yield self._closed(punctuation.until)
         self._bound = punctuation.until
         yield punctuation
+
+    def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
+        if not self.groups:
+            return
+        self._settle()
+        keys = pa.Table.from_batches([punctuation.keys]).rename_columns(list(self.groups)).select(self.partials.keys)
+        found = self._sessions.get(hashes_of(keys, self.partials.keys))
+        if found:
+            sessions = concat_tables(found)
+            promised = _of_group(sessions.select(self.partials.keys), keys, punctuation.until)
+            ended = _integers(sessions, _LAST) <= np.maximum(promised, NO_BOUND + self.gap) - self.gap
+            if ended.any():
+                yield self._let_go(sessions, ended)
+                self._tidy()
+        yield punctuation
+
+    def _tidy(self) -> None:
+        """Make the calendar anew when most of it is of sessions that are gone: no bound may ever bring them forward."""
+        if len(self._calendar) > 2 * len(self._sessions) + _FEW_ENDS:
+            self._calendar.clear()
+            for table in self._sessions.whole():
+                ends = pa.array(_integers(table, _LAST) + self.gap)
+                self._calendar.add(pa.table({_END: ends, HASH: table.column(HASH)}))
 
     def _settle(self) -> None:
         """Make sessions of what has been gathered, and join them with the open ones of their groups."""
@@ -145,10 +174,14 @@ class SessionAggregate(Operator):
         """The results of the sessions that end at or before a bound, which are let go."""
         sessions = self._named(until)
         assert sessions is not None, "some session wanted this bound"
-        ended = _integers(sessions, _LAST) <= until - self.gap
+        results = self._let_go(sessions, _integers(sessions, _LAST) <= until - self.gap)
+        self._calendar.drop(until)
+        return results
+
+    def _let_go(self, sessions: pa.Table, ended: Mask) -> Batch:
+        """The results of those of some groups' sessions that have ended."""
         closed = sessions.filter(pa.array(ended))
         self._sessions.put(_integers(closed, HASH), _sharing(sessions.filter(pa.array(~ended)), closed))
-        self._calendar.drop(until)
         self._front = None
         firsts, ends = _integers(closed, _FIRST), _integers(closed, _LAST) + self.gap
         return windowed(self.partials, time_bounds(firsts, ends), closed, ends - 1, timed=self._timed)
@@ -206,6 +239,14 @@ class SessionAggregate(Operator):
 def _sharing(rows: pa.Table, others: pa.Table) -> pa.Table:
     """The rows that have a hash of the others."""
     return rows.filter(pa.array(np.isin(_integers(rows, HASH), _integers(others, HASH))))
+
+
+def _of_group(rows: pa.Table, keys: pa.Table, until: Times) -> Times:
+    """What was promised for the group of each row; NO_BOUND where nothing was."""
+    codes = groups_of(concat_tables([rows, keys]), keys.schema.names)
+    promised = np.full(int(codes.max()) + 1, NO_BOUND)
+    np.maximum.at(promised, codes[rows.num_rows :], until)
+    return promised[codes[: rows.num_rows]]
 
 
 def _greatest_so_far(codes: Numbers, values: Times) -> Times:

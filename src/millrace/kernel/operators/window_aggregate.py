@@ -44,7 +44,7 @@ class WindowAggregate(Operator):
     State: partial aggregates by pane and keys, in sorted runs; with `groups` by the group's hash. Punctuations: a bound
     closes every window that ends at or before it, and is passed on: the time of a result is the last instant of its
     window. In order (the baseline of 001 section 6) it is passed on at the ends of windows only, unless it is an ETS.
-    Promises for single groups end here.
+    Promises for single groups are passed on too: they hold for the results of each group.
     """
 
     label = "window aggregate"
@@ -120,6 +120,7 @@ class WindowAggregate(Operator):
             if self._least_gathered is not None and self._panes.closes(punctuation, self._least_gathered):
                 self._settle()
             yield from map(self._results, self._panes.close_groups(punctuation))
+            yield punctuation
 
     def usable(self, until: Microseconds) -> Microseconds:
         return self.frames.usable(until)

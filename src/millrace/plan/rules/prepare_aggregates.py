@@ -1,18 +1,40 @@
-"""Compute an aggregate's keys and arguments in a projection below it, so that it reads plain columns."""
+"""Compute an aggregate's keys and arguments in a projection below it, so that it reads plain columns.
+
+Keys that are fractions are brought to one zero and one NaN: what compares as equal is one group.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from millrace.kernel.expressions import Column, Expression
-from millrace.plan.nodes import Aggregate, Aggregation, Node, Project, with_inputs
+import pyarrow as pa
+
+from millrace.kernel.expressions import Call, Column, Expression
+from millrace.plan.nodes import Aggregate, Aggregation, Distinct, Node, Project, with_inputs
 
 
 def prepare_aggregates(node: Node) -> Node:
     """The tree with every key and argument a column."""
     node = with_inputs(node, prepare_aggregates)
-    return _prepared(node) if isinstance(node, Aggregate) else node
+    match node:
+        case Aggregate():
+            return _prepared(node)
+        case Distinct():
+            columns = _canonical([(name, Column(name)) for name in node.schema.names], node.schema)
+            return (
+                node if all(isinstance(each, Column) for _, each in columns) else Distinct(Project(node.input, columns))
+            )
+        case _:
+            return node
+
+
+def _canonical(columns: Iterable[tuple[str, Expression]], schema: pa.Schema) -> tuple[tuple[str, Expression], ...]:
+    """Columns that decide whether rows are equal."""
+    return tuple(
+        (name, Call("canonical", (each,)) if pa.types.is_floating(each.type_in(schema)) else each)
+        for name, each in columns
+    )
 
 
 def _prepared(node: Aggregate) -> Aggregate:
@@ -20,7 +42,9 @@ def _prepared(node: Aggregate) -> Aggregate:
     names: dict[Expression, str] = {each: f"__a{number}" for number, each in enumerate(computed)}
     return replace(
         node,
-        input=Project(node.input, (*node.keys, *((name, each) for each, name in names.items()))),
+        input=Project(
+            node.input, (*_canonical(node.keys, node.input.schema), *zip(names.values(), names, strict=True))
+        ),
         keys=tuple((name, Column(name)) for name, _ in node.keys),
         aggregations=tuple(_over_columns(each, names) for each in node.aggregations),
         where=_column(node.where, names),
