@@ -80,7 +80,7 @@ def also_clauses(also: object) -> list[str]:
     if not isinstance(also, Mapping) or not all(isinstance(each, str | None) for each in also.values()):
         name = also if isinstance(also, str) else "column"
         raise RequestError(
-            f'also are columns, each with its disorder, not "{also}"',
+            f'also takes columns, each with its disorder, not "{also}"',
             hint=f"Write also={{'{name}': '30 minutes'}}, or also={{'{name}': None}} where rows are in order.",
         )
     return [f"ALSO BY {name} {f'DISORDER INTERVAL {each}' if each else 'ORDERED'}" for name, each in also.items()]
@@ -99,7 +99,7 @@ def sql_types(name: str, given: object) -> str:
     kinds = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
     if not kinds or not all(isinstance(each, str) for each in kinds):
         raise RequestError(
-            f'{name} is said in types of SQL, not as "{getattr(given, "__name__", given)}"',
+            f'"{name}" is a type of SQL, not "{getattr(given, "__name__", given)}"',
             hint=f"Write {name}='DOUBLE'.",
         )
     return ", ".join(kinds)

@@ -92,6 +92,45 @@ def test_a_query_can_write_files(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out").num_rows == 1
 
 
+@pytest.mark.parametrize("sink", ["memory", "console"])
+def test_options_that_a_sink_does_not_take_are_refused(sink: str) -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    with pytest.raises(RequestError, match=rf'"{sink}" takes no options(.|\n)*settings={{\'share\': 2}}'):
+        net.query("q", a, sink=sink, share=2)
+    assert net.bound().queries == ()
+
+
+def test_a_query_has_settings_of_its_own(tmp_path: Path) -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[rows(("x", 1, 1), ("x", 2, 2))])
+    counts = a.window(range="1 minute").group_by("k").agg(n="count(*)")
+    net.query("q", counts, settings={"slack": "5 seconds", "share": 2, "flush": "lazy_flush(2)"})
+    net.query("r", counts, sink="csv", settings={"strategy": "bfs"}, path=tmp_path / "out")
+    kept, written = net.bound().queries
+    assert kept.options == {"slack": "5000000", "share": "2", "flush": "lazy_flush(2)"}
+    assert (written.options, written.sink.connector.format) == ({"strategy": "bfs"}, "csv")
+    assert net.run(on="local", until="end").results("q").column("n").to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "fact"),
+    [
+        ({"shares": 2}, 'option "shares" is unknown'),
+        ({"slack": "it's long"}, 'option "slack" cannot be "it\'s long"'),
+        ({"state_limit": 5}, 'option "state_limit" has no effect'),
+        ("bfs", "settings are names and values"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: Any, fact: str) -> None:
+    net = mr.Network()
+    a = net.stream("a", COLUMNS, time="ts", source=[])
+    with pytest.raises(RequestError, match=fact) as raised:
+        net.query("q", a, settings=settings)
+    assert raised.value.hint
+    assert net.bound().queries == ()
+
+
 def test_a_live_run_goes_on_until_it_is_stopped() -> None:
     release = threading.Event()
 
@@ -379,8 +418,8 @@ def test_windows_of_all_kinds_are_written_as_sql_writes_them(given: dict[str, An
 def test_an_unlimited_window_carries_its_limit() -> None:
     net = mr.Network()
     a = net.stream("a", COLUMNS, time="ts", source=[])
-    with pytest.raises(mr.MillraceError, match="for ever"):
-        a.window(range="unlimited").agg(n="count(*)")
+    with pytest.raises(RequestError, match=r"for ever(.|\n)*state_limit="):
+        a.window(range="unlimited")
     counts = a.window(range="unlimited", state_limit=10).group_by("k").agg(n="count(*)")
     assert counts.where("n > 1").select("k", "n").sql.endswith("WITH (state_limit = 10)")
     net.query("q", counts.where("n > 1").select("k", "n"))
@@ -436,3 +475,15 @@ def test_an_aggregate_is_a_class_that_can_be_imported() -> None:
     for wrong in (Local, lambda: None):
         with pytest.raises(RequestError, match="no class that other processes can import"):
             net.aggregate("wrong", wrong, takes="DOUBLE", returns="DOUBLE")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("also", ["seen", {"seen": 5}, ["seen"]])
+def test_further_times_without_their_disorder_are_refused(also: Any) -> None:
+    with pytest.raises(RequestError, match=r"each with its disorder(.|\n)*also={'\w+': '30 minutes'}"):
+        mr.Network().stream("a", f"{COLUMNS}, seen TIMESTAMP", time="ts", also=also, source=[])
+
+
+@pytest.mark.parametrize("types", [{"takes": float}, {"takes": [float]}, {"takes": []}, {"returns": float}])
+def test_types_that_are_not_those_of_sql_are_refused(types: Any) -> None:
+    with pytest.raises(RequestError, match=rf'"{next(iter(types))}" is a type of SQL(.|\n)*DOUBLE'):
+        mr.Network().aggregate("span", Span, **{"takes": "DOUBLE", "returns": "DOUBLE", **types})

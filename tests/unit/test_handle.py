@@ -155,6 +155,13 @@ def test_an_added_query_can_write_files(tmp_path: Path) -> None:
             handle.add("again", mr.Relation(net, "a").select("n"), sink="parquet", path=tmp_path / "out")
 
 
+def test_an_added_query_has_settings_of_its_own() -> None:
+    feed = Fed()
+    with running(a=feed) as (net, handle):
+        handle.add("more", mr.Relation(net, "a").select("n"), settings={"strategy": "bfs", "share": 2})
+        assert handle.queries["more"].options == {"strategy": "bfs", "share": "2"}
+
+
 def test_a_strategy_is_altered_while_rows_pass() -> None:
     feed = Fed()
     with running(a=feed) as (_, handle):
@@ -173,6 +180,10 @@ def test_a_strategy_is_altered_while_rows_pass() -> None:
         (lambda handle: handle.add("ADD QUERY a AS SELECT n FROM a"), "both a stream and a query"),
         (lambda handle: handle.add("ADD QUERY b AS SELECT n FROM a; DROP QUERY keys"), "does not add one query"),
         (lambda handle: handle.add("SHOW QUERIES"), "does not add one query"),
+        (lambda handle: handle.add("ADD QUERY q AS SELECT n FROM a", share=2), "in SQL says itself"),
+        (lambda handle: handle.add("ADD QUERY q AS SELECT n FROM a", settings={"share": 2}), "in SQL says itself"),
+        (lambda handle: handle.add("ADD QUERY q AS SELECT n FROM a", sink="csv", path="o"), "in SQL says itself"),
+        (lambda handle: handle.add("q", mr.Relation(handle._author, "a"), share=2), '"memory" takes no options'),
         (lambda handle: handle.add("CREATE STREAM c (v INT) LATENT TIMESTAMP FROM csv OPTIONS (path 'nowhere'); "
                                    "ADD QUERY q AS SELECT v FROM c"), 'the path "nowhere" of stream "c" is not there'),
         (lambda handle: handle.drop("nobody"), 'query "nobody" does not exist'),

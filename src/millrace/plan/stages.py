@@ -12,6 +12,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import pyarrow as pa
+
 from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
 from millrace.kernel.elements import NO_BOUND
@@ -216,9 +218,10 @@ def _prepared(query: Query) -> Node:
 
 
 def _with_slack(node: Node, slack: int) -> Node:
-    """The tree with aggregates that make their bounds themselves, of the rows that come."""
+    """The tree with aggregates over time that make their bounds themselves, of the rows that come."""
     node = with_inputs(node, lambda each: _with_slack(each, slack))
-    return replace(node, input=Slack(node.input, slack)) if isinstance(node, Aggregate) else node
+    over_time = isinstance(node, Aggregate) and node.bounds_type != pa.int64()
+    return replace(node, input=Slack(node.input, slack)) if over_time else node
 
 
 def starting_at(query: Query, time: int, outlets: Iterable[tuple[str, int]] = ()) -> Query:

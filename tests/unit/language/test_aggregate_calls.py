@@ -106,6 +106,7 @@ def test_results_are_named_after_the_aggregate() -> None:
         ("count(DISTINCT *)", "takes one column", "count(DISTINCT *)"),
         ("sum(len) IGNORE NULLS", "goes with first and last", "sum(len) IGNORE NULLS"),
         ("first(len, len)", "is TRUE or FALSE", "len"),
+        ("count_if(len)", 'the argument of "count_if" is INT', "len"),
         ("bool_and(len)", 'the argument of "bool_and" is INT', "len"),
         ("sum(srcIP) FILTER (WHERE len > 1)", '"sum" takes a number', "sum(srcIP) FILTER (WHERE len > 1)"),
         ("count(*) FILTER (WHERE len)", "the condition of FILTER is INT", "len"),
@@ -123,3 +124,12 @@ def test_a_wrong_call_is_refused_at_its_place(text: str, fact: str, offending: s
     assert fact in error.fact
     assert error.hint
     assert error.place is not None and error.place.text == offending
+
+
+def test_several_columns_are_counted_by_the_query_of_the_hint() -> None:
+    hint = refusal(f"SELECT count(DISTINCT a, b) FROM main1 {WINDOW}").hint
+    suggested = (
+        hint[hint.index("SELECT") :].rstrip(".").replace("a, b", "srcIP, destIP").replace("FROM s ", "FROM main1 ")
+    )
+    assert names(suggested) == ["window_start", "count"]
+    assert "one column" in refusal(f"SELECT sum(DISTINCT len, len) FROM main1 {WINDOW}").hint

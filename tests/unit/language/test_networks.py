@@ -51,7 +51,33 @@ def test_options_of_execution_are_known() -> None:
     ],
 )
 def test_options_of_aggregates_are_known(option: str, value: str) -> None:
-    assert list(query(f"SELECT len FROM main1 WITH ({option})").options.values()) == [value]
+    window = "[RANGE UNLIMITED PRECEDING]" if "state_limit" in option else "[RANGE 1 s SLIDE 1 s]"
+    assert list(query(f"SELECT count(*) FROM main1 {window} WITH ({option})").options.values()) == [value]
+
+
+@pytest.mark.parametrize("option", ["panes = 'off'", "low_level_groups = 5", "flush = 'in_order'"])
+@pytest.mark.parametrize("window", ["[SESSION 1 s]", "[ROWS 5 PARTITION BY len]", "[RANGE 1 s]", "[ROWS 5]"])
+def test_an_option_of_common_windows_is_refused_with_others(option: str, window: str) -> None:
+    error = refusal(f"SELECT count(*) FROM main1 {window} WITH ({option})")
+    name = option.split(" ")[0]
+    assert f'option "{name}" has no effect' in error.fact
+    assert "same for all groups" in error.hint
+    assert error.place is not None and error.place.text == name
+
+
+@pytest.mark.parametrize("source", ["main1 [RANGE 1 s SLIDE 1 s]", "main1 [RANGE 1 s]", "main1 [SESSION 1 s]"])
+def test_a_limit_of_state_is_refused_where_windows_end(source: str) -> None:
+    error = refusal(f"CREATE QUERY q WITH (state_limit = 5) AS SELECT count(*) FROM {source}")
+    assert 'option "state_limit" has no effect' in error.fact
+    assert "UNLIMITED" in error.hint
+
+
+def test_one_window_that_takes_notice_of_an_option_is_enough() -> None:
+    inner = "SELECT srcIP, count(*) AS n FROM main1 [SESSION 1 s] GROUP BY srcIP"
+    assert query(f"SELECT sum(n) FROM ({inner}) [RANGE 1 s SLIDE 1 s] WITH (panes = 'on')").options == {"panes": "on"}
+    counted = "SELECT count(*) FROM main1 [ROWS 5 PARTITION BY len] WITH (state_limit = 9)"
+    assert query(counted).options == {"state_limit": "9"}
+    assert "has no effect" in refusal("SELECT len FROM main1 WITH (panes = 'on')").fact
 
 
 def test_comments_and_empty_statements_are_nothing() -> None:

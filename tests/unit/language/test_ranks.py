@@ -10,6 +10,7 @@ from .scripts import names, refusal, root
 WINDOW = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"
 COUNTS = f"SELECT srcIP, count(*) AS n FROM main1 {WINDOW} GROUP BY srcIP"
 BY_WINDOW = "PARTITION BY window_start, window_end"
+RANK = f"rank() OVER ({BY_WINDOW} ORDER BY n)"
 
 
 def rank_of(found: Node) -> Rank:
@@ -61,6 +62,29 @@ def test_a_rank_may_stand_beside_the_aggregates() -> None:
     assert found.order == (("a0", True), ("o1", False))
 
 
+def test_a_rank_is_ordered_and_parted_by_names_of_the_select_list() -> None:
+    head = f"SELECT upper(srcIP) AS ip, count(*) AS n, {{}} FROM main1 {WINDOW} GROUP BY ip"
+    over = "rank() OVER (PARTITION BY window_start, window_end, {} ORDER BY {} DESC) AS r"
+    by_name, by_value = over.format("ip", "N"), over.format("upper(srcIP)", "count(*)")
+    assert root(head.format(by_name)) == root(head.format(by_value))
+    first = f"SELECT {by_name}, upper(srcIP) AS ip, count(*) AS n FROM main1 {WINDOW} GROUP BY upper(srcIP)"
+    assert names(first) == ["window_start", "window_end", "r", "ip", "n"], "the rank may stand before what it names"
+    assert rank_of(root(f"{head.format(by_name)} QUALIFY r <= 2")).limit == 2
+    outer = f"SELECT srcIP, n * 2 AS twice, rank() OVER ({BY_WINDOW} ORDER BY twice) AS r FROM ({COUNTS})"
+    assert names(outer) == ["srcIP", "twice", "r"]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        f"count(*) AS n, rank() OVER ({BY_WINDOW} ORDER BY r) AS r",
+        f"rank() OVER ({BY_WINDOW} ORDER BY a) AS r, count(*) + b AS a, count(*) + a AS b",
+    ],
+)
+def test_a_name_that_leads_back_to_itself_is_no_column(items: str) -> None:
+    assert "does not exist" in refusal(f"SELECT {items} FROM main1 {WINDOW}").fact
+
+
 def test_a_rank_over_a_group_of_time_is_parted_by_it() -> None:
     text = (
         "SELECT date_format(ts, 'yyyy-MM-dd') AS d, srcIP, count(*) AS n FROM main1 GROUP BY d, srcIP "
@@ -84,7 +108,6 @@ def test_a_rank_without_a_name_is_called_after_its_function() -> None:
             f"SELECT rank() OVER ({BY_WINDOW} ORDER BY n), dense_rank() OVER ({BY_WINDOW} ORDER BY n) FROM ({COUNTS})",
             "two ranks",
         ),
-        (f"SELECT n FROM ({COUNTS}) WHERE rank() OVER ({BY_WINDOW} ORDER BY n) = 1", "cannot stand here"),
         (f"SELECT n FROM ({COUNTS}) QUALIFY n > 1", "there is none"),
     ],
 )
@@ -93,6 +116,26 @@ def test_a_wrong_rank_is_refused(text: str, fact: str) -> None:
     assert isinstance(error, QueryError)
     assert fact in error.fact
     assert error.hint and error.place is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "offending"),
+    [
+        (f"SELECT n FROM ({COUNTS}) WHERE {RANK} = 1", RANK),
+        (f"SELECT n FROM ({COUNTS}) WHERE rank() OVER (ORDER BY max(n)) = 1", "rank() OVER (ORDER BY max(n))"),
+        (f"{COUNTS} HAVING {RANK} = 1", RANK),
+        (f"{COUNTS} HAVING n > 1 AND sum(n) OVER (ORDER BY n) > 1", "sum(n) OVER (ORDER BY n)"),
+        (f"SELECT srcIP, count(*) AS n, {RANK} AS r FROM main1 {WINDOW} GROUP BY srcIP HAVING r = 1", "r"),
+        (f"SELECT count(*) AS n FROM main1 {WINDOW} GROUP BY {RANK}", RANK),
+        (f"SELECT {RANK} AS r, count(*) AS n FROM main1 {WINDOW} GROUP BY r", RANK),
+        (f"SELECT count(*) AS n FROM main1 {WINDOW} GROUP BY rank() OVER (ORDER BY count(*))", "rank() OVER (ORDER BY"),
+    ],
+)
+def test_a_rank_that_chooses_outside_qualify_is_refused(text: str, offending: str) -> None:
+    error = refusal(text)
+    assert "a function with OVER cannot stand here" in error.fact
+    assert "QUALIFY" in error.hint
+    assert error.place is not None and error.place.text.startswith(offending)
 
 
 def test_other_functions_with_over_are_not_there_yet() -> None:

@@ -209,6 +209,7 @@ def test_a_promise_may_be_per_group() -> None:
         ("TIMESTAMP BY ended ORDERED ALSO BY k", "is STRING, not TIMESTAMP", "k"),
         ("TIMESTAMP BY ended ORDERED ALSO BY ended", "a time of the stream already", "ended"),
         ("TIMESTAMP BY ended ORDERED ALSO BY begun", 'column "begun" does not exist', "begun"),
+        ("TIMESTAMP BY ended ORDERED ALSO BY started DISORDER 5 ROWS", "ALSO BY is an interval", "5"),
         ("LATENT TIMESTAMP ALSO BY started", "a clause of CREATE STREAM", "ALSO"),
         ("TIMESTAMP BY ended PUNCTUATED BY a > 5 PER (b)", 'column "b" does not exist', "b"),
         ("TIMESTAMP BY ended PUNCTUATED BY a > 5 PER (k) PARTITIONED BY (k)", "do not go together", "k"),

@@ -62,7 +62,7 @@ SQL = "CREATE AGGREGATE f({}) RETURNS DOUBLE LANGUAGE SQL AS INITIALIZE ({}) ITE
         ("CREATE AGGREGATE sum(INT) RETURNS INT LANGUAGE PYTHON AS 'a:B'", "is a function already", "sum"),
         ("CREATE AGGREGATE f(INT) RETURNS INT LANGUAGE PYTHON AS 'a.B'", "is no place of a class", "'a.B'"),
         ("CREATE AGGREGATE f(MONEY) RETURNS INT LANGUAGE PYTHON AS 'a:B'", 'type "MONEY" is unknown', "MONEY"),
-        ("CREATE AGGREGATE f(INT) RETURNS INT LANGUAGE JAVA AS 'a:B'", "expected SQL", "JAVA"),
+        ("CREATE AGGREGATE f(INT) RETURNS INT LANGUAGE JAVA AS 'a:B'", "expected PYTHON or SQL", "JAVA"),
         ("CREATE AGGREGATE f(INT) RETURNS INT AS 'a:B'", "expected LANGUAGE", "AS"),
         (P95 + P95.rstrip(";"), "declared twice", "p95"),
         (SQL.format("DOUBLE", "a = 0", "a = a", "a"), "needs a name of its own", "DOUBLE"),
@@ -72,7 +72,7 @@ SQL = "CREATE AGGREGATE f({}) RETURNS DOUBLE LANGUAGE SQL AS INITIALIZE ({}) ITE
         (SQL.format("x DOUBLE", "a = 0", "b = x", "a"), '"b" is no variable', "b"),
         (SQL.format("x DOUBLE", "a = 0", "a = x, a = 1", "a"), '"a" is assigned twice', "a"),
         (SQL.format("x DOUBLE", "a = 0", "a = other.a", "a"), 'column "other.a" does not exist', "other.a"),
-        (SQL.format("x DOUBLE", "a = 0", "a = x", "x"), 'column "x" does not exist', "x"),
+        (SQL.format("x DOUBLE", "a = 0.0", "a = x", "x"), 'column "x" does not exist', "x"),
         (f"{P95} SELECT p95(srcIP) FROM main1 {WINDOW}", "the argument is STRING, not DOUBLE", "srcIP"),
         (f"{P95} SELECT p95(len, len) FROM main1 {WINDOW}", "takes 1 argument, not 2", "p95(len, len)"),
         (f"{P95} SELECT p95(DISTINCT len) FROM main1 {WINDOW}", "neither DISTINCT nor", "p95(DISTINCT len)"),
@@ -89,6 +89,59 @@ def test_a_wrong_aggregate_is_refused_at_its_place(text: str, fact: str, offendi
     assert error.place is not None and error.place.text == offending
 
 
+@pytest.mark.parametrize(
+    ("blocks", "fact", "hint"),
+    [
+        (
+            "INITIALIZE (t = 0) ITERATE (t = t + x)",
+            'variable "t" is BIGINT, but ITERATE gives DOUBLE',
+            "t = 0.0 in INIT",
+        ),
+        ("INITIALIZE (t = 0) ITERATE (t = t / 2)", 'variable "t" is BIGINT, but ITERATE gives DOUBLE', "AS BIGINT)"),
+        (
+            "INITIALIZE (t = 0) ITERATE (t = 1) MERGE (t = other.t * 0.5)",
+            'variable "t" is BIGINT, but MERGE gives DOUBLE',
+            "around the value in MERGE",
+        ),
+        ("INITIALIZE (t = CAST(0 AS FLOAT)) ITERATE (t = x)", "is FLOAT, but ITERATE gives DOUBLE", "t = 0.0 in INIT"),
+        ("INITIALIZE (t = TRUE) ITERATE (t = x)", "is BOOLEAN, but ITERATE gives DOUBLE", "Write CAST(... AS BOOLEAN)"),
+        ("INITIALIZE (t = 0) ITERATE (t = '5')", "is BIGINT, but ITERATE gives STRING", "Write CAST(... AS BIGINT)"),
+    ],
+)
+def test_a_value_that_its_variable_cannot_hold_is_refused(blocks: str, fact: str, hint: str) -> None:
+    error = refusal(f"CREATE AGGREGATE f(x DOUBLE) RETURNS DOUBLE LANGUAGE SQL AS {blocks} TERMINATE 1.0")
+    assert fact in error.fact
+    assert hint in error.hint
+    assert error.place is not None
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        "INITIALIZE (t = 0) ITERATE (t = CAST(x AS TINYINT))",
+        "INITIALIZE (t = 0.0) ITERATE (t = t + CAST(x AS BIGINT))",
+        "INITIALIZE (t = 0.0) ITERATE (t = 1)",
+        "INITIALIZE (t = 0) ITERATE (t = CAST(t + x AS BIGINT))",
+        "INITIALIZE (t = TIMESTAMP '2024-01-01') ITERATE (t = DATE '2024-01-02')",
+        "INITIALIZE (t = 0) ITERATE (t = NULL)",
+    ],
+)
+def test_a_value_that_loses_nothing_is_brought_to_its_variable(blocks: str) -> None:
+    text = f"CREATE AGGREGATE f(x DOUBLE) RETURNS DOUBLE LANGUAGE SQL AS {blocks} TERMINATE 1.0;"
+    assert isinstance(defined(text, "f(len)"), SqlAggregate)
+
+
+def test_the_second_state_is_named_where_another_is_written() -> None:
+    text = (
+        "CREATE AGGREGATE f(x INT) RETURNS INT LANGUAGE SQL AS INITIALIZE (t = 0) ITERATE ({}) MERGE ({}) TERMINATE t"
+    )
+    merged = refusal(text.format("t = x", "t = t + oter.t"))
+    assert '"oter" is no state' in merged.fact
+    assert "write other.t" in merged.hint
+    assert merged.place is not None and merged.place.text == "oter.t"
+    assert "Write the name alone" in refusal(text.format("t = state.t", "t = t")).hint
+
+
 def test_an_aggregate_is_a_declaration_that_running_networks_keep() -> None:
     assert declarations_of(f"{P95} DROP QUERY q") == P95
     running = parse_network(f"{STREAMS} CREATE QUERY q AS SELECT len FROM main1").queries
@@ -96,3 +149,11 @@ def test_an_aggregate_is_a_declaration_that_running_networks_keep() -> None:
     amendment = bind_changes(STREAMS, asked, running)
     assert P95 in amendment.declared
     bind_changes(amendment.declared, f"ADD QUERY t AS SELECT p95(len) FROM main1 {WINDOW}", running)
+
+
+@pytest.mark.parametrize("statement", [P95, MEAN])
+def test_rows_where_an_argument_is_null_are_never_given(statement: str) -> None:
+    name = "p95" if statement == P95 else "my_mean"
+    found = parse_network(f"{STREAMS}{statement} SELECT {name}(len) AS x FROM main1 {WINDOW}").queries[0].root
+    (aggregate,) = [each for each in walk(found) if isinstance(each, Aggregate)]
+    assert str(aggregate.aggregations[0].where) == "(NOT (len IS NULL))"

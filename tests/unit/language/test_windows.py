@@ -145,6 +145,15 @@ def test_an_unlimited_window_needs_a_limit_of_state() -> None:
         ("FROM main1 [RANGE 5 s SLIDE 1]", "SLIDE of a RANGE window is a length of time", "1"),
         ("FROM main1 [ROWS 0]", "ROWS is not positive", "0"),
         ("FROM main1 [ROWS many]", "expected a number of rows", "many"),
+        ("FROM main1 [ROWS 99999999999999999999]", "ROWS is too large", "99999999999999999999"),
+        ("FROM main1 [ROWS 9007199254740993 SLIDE 1]", "ROWS is too large", "9007199254740993"),
+        ("FROM main1 [ROWS 5 SLIDE 9007199254740993]", "SLIDE is too large", "9007199254740993"),
+        ("FROM main1 [ROWS 9007199254740993 PARTITION BY len]", "ROWS is too large", "9007199254740993"),
+        ("FROM main1 [RANGE 1000001 DAYS]", "RANGE is too long", "1000001 DAYS"),
+        ("FROM main1 [RANGE 1 DAY SLIDE 1000001 DAYS]", "SLIDE is too long", "1000001 DAYS"),
+        ("FROM main1 [SESSION 1000000 DAYS 1 us]", "SESSION is too long", "1000000 DAYS 1 us"),
+        ("FROM main1 WINDOW 200000 WEEKS", "RANGE is too long", "200000 WEEKS"),
+        ("FROM main1 GROUP BY window(ts, '200000 weeks')", "RANGE is too long", "'200000 weeks'"),
         ("FROM main1 [ROWS 5 WA ts]", "WA does not go with ROWS", "ts"),
         ("FROM main1 [ROWS 5 RANGE 1 s]", "a window has RANGE and ROWS", "[ROWS 5 RANGE 1 s]"),
         ("FROM main1 [RANGE 5 s PARTITION BY len]", "PARTITION BY goes with ROWS", "[RANGE 5 s PARTITION BY len]"),
@@ -163,6 +172,18 @@ def test_a_wrong_window_is_refused_at_its_place(text: str, fact: str, offending:
     assert fact in error.fact
     assert error.hint
     assert error.place is not None and error.place.text == offending
+
+
+@pytest.mark.parametrize("window", ["[ROWS 9007199254740992]", "[RANGE 1000000 DAYS SLIDE 1000000 DAYS]"])
+def test_the_largest_windows_are_accepted(window: str) -> None:
+    assert root(f"SELECT count(*) FROM main1 {window}")
+
+
+def test_an_unknown_function_is_told_before_the_window_that_it_leaves_alone() -> None:
+    error = refusal("SELECT 1 + corr(len, len) FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]")
+    assert 'function "corr" is unknown' in error.fact
+    assert error.place is not None and error.place.text == "corr(len, len)"
+    assert "without an aggregate" in refusal("SELECT upper(srcIP) FROM main1 [RANGE 1 s SLIDE 1 s]").fact
 
 
 def test_counted_results_and_times_do_not_mix() -> None:
