@@ -220,8 +220,9 @@ def _prepared(query: Query) -> Node:
 def _with_slack(node: Node, slack: int) -> Node:
     """The tree with aggregates over time that make their bounds themselves, of the rows that come."""
     node = with_inputs(node, lambda each: _with_slack(each, slack))
-    over_time = isinstance(node, Aggregate) and node.bounds_type != pa.int64()
-    return replace(node, input=Slack(node.input, slack)) if over_time else node
+    if not isinstance(node, Aggregate) or node.bounds_type == pa.int64():
+        return node
+    return replace(node, input=Slack(node.input, slack))
 
 
 def starting_at(query: Query, time: int, outlets: Iterable[tuple[str, int]] = ()) -> Query:
