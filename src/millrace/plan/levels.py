@@ -4,7 +4,8 @@ Rules:
 - The low level of a stream is the stateless prefix above its scan. Between it and the high level that reads it stands
   an exchange, a virtual break node: rows go to the bucket of their keys, bounds to every bucket.
 - An operator with keys needs rows of equal keys to meet. If what it reads is spread by some of its keys, or is in one
-  bucket, it stays on that level; if not, the rows cross to the next level, spread by its keys.
+  bucket, it stays on that level; if not, the rows cross to the next level, spread by its keys. What it reads of several
+  inputs must be spread alike, by all its keys.
 - A query ordered by time meets in one bucket; one without keyed operators may be spread at will.
 """
 
@@ -83,6 +84,25 @@ class Placed:
     spread: Keys | None
 
 
+@dataclass(frozen=True)
+class _Wish:
+    """How an operator wants its rows: those of equal keys together (None: anyhow).
+
+    `single` keeps all that it is made of in one bucket; `alike` wants them spread by exactly these keys, because other
+    rows are, too.
+    """
+
+    keys: Keys | None
+    single: bool = False
+    alike: bool = False
+
+    def is_met(self, placed: Placed) -> bool:
+        """Whether rows are as they should be already."""
+        if self.keys is None or placed.spread is None:
+            return self.keys is None
+        return placed.spread == self.keys if self.alike else set(placed.spread) <= set(self.keys)
+
+
 @dataclass
 class Cuts:
     """The cuts of one query's tree, by place in it."""
@@ -94,7 +114,7 @@ class Cuts:
     def root(self, node: Node, path: str) -> int:
         """Cut a whole tree; the level on which it ends."""
         if is_prefix(node):
-            self._bring(node, path, None, 1, single=False)
+            self._bring(node, path, _Wish(None), 1)
             return 1
         return self._place(node, path, single=False).level
 
@@ -113,59 +133,52 @@ class Cuts:
         single = single or isinstance(node, OrderByTime)
         keys = () if single else keys
         inputs = [(each, f"{path}.{position}") for position, each in enumerate(read_by(node))]
-        level = max(self._needed(each, place, keys, single=single) for each, place in inputs)
+        wish = _Wish(keys, single, alike=_count(node) > 1)
+        level = max(self._needed(each, place, wish) for each, place in inputs)
         for each, place in inputs:
-            self._bring(each, place, keys, level, single=single, aggregate=self._exchanged(node))
-        return Placed(level, keys)
+            self._bring(each, place, wish, level, self._exchanged(node))
+        return Placed(level, keys if wish.alike else self._spread(*inputs[0], keys))
+
+    def _spread(self, node: Node, path: str, keys: Keys | None) -> Keys | None:
+        """By which columns the rows of the one input of an operator with these keys are spread, now that it is cut."""
+        if path in self.cuts or is_prefix(node):
+            return keys
+        return (
+            self._spread(inputs_of(node)[0], f"{path}.0", keys) if _is_transparent(node) else self._placed[path].spread
+        )
 
     def _exchanged(self, node: Node) -> Aggregate | None:
         """The aggregate whose partials may be exchanged for rows."""
         return node if isinstance(node, Aggregate) and takes_partials(node, self.options) else None
 
-    def _needed(self, node: Node, path: str, keys: Keys | None, *, single: bool) -> int:
-        """The level on which rows of equal keys can meet."""
+    def _needed(self, node: Node, path: str, wish: _Wish) -> int:
+        """The level on which rows can meet as they should."""
         if is_prefix(node):
             return 1
         if _is_transparent(node):
-            places = enumerate(inputs_of(node))
-            return max(self._needed(each, f"{path}.{place}", keys, single=single) for place, each in places)
-        placed = self._place(node, path, single=single)
-        return placed.level if _meets(placed, keys) else placed.level + 1
+            return max(self._needed(each, f"{path}.{place}", wish) for place, each in enumerate(inputs_of(node)))
+        placed = self._place(node, path, single=wish.single)
+        return placed.level if wish.is_met(placed) else placed.level + 1
 
-    def _bring(
-        self,
-        node: Node,
-        path: str,
-        keys: Keys | None,
-        level: int,
-        *,
-        single: bool,
-        aggregate: Aggregate | None = None,
-    ) -> None:
+    def _bring(self, node: Node, path: str, wish: _Wish, level: int, aggregate: Aggregate | None = None) -> None:
         """Cut so that the rows of a tree are on a level, equal keys together."""
         if is_prefix(node):
             groups = self.options.get("low_level_groups")
             limit = int(groups) if groups is not None and aggregate is not None else None
-            content = (
-                node,
-                keys,
-                level,
-                limit,
-                aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations),
-            )
-            port = content_name("exchange", content)
-            self.cuts[path] = Exchange(port, scan_of(node).stream, node, keys, aggregate, level, limit)
+            partials = aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)
+            port = content_name("exchange", (node, wish.keys, level, limit, partials))
+            self.cuts[path] = Exchange(port, scan_of(node).stream, node, wish.keys, aggregate, level, limit)
             return
         if _is_transparent(node):
             passes = isinstance(node, Union) and self.options.get("order") != "in"
             below = aggregate if passes else None
             for place, each in enumerate(inputs_of(node)):
-                self._bring(each, f"{path}.{place}", keys, level, single=single, aggregate=below)
+                self._bring(each, f"{path}.{place}", wish, level, below)
             return
-        placed = self._place(node, path, single=single)
-        if placed.level != level or not _meets(placed, keys):
-            port = content_name("crossing", (node, keys, level, sorted(self.options.items())))
-            self.cuts[path] = Crossing(port, node, keys, placed.level, level)
+        placed = self._place(node, path, single=wish.single)
+        if placed.level != level or not wish.is_met(placed):
+            port = content_name("crossing", (node, wish.keys, level, sorted(self.options.items())))
+            self.cuts[path] = Crossing(port, node, wish.keys, placed.level, level)
 
 
 def _is_transparent(node: Node) -> bool:
@@ -176,9 +189,9 @@ def _is_transparent(node: Node) -> bool:
     return isinstance(node, Union | Slack) or (isinstance(node, RollUp) and is_prefix(node.input))
 
 
-def _meets(placed: Placed, keys: Keys | None) -> bool:
-    """Whether rows of equal keys are together already."""
-    return keys is None or (placed.spread is not None and set(placed.spread) <= set(keys))
+def _count(node: Node) -> int:
+    """How many trees an operator reads, through others that need no rows to meet."""
+    return sum(_count(each) if _is_transparent(each) else 1 for each in read_by(node))
 
 
 def keys_of(node: Node) -> Keys | None:

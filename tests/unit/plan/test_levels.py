@@ -18,6 +18,7 @@ from millrace.plan.nodes import (
     Network,
     Node,
     OrderByTime,
+    Project,
     Query,
     Rank,
     Scan,
@@ -32,6 +33,7 @@ from millrace.plan.stages import Physical, physical
 COLUMNS = pa.schema([("k", pa.string()), ("g", pa.string()), ("n", pa.int64()), ("ts", pa.timestamp("us", tz="UTC"))])
 STREAM = Stream("s", COLUMNS, TimeContract("external", "ts"), Connector("csv", {"path": "s.csv"}))
 MINUTE = Window(60_000_000, 60_000_000)
+_TWO = (("k", Column("k")), ("total", Column("n")))
 SUM = (Aggregation("total", "sum", (Column("n"),)),)
 
 
@@ -89,6 +91,24 @@ def test_a_union_of_levels_meets_on_the_highest() -> None:
     found = plan(Union((outer, plain)))
     assert found.depth == 2
     assert set(crossings(found)) == {(1, 2, None), (1, 2, ("g",))}
+
+
+def test_inputs_that_meet_are_spread_alike() -> None:
+    counted = by(Scan(STREAM), "k")
+    plain = Project(Scan(STREAM), (("window_start", Column("ts")), ("window_end", Column("ts")), *_TWO))
+    found = plan(by(Union((counted, plain)), "k", "total"))
+    assert crossings(found) == [(1, 2, ("k", "total"))]
+    assert {(each.keys, each.level) for each in found.exchanges()} == {(("k",), 1), (("k", "total"), 2)}
+
+
+def test_what_stays_on_a_level_is_spread_as_it_was() -> None:
+    at = ("k", "window_start")
+    kept = by(by(Scan(STREAM), "k"), *at, window=InstantWindow())
+    plain = by(Project(Scan(STREAM), (("window_start", Column("ts")), *_TWO)), *at, window=InstantWindow())
+    assert plan(kept).crossings() == ()
+    found = plan(by(Union((kept, plain)), *at, window=InstantWindow()))
+    # The first input is spread by k alone, the second by both: they do not meet without a crossing.
+    assert crossings(found) == [(1, 2, at), (1, 2, at)]
 
 
 def test_three_levels_follow_each_other() -> None:
