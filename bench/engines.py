@@ -79,11 +79,17 @@ def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = Non
     return Measured(seconds[1:])
 
 
+class PeerFailed(Exception):
+    """A peer did not get through the workload."""
+
+
 def stock_spark(task: Task, engine: str, settings: Mapping[str, str]) -> Measured:
     """Stock Spark in a process of its own, with default settings but for the state store."""
     counts = [task.stock(engine, number) for number in range(task.rounds + 1)]
     job = Job(counts, bounded=True, settings=dict(settings))
     rounds = [told for told in _told(StockSpark(job, task.folder / engine / "spark.log")) if "seconds" in told]
+    if len(rounds) <= task.rounds:
+        raise PeerFailed(f"ended after {len(rounds)} of {task.rounds + 1} rounds")
     return Measured([told["seconds"] for told in rounds[1:]], {"batches": rounds[-1]["batches"]})
 
 
