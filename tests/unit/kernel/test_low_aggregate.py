@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millrace.errors import RequestError
@@ -47,6 +47,7 @@ def rolled_up(between: Sequence[Element], partials: Partials) -> list[str]:
 
 
 @settings(max_examples=30, deadline=None)
+@example(seed=386, size=1, policy=IN_ORDER, window=(10, 10), keys=("k",), gathers=16)
 @given(
     seed=st.integers(0, 10_000),
     size=st.integers(1, 8),

@@ -107,6 +107,7 @@ class LowAggregate(Operator):
         if not self._gathered:
             return
         batch, self._gathered, self._rows = concat(self._gathered), [], 0
+        self._changed = True
         panes = self.frames.panes(batch.times)
         if self.policy.kind == "in_order":
             yield from self._in_order(batch, panes)
