@@ -95,7 +95,7 @@ def quieter_half(first: Latencies, second: Latencies) -> list[Latencies]:
 
 
 def alike(first: Latencies, second: Latencies) -> bool:
-    """Whether one is hardly longer than the other: by a millisecond, or, where the machine is busy, by the other again."""
+    """Whether one is hardly longer than the other: by a millisecond or, on a busy machine, by as much again."""
     one, other = mean_and_p99(first), mean_and_p99(second)
     return bool((one - other <= np.maximum(MILLISECOND, other)).all())
 
