@@ -56,6 +56,9 @@ class SystemClock:
     def spend(self, node: str, rows: int, ets: bool = False) -> None:
         """Nothing: real work takes real time."""
 
+    def compare(self, node: str, pairs: int) -> None:
+        """Nothing."""
+
 
 class LocalRun:
     """A network at work in this process.

@@ -33,11 +33,15 @@ from millrace.plan.stages import Physical, physical
 
 @dataclass(frozen=True)
 class Costs:
-    """What an operator's work costs, in microseconds: a row, a punctuation, an ETS that came by an ETS arc."""
+    """What an operator's work costs, in microseconds.
+
+    A row, a punctuation, an ETS that came by an ETS arc, a pair of rows that a join compares.
+    """
 
     row: Microseconds = 0
     punctuation: Microseconds = 0
     ets: Microseconds = 0
+    pair: float = 0
 
 
 class VirtualClock:
@@ -46,6 +50,7 @@ class VirtualClock:
     def __init__(self, costs: Costs) -> None:
         self.costs = costs
         self.time: Microseconds = 0
+        self._owed = 0.0
 
     def now(self) -> Microseconds:
         """Where it stands."""
@@ -57,6 +62,13 @@ class VirtualClock:
             self.time += self.costs.row * rows
         else:
             self.time += self.costs.ets if ets else self.costs.punctuation
+
+    def compare(self, node: str, pairs: int) -> None:
+        """Move by the cost of comparing, to the nearest microsecond in the long run."""
+        self._owed += self.costs.pair * pairs
+        whole = int(self._owed)
+        self._owed -= whole
+        self.time += whole
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ class Clock(Protocol):
     def spend(self, node: str, rows: int, ets: bool = False) -> None:
         """Called when an operator takes `rows` rows (0: a punctuation, or an ETS that came by an ETS arc)."""
 
+    def compare(self, node: str, pairs: int) -> None:
+        """Called when an operator has compared so many pairs of rows."""
+
 
 @dataclass(slots=True)
 class StandingClock:
@@ -29,4 +32,7 @@ class StandingClock:
         return self.time
 
     def spend(self, node: str, rows: int, ets: bool = False) -> None:
+        """Nothing."""
+
+    def compare(self, node: str, pairs: int) -> None:
         """Nothing."""

@@ -137,7 +137,14 @@ class GroupPunctuation:
     until: Times
 
 
-Element = Batch | Punctuation | GroupPunctuation
+@dataclass(frozen=True, slots=True)
+class JointPunctuation:
+    """A promise about pairs: no later row is below `until` in both of the times that it was joined from."""
+
+    until: tuple[Microseconds, Microseconds]
+
+
+Element = Batch | Punctuation | GroupPunctuation | JointPunctuation
 
 
 def column_times(rows: pa.RecordBatch, name: str) -> Times:

@@ -2,13 +2,14 @@
 
 Rules:
 - An operator that waits says which bound would release something; the sources behind it are asked for as much.
+- An operator that works by input may be released in several ways, each by some of its inputs.
 - They are asked only if all of those that lag are silent, may be spoken for on demand, and nothing is under way from
   them: so an ETS is never made for a busy source, and never in vain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph import Node
@@ -18,20 +19,33 @@ Speakers = Mapping[Node, Microseconds]
 """Sources, each with the bound that it must reach."""
 
 
-def wanted(node: Node) -> Microseconds | None:
-    """The least bound that would release something at a node, or for whoever empties it."""
-    return node.demand if node.operator is None else node.operator.wanted()
+Needs = Mapping[int, Microseconds]
+"""Bounds that inputs of a node must reach, by port."""
 
 
-def speakers(node: Node, silent: Container[str], edges: Mapping[str, Ingress]) -> Speakers:
-    """The sources a node waits for and the bound each must reach; none if one of them may not be spoken for."""
-    until = wanted(node)
-    found: dict[Node, Microseconds] = {}
-    for source, needed in sources_behind(node, until) if until is not None else ():
-        if source is None or source.stream not in silent or edges[source.name].contract.ets != "on_demand":
-            return {}
-        found[source] = max(needed, found.get(source, needed))
-    return found
+def wanted(node: Node) -> Sequence[Needs]:
+    """The ways to release something at a node, or for whoever empties it."""
+    operator = node.operator
+    if operator is not None and operator.by_input:
+        return operator.wants()
+    until = node.demand if operator is None else operator.wanted()
+    return () if until is None else (dict.fromkeys(range(len(node.inputs)), until),)
+
+
+def speakers(node: Node, silent: Container[str], edges: Mapping[str, Ingress]) -> Iterator[Speakers]:
+    """For each way to release a node the sources it waits for and the bound each must reach.
+
+    A way is left out if one of its sources may not be spoken for.
+    """
+    for needs in wanted(node):
+        found: dict[Node, Microseconds] = {}
+        for source, needed in sources_behind(node, needs):
+            if source is None or source.stream not in silent or edges[source.name].contract.ets != "on_demand":
+                break
+            found[source] = max(needed, found.get(source, needed))
+        else:
+            if found:
+                yield found
 
 
 def enabling(asked: Speakers, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Speakers:
@@ -61,13 +75,14 @@ def possible_at(asked: Speakers, edges: Mapping[str, Ingress]) -> Microseconds |
     return None if None in times else max([time for time in times if time is not None], default=None)
 
 
-def sources_behind(node: Node, until: Microseconds) -> Iterator[tuple[Node | None, Microseconds]]:
-    """The sources whose bounds a node waits for, each with the bound it must reach for the node to see `until`.
+def sources_behind(node: Node, needs: Needs) -> Iterator[tuple[Node | None, Microseconds]]:
+    """The sources whose bounds a node waits for, each with the bound it must reach for the node to see what it needs.
 
     None instead of a source where something is under way that may bring the bound yet.
     """
     for arc in node.inputs:
-        if arc.register >= until:
+        until = needs.get(arc.port)
+        if until is None or arc.register >= until:
             continue
         producer = arc.producer
         if arc:
@@ -75,4 +90,5 @@ def sources_behind(node: Node, until: Microseconds) -> Iterator[tuple[Node | Non
         elif producer.operator is None:
             yield producer, until
         else:
-            yield from sources_behind(producer, producer.operator.required(until))
+            required = {each.port: producer.operator.required(until, each.port) for each in producer.inputs}
+            yield from sources_behind(producer, {port: each for port, each in required.items() if each is not None})

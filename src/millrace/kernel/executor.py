@@ -28,6 +28,7 @@ from millrace.kernel.elements import (
     Batch,
     Element,
     GroupPunctuation,
+    JointPunctuation,
     Microseconds,
     Punctuation,
     Times,
@@ -115,17 +116,18 @@ class Executor:
         """Break arcs, map rules, and count afresh what waits where."""
         with_breaks(self.graph, self.breaks)
         for node in self.graph.nodes.values():
-            node.waiting = node.yielding = 0
+            node.yielding = 0
             node.ready = node.done = None
             if node.operator is not None:
                 node.rule = rule_of(node.strategy)[1]
             for arc in node.inputs:
                 arc.pending = 0
         for node in self.graph.nodes.values():
+            node.waiting = int(node.unfinished)
             for arc in node.inputs:
                 arc.recount()
         self._scheduler = Scheduler(self.graph, self._scheduler)
-        self._waiting = dict.fromkeys(node for node in (*self._operators, *self._sinks) if wanted(node) is not None)
+        self._waiting = dict.fromkeys(node for node in (*self._operators, *self._sinks) if wanted(node))
         self._sender.queued = sum(
             node.buffer.size + (node.operator.held if node.operator is not None else 0)
             for node in self.graph.nodes.values()
@@ -219,6 +221,10 @@ class Executor:
             bound = Punctuation(self._edges[node.name].bound)
             self._sender.send(node, [bound] if news is None or node.outlet else [bound, news])
 
+    def promise_jointly(self, source: str, until: tuple[Microseconds, Microseconds]) -> None:
+        """Pass a promise about pairs of times on to those who read a source."""
+        self._sender.send(self.graph.nodes[source], [JointPunctuation(until)])
+
     def end(self, source: str) -> None:
         """Take the stream as ended: its last bound closes everything."""
         self.ingress[source].end()
@@ -277,16 +283,11 @@ class Executor:
 
     def _execute(self, node: Node, clock: Clock) -> int:
         """Let an operator take one element; how many rows that was."""
-        arc, operator = _next_input(node), node.operator
+        operator = node.operator
         assert operator is not None
-        buffer = arc.producer.buffer
-        before, by_arc = buffer.size, arc.active
-        element = arc.take(self.rows_per_step)
-        self._sender.queued += buffer.size - before
-        rows = element.stop - element.start if isinstance(element, Batch) else 0
-        clock.spend(node.name, rows, by_arc)
+        began, compared = clock.now() if operator.learns_cost else 0, operator.compared
         try:
-            self._handle(node, arc, element, by_arc)
+            rows = self._go_on(node, operator) if operator.unfinished else self._take_one(node, operator, clock)
         except MillraceError:
             raise
         except pa.ArrowException as error:
@@ -294,9 +295,39 @@ class Executor:
                 f'operator "{node.name}" failed: {str(error).splitlines()[0]}',
                 hint="The rows it failed on were not committed; change the expression or filter such rows out.",
             ) from error
+        if operator.compared > compared:
+            clock.compare(node.name, operator.compared - compared)
+        if operator.learns_cost:
+            operator.on_cost(clock.now() - began)
         if operator.holds:
             self._observe_waiting(node, operator, clock.now())
         return rows
+
+    def _take_one(self, node: Node, operator: Operator, clock: Clock) -> int:
+        arc = _next_input(node)
+        lead = _lead(arc) if operator.leads else NO_BOUND
+        if lead > arc.register:
+            self._handle(node, arc, Punctuation(lead), by_arc=False)
+            node.keep_ready(operator.unfinished)
+            return 0
+        buffer = arc.producer.buffer
+        before, by_arc = buffer.size, arc.active
+        element = arc.take(self.rows_per_step)
+        self._sender.queued += buffer.size - before
+        rows = element.stop - element.start if isinstance(element, Batch) else 0
+        clock.spend(node.name, rows, by_arc)
+        self._handle(node, arc, element, by_arc)
+        node.keep_ready(operator.unfinished)
+        return rows
+
+    def _go_on(self, node: Node, operator: Operator) -> int:
+        """Let an operator go on with what it has put off."""
+        held = operator.held
+        outputs = list(operator.on_more(self.rows_per_step))
+        self._sender.queued += operator.held - held
+        self._sender.send(node, outputs)
+        node.keep_ready(operator.unfinished)
+        return 1
 
     def _handle(self, node: Node, arc: Arc, element: Element, by_arc: bool) -> None:
         operator, metrics = node.operator, node.metrics
@@ -311,10 +342,20 @@ class Executor:
             metrics.punctuations_in += 1
             outputs += operator.on_groups(element)
             until, ets = None, False
+        elif isinstance(element, JointPunctuation):
+            metrics.punctuations_in += 1
+            outputs += operator.on_joint(element)
+            until, ets = None, False
         else:
             metrics.punctuations_in += 1
             until, ets = element.until, element.ets
-        if until is not None:
+        if until is not None and operator.by_input:
+            if until > arc.told:
+                arc.register = max(arc.register, until)
+                arc.told = until
+                node.bound = min([each.told for each in node.inputs])
+                outputs += operator.on_bound(arc.port, Punctuation(until, ets))
+        elif until is not None:
             if until > arc.register:
                 arc.register = until
             least = arc.register if len(node.inputs) == 1 else min([each.register for each in node.inputs])
@@ -329,12 +370,12 @@ class Executor:
     def _observe_waiting(self, node: Node, operator: Operator, now: Microseconds) -> None:
         metrics = node.metrics
         metrics.peak_held = max(metrics.peak_held, operator.held)
-        until = operator.wanted()
-        metrics.waits_for(until, now)
-        if until is None:
-            self._waiting.pop(node, None)
-        else:
+        ways = wanted(node)
+        metrics.waits_for(min([min(needs.values()) for needs in ways], default=None), now)
+        if ways:
             self._waiting[node] = None
+        else:
+            self._waiting.pop(node, None)
 
     # Enabling timestamps
 
@@ -353,11 +394,12 @@ class Executor:
     def _enable(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
         """Make the ETS that release something for one of the nodes; False when there are none."""
         for node in nodes:
-            found = enabling(speakers(node, silent, self._edges), now, silent, self._edges)
-            for source, until in found.items():
-                self._speak(source, until, by_arc=True)
-            if found:
-                return True
+            for asked in speakers(node, silent, self._edges):
+                found = enabling(asked, now, silent, self._edges)
+                for source, until in found.items():
+                    self._speak(source, until, by_arc=True)
+                if found:
+                    return True
         return False
 
     def _speak(self, source: Node, until: Microseconds, *, by_arc: bool) -> None:
@@ -373,7 +415,8 @@ class Executor:
 
     def release_at(self, silent: Container[str]) -> Microseconds | None:
         """When an ETS on demand will release something, if the sources stay silent; None is never."""
-        reached = [possible_at(speakers(node, silent, self._edges), self._edges) for node in self._waiting]
+        asked = [each for node in self._waiting for each in speakers(node, silent, self._edges)]
+        reached = [possible_at(each, self._edges) for each in asked]
         return min([time for time in reached if time is not None], default=None)
 
     # Output
@@ -395,7 +438,9 @@ class Executor:
                 if isinstance(element, Batch):
                     self._delivered[sink.name].count(element, now)
                     taken.setdefault(sink.name, []).append(element)
-                if not isinstance(element, GroupPunctuation) and element.until is not None:
+                if isinstance(element, JointPunctuation):
+                    sink.joint = element.until
+                elif not isinstance(element, GroupPunctuation) and element.until is not None:
                     arc.register = max(arc.register, element.until)
                     self.want(sink.name, sink.demand)
         return taken
@@ -403,6 +448,10 @@ class Executor:
     def promised(self, sink: str) -> Microseconds:
         """The bound of all that a sink will give after what has been taken; only of one that takes bounds."""
         return self.graph.nodes[sink].inputs[0].register
+
+    def promised_jointly(self, sink: str) -> tuple[Microseconds, Microseconds] | None:
+        """The last promise about pairs of times that a sink has been given."""
+        return self.graph.nodes[sink].joint
 
     def want(self, sink: str, until: Microseconds | None) -> None:
         """Say which bound whoever empties a sink waits for: the sources behind it may be asked for an ETS."""
@@ -451,6 +500,15 @@ class Executor:
         """Go on from the last control and all live segments."""
         self._keeper.restore(self.graph, self.ingress, control, segments)
         self._map()
+
+
+def _lead(arc: Arc) -> Microseconds:
+    """The bound that holds already before the rows that an input has next: they and all after them are not below it."""
+    buffer = arc.producer.buffer
+    element = buffer.elements[arc.head - buffer.first] if not arc.active else None
+    if not isinstance(element, Batch) or element.until is None:
+        return NO_BOUND
+    return min(element.until, int(element.times[arc.skipped :].min()))
 
 
 def _next_input(node: Node) -> Arc:

@@ -87,6 +87,8 @@ class Arc:
     register: Microseconds = NO_BOUND
     active: bool = False
     """Whether the register was written by an ETS that the consumer has not seen."""
+    told: Microseconds = NO_BOUND
+    """The last bound of it that an operator by input has been told."""
     broken: bool = False
     pending: int = 0
     """How many elements wait here, an active register among them."""
@@ -174,6 +176,8 @@ class Node:
     """A sink's: whether bounds are of use to whoever empties it."""
     demand: Microseconds | None = None
     """A sink's: the bound that whoever empties it waits for."""
+    joint: tuple[Microseconds, Microseconds] | None = None
+    """A sink's: the last promise about pairs of times."""
     strategy: str = "dfs"
     share: float = 1.0
     """A sink's: what its query's component gets of the processor, beside others."""
@@ -193,6 +197,8 @@ class Node:
     """How many elements wait at its inputs."""
     yielding: int = 0
     """How many elements wait in its buffer for operators of its own fragment, summed over them."""
+    unfinished: bool = False
+    """Whether its operator has put work off that counts as waiting."""
     turn: int = 0
     """The branch that a fork serves next."""
     rule: Rule | None = None
@@ -219,6 +225,17 @@ class Node:
     def senses_bounds(self) -> bool:
         """Whether an ETS must reach it: it does more with bounds than to pass them on."""
         return self.takes_bounds or (self.operator is not None and self.operator.senses_bounds)
+
+    def keep_ready(self, more: bool) -> None:
+        """Count work that the operator has put off as one element more that waits, or no longer."""
+        if more == self.unfinished:
+            return
+        self.unfinished = more
+        self.waiting += 1 if more else -1
+        if more and self.waiting == 1 and self.ready is not None:
+            self.ready(self)
+        if not self.waiting and self.done is not None:
+            self.done(self)
 
     def __repr__(self) -> str:
         return f"<{self.name}>"

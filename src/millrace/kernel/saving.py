@@ -88,5 +88,5 @@ def _save_node(node: Node) -> dict[str, Any]:
 def _restore_node(node: Node, saved: Mapping[str, Any]) -> None:
     node.bound, node.promised = saved["bound"], saved["promised"]
     for arc, register in zip(node.inputs, saved["registers"], strict=True):
-        arc.register = register
+        arc.register = arc.told = register
         arc.active = False

@@ -17,6 +17,7 @@ from millrace.kernel.elements import (
     Batch,
     Element,
     GroupPunctuation,
+    JointPunctuation,
     Microseconds,
     Punctuation,
 )
@@ -42,7 +43,7 @@ class Sender:
                     self.put(node, rows)
                 rows = output if output.until is None else output.ending(None)
                 continue
-            if isinstance(output, GroupPunctuation):
+            if isinstance(output, GroupPunctuation | JointPunctuation):
                 if rows is not None:
                     self.put(node, rows)
                     rows = None
@@ -83,7 +84,7 @@ class Sender:
             return
         self._put_element(node, punctuation)
 
-    def _put_element(self, node: Node, element: Punctuation | GroupPunctuation) -> None:
+    def _put_element(self, node: Node, element: Punctuation | GroupPunctuation | JointPunctuation) -> None:
         before = node.buffer.size
         node.buffer.put(element, merge=self.merge_punctuation)
         self.queued += node.buffer.size - before

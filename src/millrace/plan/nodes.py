@@ -17,6 +17,7 @@ from millrace.kernel.expressions import Expression
 from millrace.kernel.progress import LATE as LATE
 from millrace.kernel.progress import SEQUENCE as SEQUENCE
 from millrace.kernel.progress import TimeContract
+from millrace.kernel.sides import JoinTime, RowsSide, Side
 from millrace.kernel.user_aggregates import UserAggregate
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -127,7 +128,27 @@ class PartitionedRows:
     slide: int | None = None
 
 
-AnyWindow = Window | CalendarWindow | DividedWindow | InstantWindow | SessionWindow | TrailingWindow | PartitionedRows
+@dataclass(frozen=True)
+class PairWindow:
+    """Joined rows of exactly equal times on both sides together; the two columns are keys of the aggregate too.
+
+    A pair is complete when no row can come that is below both bounds of a joint punctuation (004 section 7).
+    """
+
+    first: str
+    second: str
+
+
+AnyWindow = (
+    Window
+    | CalendarWindow
+    | DividedWindow
+    | InstantWindow
+    | PairWindow
+    | SessionWindow
+    | TrailingWindow
+    | PartitionedRows
+)
 
 
 @dataclass(frozen=True)
@@ -236,7 +257,7 @@ class Aggregate:
     def bounds_type(self) -> pa.DataType | None:
         """The type of `window_start` and `window_end`; None where there are none."""
         match self.window:
-            case InstantWindow():
+            case InstantWindow() | PairWindow():
                 return None
             case Window(unit="rows") | TrailingWindow(unit="rows") | PartitionedRows():
                 return pa.int64()
@@ -346,7 +367,83 @@ class Slack:
         return self.input.schema
 
 
-Node = Scan | Filter | Project | Union | Numbered | Aggregate | Distinct | Rank | OrderByTime | Since | RollUp | Slack
+@dataclass(frozen=True)
+class Join:
+    """The rows of all inputs that match each other: all columns of all inputs, whose names differ.
+
+    `residual` is a condition on the joined columns beside keys and times. `joint` asks for promises about pairs of
+    times (two inputs).
+    """
+
+    inputs: tuple[Node, ...]
+    sides: tuple[Side, ...]
+    residual: Expression | None = None
+    time: JoinTime = "max"
+    joint: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _joined(self.inputs)
+
+
+@dataclass(frozen=True)
+class RowsJoin:
+    """Each row with the rows of equal keys in the other input's window at its time; a pair once."""
+
+    inputs: tuple[Node, Node]
+    sides: tuple[RowsSide, RowsSide]
+    residual: Expression | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _joined(self.inputs)
+
+
+@dataclass(frozen=True)
+class Following:
+    """Each row of the first input with one row of the second that is not after it, of equal keys, `within` at most.
+
+    Mode recent: the last one (an as-of join; `strict`: before it, not at its time); among equal times the one that
+    entered last. Mode chronicle: the earliest that no row before has used, one to one. With `outer` rows that have no
+    such row are given with nulls.
+    """
+
+    inputs: tuple[Node, Node]
+    keys: tuple[tuple[str, ...], tuple[str, ...]]
+    mode: Literal["recent", "chronicle"]
+    within: int | None = None
+    strict: bool = False
+    outer: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _joined(self.inputs)
+
+
+AnyJoin = Join | RowsJoin | Following
+
+
+def _joined(inputs: Sequence[Node]) -> pa.Schema:
+    return pa.schema([field for each in inputs for field in each.schema])
+
+
+Node = (
+    Scan
+    | Filter
+    | Project
+    | Union
+    | Numbered
+    | Aggregate
+    | Distinct
+    | Rank
+    | OrderByTime
+    | Since
+    | RollUp
+    | Slack
+    | Join
+    | RowsJoin
+    | Following
+)
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
@@ -354,8 +451,8 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan():
             return ()
-        case Union(inputs=inputs):
-            return inputs
+        case Union() | Join() | RowsJoin() | Following():
+            return node.inputs
         case _:
             return (node.input,)
 
@@ -365,8 +462,11 @@ def with_inputs(node: Node, rewrite: Callable[[Node], Node]) -> Node:
     match node:
         case Scan():
             return node
-        case Union(inputs=inputs):
-            return Union(tuple(rewrite(each) for each in inputs))
+        case Union() | Join():
+            return replace(node, inputs=tuple(rewrite(each) for each in node.inputs))
+        case RowsJoin() | Following():
+            first, second = node.inputs
+            return replace(node, inputs=(rewrite(first), rewrite(second)))
         case _:
             return replace(node, input=rewrite(node.input))
 

@@ -56,3 +56,6 @@ class Costly(StandingClock):
     def spend(self, node: str, rows: int, ets: bool = False) -> None:
         self.spent.append((node, 1 if ets else self.prices.get(node, 10) * max(rows, 1)))
         self.time += self.spent[-1][1]
+
+    def compare(self, node: str, pairs: int) -> None:
+        self.time += pairs

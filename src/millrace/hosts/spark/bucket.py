@@ -201,13 +201,12 @@ class Bucket:
 
     def _waits_for(self) -> dict[str, int]:
         """The least bound of each port of an earlier level that would release something here."""
-        found: dict[str, int] = {}
+        least: dict[str, int] = {}
         for node in self.executor.graph.nodes.values():
-            until = wanted(node)
-            for source, needed in sources_behind(node, until) if until is not None else ():
+            for source, needed in (found for needs in wanted(node) for found in sources_behind(node, needs)):
                 if source is not None and source.name in self.level.arriving:
-                    found[source.name] = min(needed, found.get(source.name, needed))
-        return found
+                    least[source.name] = min(needed, least.get(source.name, needed))
+        return least
 
     # What it must remember besides its graph's state
 

@@ -251,7 +251,7 @@ class LowAggregate(Operator):
         oldest = self._oldest()
         return None if oldest is None else self._start(oldest + 1 + self._delay)
 
-    def required(self, until: Microseconds) -> Microseconds:
+    def required(self, until: Microseconds, port: int = 0) -> Microseconds:
         oldest = self._oldest()
         if oldest is None or until in (NO_BOUND, END_OF_TIME) or self._start(oldest) >= until:
             return until

@@ -69,7 +69,7 @@ class Number(Operator):
         least = self._waiting.least()
         return None if least is None else least + 1
 
-    def required(self, until: Microseconds) -> Microseconds:
+    def required(self, until: Microseconds, port: int = 0) -> Microseconds:
         if until <= self._next:
             return NO_BOUND
         if until - self._next > len(self._waiting):

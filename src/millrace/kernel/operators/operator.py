@@ -2,7 +2,9 @@
 
 Rules:
 - The executor calls `on_batch` for rows of an input, and `on_punctuation` when the least bound of all inputs has
-  advanced; an operator never sees a bound that did not.
+  advanced; an operator never sees a bound that did not. One that works `by_input` is told the bound of each input by
+  itself, with `on_bound`, and says of each what it waits for.
+- An operator may leave work for later: while it is `unfinished` the executor calls `on_more`, before anything else.
 - An operator yields batches and punctuation; a punctuation it yields holds for all it yields later.
 - It does not alter what it is given, and keeps what it must remember in segments.
 - It reads no clock and does no I/O.
@@ -10,9 +12,17 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from millrace.kernel.elements import NO_BOUND, Batch, Element, GroupPunctuation, Microseconds, Punctuation
+from millrace.kernel.elements import (
+    NO_BOUND,
+    Batch,
+    Element,
+    GroupPunctuation,
+    JointPunctuation,
+    Microseconds,
+    Punctuation,
+)
 from millrace.kernel.state import Changes
 
 
@@ -26,6 +36,16 @@ class Operator:
     """Whether it does more with a bound than to pass it on; an ETS arc skips those that do not."""
     uses_every_bound = False
     """Whether every advance of the bound may be of use to it, not only some boundaries."""
+    by_input = False
+    """Whether it is told the bound of each input by itself, instead of the least of all."""
+    leads = False
+    """Whether what it holds may leave before it works on the rows that release it."""
+    learns_cost = False
+    """Whether it wants to know what its work takes."""
+    unfinished = False
+    """Whether it has put work off that it can go on with at once."""
+    compared = 0
+    """How many pairs of rows it has compared so far."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         """Called with rows of input `port`, never empty."""
@@ -33,6 +53,21 @@ class Operator:
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         """Called when the least bound of all inputs has advanced to `punctuation.until`."""
+        yield punctuation
+
+    def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
+        """Called, if it works by input, when the bound of input `port` has advanced to `punctuation.until`."""
+        raise AssertionError("an operator that works by input says what it does with a bound")
+
+    def on_more(self, limit: int | None) -> Iterator[Element]:
+        """Called while it is unfinished, to go on with at most `limit` rows."""
+        raise AssertionError("an operator that puts work off says how it goes on")
+
+    def on_cost(self, micros: Microseconds) -> None:
+        """Called, if it learns cost, with what its last step took."""
+
+    def on_joint(self, punctuation: JointPunctuation) -> Iterator[Element]:
+        """Called when a promise about pairs of times has come."""
         yield punctuation
 
     def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
@@ -47,8 +82,12 @@ class Operator:
         """The least bound that would release something; None when nothing waits."""
         return None
 
-    def required(self, until: Microseconds) -> Microseconds:
-        """The input bound it needs to promise `until` on its output."""
+    def wants(self) -> Sequence[Mapping[int, Microseconds]]:
+        """If it works by input: each way to release something, as the bounds that some inputs must all reach."""
+        return ()
+
+    def required(self, until: Microseconds, port: int = 0) -> Microseconds | None:
+        """The bound of input `port` that it needs to promise `until` on its output; None where it needs none."""
         return until
 
     @property

@@ -43,7 +43,7 @@ class Slack(Operator):
         if punctuation.until == END_OF_TIME:
             yield punctuation
 
-    def required(self, until: Microseconds) -> Microseconds:
+    def required(self, until: Microseconds, port: int = 0) -> Microseconds:
         # A promise of a stream is of no use here, so none is asked for.
         return END_OF_TIME
 
