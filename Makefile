@@ -25,7 +25,8 @@ demo: setup java ## run the demonstration
 	$(BIN)/millrace demo
 
 test: setup java ## run every test, as continuous integration does
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 fast: setup ## run the tests that need neither Spark nor patience (under 20 s)
 	$(BIN)/python -m pytest -q -m "not slow and not spark"

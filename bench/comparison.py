@@ -1,8 +1,9 @@
-"""One workload on all systems in one run: speeds, checked answers, a table of ratios, and lines of data."""
+"""One workload on several systems in one run: speeds, checked answers, a table of ratios, and lines of data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -10,55 +11,101 @@ from typing import Any
 from bench import record
 from bench.answers import check
 from bench.engines import HDFS, ROCKSDB, Measured, PeerFailed, Task, local, spark_host, stock_spark
-from bench.workload import Workload
+from bench.workload import Work
 
-PEER = "stock Spark, RocksDB"
-ENGINES: dict[str, Callable[[Task, str], Measured]] = {
-    "local host": local,
-    "Spark host": spark_host,
-    PEER: lambda task, engine: stock_spark(task, engine, ROCKSDB),
+Engine = Callable[[Task, str], Measured]
+
+OURS: dict[str, Engine] = {"local host": local, "Spark host": spark_host}
+PEERS: dict[str, Engine] = {
+    "stock Spark, RocksDB": lambda task, engine: stock_spark(task, engine, ROCKSDB),
     "stock Spark, HDFS-backed": lambda task, engine: stock_spark(task, engine, HDFS),
 }
+_WIDE = 13
+"""Letters of the longest heading of a ratio."""
 
 
-def compare(name: str, workload: Workload, folder: Path, rounds: int, **told: Any) -> None:
+@dataclass(frozen=True)
+class Speed:
+    """Rows a second of each round, and on Spark the seconds of each micro-batch that had none of the start in it."""
+
+    rounds: list[float]
+    batches: list[float]
+
+    @property
+    def rate(self) -> float:
+        return median(self.rounds)
+
+    @property
+    def batch(self) -> float | None:
+        return median(self.batches) if self.batches else None
+
+
+def compare(
+    name: str,
+    workload: Work,
+    folder: Path,
+    rounds: int,
+    *,
+    engines: Mapping[str, Engine] | None = None,
+    files_per_batch: int | None = 2,
+    **told: Any,
+) -> dict[str, Speed]:
     """Measure all systems, check their answers, print a table and append the results, with what else is told."""
     around = record.circumstances()
-    task = Task(workload, folder, rounds)
-    speeds: dict[str, list[float]] = {}
+    task = Task(workload, folder, rounds, files_per_batch)
+    speeds: dict[str, Speed] = {}
     results = 0
-    for engine, measure in ENGINES.items():
+    for engine, measure in (engines or {**OURS, **PEERS}).items():
         try:
             measured = measure(task, engine)
         except PeerFailed as error:
             print(f"  {engine}: {error}", flush=True)
             continue
         results = check(workload, task.output(engine, rounds), engine)
-        speeds[engine] = [workload.rows / seconds for seconds in measured.seconds]
-        print(f"  {engine}: {_millions(speeds[engine])} rows/s; {results:,} results, all true", flush=True)
+        speeds[engine] = Speed([workload.rows / seconds for seconds in measured.seconds], measured.batch_seconds)
+        print(f"  {engine}: {_millions(speeds[engine].rounds)} rows/s; {results:,} results, all true", flush=True)
     print("\n".join(table(speeds)))
     shared = {"rows": workload.rows, "files_per_batch": task.files_per_batch, "results": results, **told}
-    lines = [
-        {**shared, "engine": engine, "rows_per_second": [round(each) for each in found]}
-        for engine, found in speeds.items()
-    ]
+    lines = [{**shared, "engine": engine, **_data(found)} for engine, found in speeds.items()]
     print(f"appended to {record.append(name, around, lines)}", flush=True)
+    return speeds
 
 
-def table(speeds: dict[str, list[float]]) -> list[str]:
-    """A line a system: its median speed, and how many times the peer's that is.
+def table(speeds: Mapping[str, Speed]) -> list[str]:
+    """A line a system: its median speed and the seconds of its median micro-batch, each with its ratio to the peers'.
 
-    >>> for line in table({PEER: [500_000.0], "local host": [2_000_000.0]}):
+    >>> peer, ours = Speed([500_000.0], [4.0]), Speed([2_000_000.0], [0.5])
+    >>> for line in table({"stock Spark, RocksDB": peer, "Spark host": ours}):
     ...     print(line)
-    system                         rows/s  x stock Spark, RocksDB
-    stock Spark, RocksDB          500,000                    1.00
-    local host                  2,000,000                    4.00
+    system                         rows/s      x RocksDB  s a micro-batch      x RocksDB
+    stock Spark, RocksDB          500,000           1.00             4.00           1.00
+    Spark host                  2,000,000           4.00             0.50           8.00
     """
-    peer = median(speeds[PEER])
-    lines = [f"{'system':<26} {'rows/s':>10}  x {PEER}"]
+    peers = [speeds[name] for name in PEERS if name in speeds]
+    ratios = "".join(f"  {'x ' + name.split(', ')[1]:>{_WIDE}}" for name in PEERS if name in speeds)
+    lines = [f"{'system':<26} {'rows/s':>10}{ratios}  s a micro-batch{ratios}"]
     for engine, found in speeds.items():
-        lines.append(f"{engine:<26} {median(found):>10,.0f}  {median(found) / peer:>{len(PEER) + 2}.2f}")
+        faster = _cells([found.rate / peer.rate for peer in peers])
+        shorter = _cells([_times(peer.batch, found.batch) for peer in peers])
+        lines.append(f"{engine:<26} {found.rate:>10,.0f}{faster}  {_number(found.batch):>15}{shorter}")
     return lines
+
+
+def _times(peer: float | None, own: float | None) -> float | None:
+    return None if peer is None or own is None else peer / own
+
+
+def _cells(ratios: Sequence[float | None]) -> str:
+    return "".join(f"  {_number(ratio):>{_WIDE}}" for ratio in ratios)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _data(speed: Speed) -> dict[str, Any]:
+    told: dict[str, Any] = {"rows_per_second": [round(each) for each in speed.rounds]}
+    return {**told, "batch_seconds": [round(each, 3) for each in speed.batches]} if speed.batches else told
 
 
 def _millions(speeds: list[float]) -> str:

@@ -1,7 +1,8 @@
-"""The systems that are measured, each as a function: rounds of the same count, in; seconds a round, out.
+"""The systems that are measured, each as a function: rounds of the same query, in; seconds a round, out.
 
-Each round reads all input there is, writes the windows that are complete to parquet files, and ends. The clock runs
-from the start of the query to its end; starting Spark and one round to warm up are left out, for all alike.
+Each round reads all input there is, writes the results that are certain to parquet files, and ends. The clock runs
+from the start of the query to its end; starting Spark and one round to warm up are left out, for all alike. On Spark a
+second clock runs from commit to commit: how long a micro-batch takes once the query is under way.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.workload import Workload
+from bench.answers import opened
+from bench.workload import PeerWork, Work
 from millrace.hosts.local import LocalRun
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session import open_session
-from millrace.hosts.spark.stock import Count, Job, StockSpark
+from millrace.hosts.spark.stock import Job, Query, StockSpark
 from millrace.plan.nodes import Network
 
 _STATE = "spark.sql.streaming.stateStore.providerClass"
@@ -27,15 +30,15 @@ HDFS = {_STATE: _STATE_CLASSES + "HDFSBackedStateStoreProvider"}
 
 @dataclass(frozen=True)
 class Task:
-    """What all systems do: the same count, into a folder a round."""
+    """What all systems do: the same query, into a folder a round."""
 
-    workload: Workload
+    workload: Work
     folder: Path
     rounds: int
     files_per_batch: int | None = 2
 
     def output(self, engine: str, number: int) -> Path:
-        return self.folder / engine / f"counts-{number}"
+        return self.folder / engine / f"results-{number}"
 
     def checkpoint(self, engine: str, number: int) -> Path:
         return self.folder / engine / f"checkpoint-{number}"
@@ -43,17 +46,23 @@ class Task:
     def network(self, engine: str, number: int) -> Network:
         return self.workload.ours(self.output(engine, number), self.files_per_batch)
 
-    def stock(self, engine: str, number: int) -> Count:
-        output, checkpoint = self.output(engine, number), self.checkpoint(engine, number)
-        return self.workload.stock(output, checkpoint, self.files_per_batch)
+    def stock(self, engine: str, number: int) -> Query:
+        peer: PeerWork = self.workload  # type: ignore[assignment]
+        return peer.stock(self.output(engine, number), self.checkpoint(engine, number), self.files_per_batch)
+
+    @property
+    def batches(self) -> int:
+        """Micro-batches that bring rows."""
+        most = max(len(list(folder.glob("*.parquet"))) for folder in self.workload.folders.values())
+        return 1 if self.files_per_batch is None else -(-most // self.files_per_batch)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The seconds of each round, and what else a system tells of itself."""
+    """The seconds of each round, and on Spark those from commit to commit of micro-batches that brought rows."""
 
     seconds: list[float]
-    notes: dict[str, Any] = field(default_factory=dict)
+    batch_seconds: list[float] = field(default_factory=list)
 
 
 def local(task: Task, engine: str) -> Measured:
@@ -68,7 +77,7 @@ def local(task: Task, engine: str) -> Measured:
 def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = None) -> Measured:
     """The Spark host, in a session with its own settings."""
     session = open_session("local[*]", log_file=task.folder / engine / "spark.log", settings=settings)
-    seconds = []
+    seconds: list[float] = []
     try:
         for number in range(task.rounds + 1):
             folder = task.checkpoint(engine, number)
@@ -76,7 +85,7 @@ def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = Non
             seconds.append(_timed(run))
     finally:
         session.stop()
-    return Measured(seconds[1:])
+    return Measured(seconds[1:], _between_commits(task, engine, "spark/commits"))
 
 
 class PeerFailed(Exception):
@@ -85,12 +94,36 @@ class PeerFailed(Exception):
 
 def stock_spark(task: Task, engine: str, settings: Mapping[str, str]) -> Measured:
     """Stock Spark in a process of its own, with default settings but for the state store."""
-    counts = [task.stock(engine, number) for number in range(task.rounds + 1)]
-    job = Job(counts, bounded=True, settings=dict(settings))
-    rounds = [told for told in _told(StockSpark(job, task.folder / engine / "spark.log")) if "seconds" in told]
+    queries = [task.stock(engine, number) for number in range(task.rounds + 1)]
+    job = Job(queries, bounded=True, settings=dict(settings))
+    process = StockSpark(job, task.folder / engine / "spark.log", type(queries[0]).__module__)
+    rounds = [told for told in _told(process) if "seconds" in told]
     if len(rounds) <= task.rounds:
         raise PeerFailed(f"ended after {len(rounds)} of {task.rounds + 1} rounds")
-    return Measured([told["seconds"] for told in rounds[1:]], {"batches": rounds[-1]["batches"]})
+    return Measured([told["seconds"] for told in rounds[1:]], _between_commits(task, engine, "commits"))
+
+
+def duck(task: Task, engine: str) -> Measured:
+    """DuckDB over the finished input, from file to file: a batch engine is no peer, but gives an orientation."""
+    seconds = []
+    for number in range(task.rounds + 1):
+        output = task.output(engine, number)
+        output.mkdir(parents=True)
+        with opened(task.workload) as database:
+            began = time.perf_counter()
+            database.execute(f"COPY ({task.workload.truth()}) TO '{output / 'part-0.parquet'}' (FORMAT parquet)")
+            seconds.append(time.perf_counter() - began)
+    return Measured(seconds[1:])
+
+
+def _between_commits(task: Task, engine: str, folder: str) -> list[float]:
+    """Seconds from commit to commit, in all measured rounds: the first micro-batch of a round has the start in it."""
+    seconds: list[float] = []
+    for number in range(1, task.rounds + 1):
+        commits = task.checkpoint(engine, number) / folder
+        moments = [(commits / str(batch)).stat().st_mtime_ns for batch in range(task.batches)]
+        seconds += [(after - before) / 1e9 for before, after in pairwise(moments)]
+    return seconds
 
 
 def _timed(run: LocalRun | SparkRun) -> float:

@@ -1,14 +1,44 @@
-"""What every system computes in a run: a count per window and keys over folders of parquet files, in three dialects."""
+"""What every system computes in a run, in several dialects; here a count per window and keys over parquet files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from millrace.hosts.spark.stock import Count
+from millrace.hosts.spark.stock import Count, Query
 from millrace.language import parse_network
 from millrace.plan.nodes import Network
+
+
+class Work(Protocol):
+    """A query over folders of parquet files, in our words and in DuckDB's."""
+
+    @property
+    def folders(self) -> Mapping[str, Path]:
+        """The folder of each stream."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of all streams together."""
+
+    @property
+    def results(self) -> str:
+        """The columns by which results are compared."""
+
+    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+        """The query as a user of Millrace writes it."""
+
+    def truth(self) -> str:
+        """The query in DuckDB's words, over the finished input: those results that are certain when a run ends."""
+
+
+class PeerWork(Work, Protocol):
+    """A query that stock Spark can do too."""
+
+    def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Query:
+        """The query as a user of Spark writes it; the module of its class carries it out."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +54,15 @@ class Workload:
     slide: int = 60
     most: bool = False
 
+    @property
+    def results(self) -> str:
+        """Columns that tell a result from others."""
+        return ", ".join(["window_start", *self.keys, "n"])
+
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
-        limit = "" if files_per_batch is None else f", max_files_per_trigger '{files_per_batch}'"
         streams = [
-            f"CREATE STREAM {name} ({self.columns}) TIMESTAMP BY {self.time} ORDERED "
-            f"FROM parquet OPTIONS (path '{folder}'{limit});"
+            declared(name, self.columns, f"TIMESTAMP BY {self.time} ORDERED", folder, files_per_batch)
             for name, folder in self.folders.items()
         ]
         sink = f"CREATE SINK counts TO parquet OPTIONS (path '{output}');"
@@ -73,3 +106,9 @@ class Workload:
               FROM panes, range({self.window // self.slide}) AS backs(back) GROUP BY ALL)
             SELECT window_start, {keys}, n FROM windows
             WHERE window_start + INTERVAL {self.window} SECOND <= least({ends}) {best}"""
+
+
+def declared(name: str, columns: str, time: str, folder: Path, files_per_batch: int | None) -> str:
+    """A stream of ours over a folder of parquet files."""
+    limit = "" if files_per_batch is None else f", max_files_per_trigger '{files_per_batch}'"
+    return f"CREATE STREAM {name} ({columns}) {time} FROM parquet OPTIONS (path '{folder}'{limit});"

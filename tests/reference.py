@@ -3,7 +3,7 @@
 It shares with the product the plan's nodes and the scalar functions (checked against DuckDB elsewhere), and nothing
 of the kernel: no batches, no panes, no state. What a stream's edge lets in is worked out from all rows before each
 row (`reference_admission`), a window from all rows of its group (`reference_windows`), an aggregate from all rows of
-its window (`reference_aggregates`).
+its window (`reference_aggregates`), a join by nested loops (`reference_joins`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,22 @@ from millrace.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Following,
+    Join,
     Node,
     Numbered,
     OrderByTime,
     Project,
     Query,
     Rank,
+    RowsJoin,
     Scan,
     Since,
     Union,
 )
 from tests.reference_admission import admitted
 from tests.reference_aggregates import Between, aggregate
+from tests.reference_joins import joined
 from tests.reference_values import TIME, Row, micros, nulls_first, timestamp, value_of
 from tests.reference_windows import Frame, frames
 
@@ -55,6 +59,8 @@ def _rows(node: Node, inputs: Inputs) -> list[Row]:
             return _scanned(node, list(inputs[node.stream.name]))
         case Union():
             return [row for each in node.inputs for row in _rows(each, inputs)]
+        case Join() | RowsJoin() | Following():
+            return joined(node, [_rows(each, inputs) for each in node.inputs])
         case _:
             return _applied(node, _rows(node.input, inputs))
 

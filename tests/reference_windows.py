@@ -12,6 +12,7 @@ from millrace.plan.nodes import (
     CalendarWindow,
     DividedWindow,
     InstantWindow,
+    PairWindow,
     PartitionedRows,
     SessionWindow,
     TrailingWindow,
@@ -42,6 +43,10 @@ def frames(window: AnyWindow, rows: list[Row], counts: Callable[[Row], bool]) ->
         case InstantWindow():
             for time in sorted({row[TIME] for row in rows}):
                 yield Frame(time, time + 1, time, [row for row in rows if row[TIME] == time])
+        case PairWindow(first=first, second=second):
+            for pair in {(row[first], row[second]) for row in rows}:
+                time = max(map(micros, pair))
+                yield Frame(None, time, time, [row for row in rows if (row[first], row[second]) == pair])
         case SessionWindow():
             yield from _sessions(window.gap, rows)
         case TrailingWindow():

@@ -1,17 +1,10 @@
-"""The Python API: relations built lazily, as the same queries that SQL writes.
-
-A relation is a piece of SQL that knows its network; every method gives a new one. So the checks, the plans and the
-meanings are those of the language, and `relation.sql` shows what was built.
-"""
+"""The Python API: a network of streams and queries, written as the SQL that it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from millrace.clauses import (
     also_clauses,
@@ -25,6 +18,7 @@ from millrace.clauses import (
 from millrace.connectors import FORMATS
 from millrace.connectors.generated import GENERATED
 from millrace.errors import RequestError
+from millrace.expectations import expected
 from millrace.handle import Handle, option_clause, query_statements
 from millrace.hosts.report import Ending
 from millrace.language import parse_network
@@ -32,8 +26,8 @@ from millrace.language.places import listed, near
 from millrace.plan import nodes
 from millrace.plan.explain import explain
 from millrace.plan.stages import physical
+from millrace.relations import Relation, Windowed, check_member
 from millrace.runs import HostName, Once, RunOptions, check_further
-from millrace.window_clauses import window_clause
 
 __all__ = ["Handle", "Network", "Relation", "Windowed"]
 
@@ -134,7 +128,7 @@ class Network:
 
         `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}.
         """
-        _check_member(self, relation)
+        check_member(self, relation)
         self._accept(*query_statements(name, relation.sql, sink, options, settings or {}))
         return self
 
@@ -152,9 +146,15 @@ class Network:
         self.bound(*statements)
         self._statements += statements
 
-    def explain(self) -> str:
-        """How the queries will be run, as text."""
-        return explain(physical(self.bound()))
+    def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: str | None = None) -> str:
+        """How the queries will be run, as text.
+
+        With `rates`, rows a second by stream, and what comparing a pair of rows takes, such as "0.5ms", it says what
+        in-order joins will cost.
+        """
+        plan = physical(self.bound())
+        given = [f"{name}={rate}" for name, rate in (rates or {}).items()]
+        return explain(plan, expected(given, pair_cost, plan.network))
 
     def run(
         self,
@@ -181,146 +181,6 @@ class Network:
         return handle if (until is None if background is None else background) else handle.wait()
 
 
-@dataclass(frozen=True)
-class Relation:
-    """Rows of a stream or a query, not yet computed."""
-
-    network: Network
-    source: str
-    predicate: str = ""
-    items: str = "*"
-    ordered: bool = False
-    state_limit: int | None = None
-
-    @property
-    def sql(self) -> str:
-        """The query as SQL."""
-        return self._select + (f" WITH (state_limit = {self.state_limit})" if self.state_limit else "")
-
-    @property
-    def _select(self) -> str:
-        """The query without its options, as it stands inside another."""
-        where = f" WHERE {self.predicate}" if self.predicate else ""
-        order = f" ORDER BY {self._time()}" if self.ordered else ""
-        return f"SELECT {self.items} FROM {self.source}{where}{order}"
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns it has."""
-        return self.network.bound(self.sql).queries[-1].root.schema
-
-    def where(self, predicate: str) -> Relation:
-        """The rows where a condition holds."""
-        base = self._base()
-        both = f"({base.predicate}) AND ({predicate})" if base.predicate else predicate
-        return replace(base, predicate=both, ordered=self.ordered)._checked()
-
-    def select(self, *items: str, **named: str) -> Relation:
-        """Columns and expressions, by themselves or under a name."""
-        chosen = [*items, *(f"{text} AS {name}" for name, text in named.items())]
-        return replace(self._base(), items=", ".join(chosen), ordered=self.ordered)._checked()
-
-    def union(self, *others: Relation) -> Relation:
-        """All rows of all relations; columns meet by position."""
-        relations = (self, *others)
-        for each in others:
-            _check_member(self.network, each)
-        if all(each._is_stream() for each in relations):
-            source = " UNION ".join(each.source for each in relations)
-        else:
-            source = f"({' UNION ALL '.join(each._select for each in relations)})"
-        limit = max((each.state_limit or 0 for each in relations), default=0)
-        return Relation(self.network, source, state_limit=limit or None)._checked()
-
-    def distinct(self) -> Relation:
-        """Each row once; the time must be among the columns."""
-        plain = replace(self, ordered=False)
-        text = f"(SELECT DISTINCT{plain._select.removeprefix('SELECT')})"
-        return replace(self, source=text, predicate="", items="*")._checked()
-
-    def top(self, n: int, *, by: str, partition_by: str | Sequence[str] = (), ties: bool = False) -> Relation:
-        """The first n results of each window, in the order of `by`, such as "n desc", in each partition.
-
-        With `ties`, all that are as good as the last of them.
-        """
-        further = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-        parts = ", ".join([nodes.WINDOW_START, nodes.WINDOW_END, *further])
-        base = self._base()
-        rank = f"{'rank' if ties else 'row_number'}() OVER (PARTITION BY {parts} ORDER BY {by})"
-        return replace(base, source=f"({base._select} QUALIFY {rank} <= {n})", predicate="")._checked()
-
-    def order_by_time(self) -> Relation:
-        """The rows as a sequence sorted by their time, which is a bound of its window for an aggregate."""
-        return replace(self, ordered=True)._checked()
-
-    def window(
-        self,
-        *,
-        range: str | None = None,
-        rows: int | None = None,
-        session: str | None = None,
-        slide: str | int | None = None,
-        by: str | None = None,
-        partition_by: str | Sequence[str] = (),
-        state_limit: int | None = None,
-    ) -> Windowed:
-        """Windows of a length of time or a number of rows, one every `slide` (default: one after another).
-
-        With `slide="row"` a window ends at each row. `range="unlimited"` reaches back to the beginning, and needs a
-        `state_limit` of groups; a `session` ends when nothing has come for so long. `by` is the time column if not the
-        stream's own; with `partition_by` rows are counted in each partition.
-        """
-        base = self._base()
-        limit = state_limit or base.state_limit
-        text = window_clause(range, rows, session, slide, by, partition_by, limited=limit is not None)
-        return Windowed(replace(base, state_limit=limit), text)
-
-    def _base(self) -> Relation:
-        """The rows without their order, to build on: order holds for a whole query and is asked for last."""
-        plain = replace(self, ordered=False)
-        if self.items == "*":
-            return plain
-        return Relation(self.network, f"({plain._select})", state_limit=self.state_limit)
-
-    def _is_stream(self) -> bool:
-        return not self.predicate and self.items == "*" and not self.ordered and not self.source.startswith("(")
-
-    def _time(self) -> str:
-        """The name of the time column: a bound of an aggregate's window, or as its stream declares it."""
-        parts = list(nodes.walk(self.network.bound(replace(self, ordered=False).sql).queries[-1].root))
-        outermost = next((each for each in reversed(parts) if isinstance(each, nodes.Aggregate)), None)
-        if outermost is not None:
-            return _time_of(outermost)
-        scan = next(each for each in parts if isinstance(each, nodes.Scan))
-        return scan.stream.time.column or "ts"
-
-    def _checked(self) -> Relation:
-        self.network.bound(self.sql)
-        return self
-
-
-@dataclass(frozen=True)
-class Windowed:
-    """Rows cut into windows, to be aggregated by keys."""
-
-    relation: Relation
-    window: str
-    keys: tuple[str, ...] = ()
-
-    def group_by(self, *keys: str) -> Windowed:
-        """The same windows, a group for each value of the keys."""
-        return replace(self, keys=(*self.keys, *keys))
-
-    def agg(self, **aggregates: str) -> Relation:
-        """One row a window and group, with the named aggregates."""
-        base = self.relation
-        items = ", ".join([*self.keys, *(f"{text} AS {name}" for name, text in aggregates.items())])
-        where = f" WHERE {base.predicate}" if base.predicate else ""
-        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
-        text = f"(SELECT {items} FROM {base.source} {self.window}{where}{group})"
-        return Relation(base.network, text, state_limit=base.state_limit)._checked()
-
-
 def _connector(source: object) -> str:
     """The connector that a source names; an iterable is a connector of its own."""
     if isinstance(source, Iterable) and not isinstance(source, str):
@@ -331,32 +191,6 @@ def _connector(source: object) -> str:
             hint=f"{near(str(source), SOURCES)}The sources are {listed(SOURCES)}, or an iterable of rows.",
         )
     return source
-
-
-def _check_member(network: Network, relation: object) -> None:
-    """Refuse what is no relation of the network."""
-    if isinstance(relation, Windowed):
-        raise RequestError("windows are no rows yet", hint="Say what to compute of each: .agg(n='count(*)').")
-    if not isinstance(relation, Relation):
-        raise RequestError(
-            f'"{relation}" is no relation', hint="Use what net.stream(...) gives, or write the query with net.sql(...)."
-        )
-    if relation.network is not network:
-        raise RequestError(
-            f'"{relation.sql}" belongs to another network',
-            hint="Declare its streams in this network and build it there.",
-        )
-
-
-def _time_of(aggregate: nodes.Aggregate) -> str:
-    """The column of an aggregate's results that grows with their time."""
-    match aggregate.window:
-        case nodes.InstantWindow():
-            return aggregate.keys[0][0]
-        case nodes.SessionWindow() | nodes.TrailingWindow():
-            return nodes.WINDOW_END
-        case _:
-            return nodes.WINDOW_START
 
 
 def _script(statements: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from millrace import __version__, doctor
 from millrace.connectors.inputs import open_input
 from millrace.console import Console
 from millrace.errors import MillraceError, RequestError
+from millrace.expectations import expected
 from millrace.hosts.answers import answer_text
 from millrace.hosts.changes import Changes
 from millrace.hosts.control import ask
@@ -142,7 +143,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    print(explain(physical(_read(options.file)[1])))
+    plan = physical(_read(options.file)[1])
+    print(explain(plan, expected(options.rate, options.pair_cost, plan.network)))
     return 0
 
 
@@ -211,6 +213,14 @@ def _parser() -> argparse.ArgumentParser:
 
     explained = commands.add_parser("explain", help="show how queries will be run")
     explained.add_argument("file", type=Path, metavar="FILE")
+    explained.add_argument(
+        "--rate",
+        action="append",
+        default=[],
+        metavar="STREAM=ROWS",
+        help="rows a second of a stream, to tell what in-order joins will cost; once a stream",
+    )
+    explained.add_argument("--pair-cost", metavar="INTERVAL", help="what comparing a pair of rows takes, such as 0.5ms")
     explained.set_defaults(carry_out=_explain)
 
     checkup = commands.add_parser("doctor", help="check this machine and say what to install")

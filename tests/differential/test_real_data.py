@@ -125,6 +125,11 @@ def departures(connection: Any, months: int) -> pa.Table:
 
 def run(host: str, script: str, queries: list[str], folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every query, from files that the command line wrote."""
+    return {query: table.to_pylist() for query, table in answers(host, script, queries, folder).items()}
+
+
+def answers(host: str, script: str, queries: list[str], folder: Path) -> dict[str, pa.Table]:
+    """What the command line wrote for every query."""
     for query in queries:
         sink = f"CREATE SINK into_{query} TO parquet OPTIONS (path 'out/{query}');"
         script = script.replace(f"CREATE QUERY {query} AS", f"{sink} CREATE QUERY {query} INTO into_{query} AS")
@@ -132,7 +137,7 @@ def run(host: str, script: str, queries: list[str], folder: Path) -> dict[str, l
     ran = millrace("run", folder / "script.sql", "--on", host, "--until-end", folder=folder)
     assert ran.returncode == 0, ran.stderr
     assert chatter(ran.stderr) == []
-    return {query: pq.read_table(folder / "out" / query).to_pylist() for query in queries}
+    return {query: pq.read_table(folder / "out" / query) for query in queries}
 
 
 def without_end(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

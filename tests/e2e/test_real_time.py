@@ -18,7 +18,7 @@ from millrace.hosts.local import LocalRun
 from millrace.hosts.report import Listeners
 from millrace.language import parse_network
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 INTERNAL = "INTERNAL TIMESTAMP AS ts"
 VARIANTS = {

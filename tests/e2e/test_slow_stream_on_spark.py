@@ -21,7 +21,7 @@ from millrace.hosts.spark.commits import CommitLog, Record
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
 
 PROMISES = {
     "external": "TIMESTAMP BY sent ORDERED ETS ON DEMAND SKEW INTERVAL 500 MILLISECONDS",

@@ -33,7 +33,7 @@ def test_the_streams_of_the_guide_can_be_declared() -> None:
     blocks = re.findall(r"```sql\n(CREATE .*?)```", text, flags=re.DOTALL)
     script = "".join(blocks) + "CREATE SINK counts TO parquet OPTIONS (path 'out');"
     names = [query.name for query in parse_network(script).queries]
-    assert names == ["per_device", "by_end", "by_start", "per_type", "hot"]
+    assert names == ["per_device", "by_end", "by_start", "per_type", "hot", "paid", "priced", "per_minute"]
 
 
 def test_the_example_of_the_testing_page_holds() -> None:

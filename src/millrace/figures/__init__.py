@@ -1,7 +1,7 @@
 """The papers' experiments, made again: each writes its data and its picture, and holds its claims to what is measured.
 
 An experiment is a file named after it. It runs in virtual time or counts the bytes of real operators: both are exact,
-and every run can be repeated.
+and every run can be repeated. Processor time, where a paper has it, is compared within a run alone.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from millrace.figures import (
     ets_idle,
     ets_latency,
     ets_memory,
+    joint_punctuation,
+    oop_band,
+    oop_late_join,
     oop_skew,
     oop_sliding,
     oop_smoothing,
+    oop_tumbling_join,
     slide_burstiness,
     strategy_burst,
+    wjoin_analytic,
+    wjoin_cost,
+    wjoin_rate,
 )
 from millrace.figures.experiment import Figure
 
@@ -28,9 +35,16 @@ FIGURES: dict[str, Figure] = {
         strategy_burst,
         eqg_overhead,
         slide_burstiness,
+        wjoin_analytic,
+        wjoin_cost,
+        wjoin_rate,
         oop_skew,
         oop_smoothing,
+        oop_tumbling_join,
+        oop_band,
+        oop_late_join,
         oop_sliding,
+        joint_punctuation,
     )
 }
 """All figures by name, in the order of the papers."""

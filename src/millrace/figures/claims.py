@@ -13,8 +13,12 @@ _PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 class Claim:
     """A claim that holds when `measured` lies between `low` and `high`; `unit` is "s", "%" (of 1), or nothing.
 
+    `reproduces` is False for what a paper claims and is known not to be found here; docs/figures.md says why.
+
     >>> print(Claim("half of them pass", 0.52, 0.45, 0.55, "%"))
     half of them pass: 52 % (must be 45 % to 55 %)
+    >>> print(Claim("all of them pass", 0.52, 1, 1, "%", reproduces=False))
+    all of them pass: 52 % (the paper has 100 %; known not to reproduce)
     """
 
     says: str
@@ -22,14 +26,33 @@ class Claim:
     low: float = -math.inf
     high: float = math.inf
     unit: str = ""
+    reproduces: bool = True
 
     @property
     def holds(self) -> bool:
         """Whether the measured value lies in the range."""
         return self.low <= self.measured <= self.high
 
+    @property
+    def as_expected(self) -> bool:
+        """Whether it holds, or does not hold as is known: one that holds after all is news, too."""
+        return self.holds is self.reproduces
+
+    @property
+    def verdict(self) -> str:
+        """In a word: it holds, it fails, or it differs from the paper as is known.
+
+        >>> Claim("x", 1, low=2).verdict, Claim("x", 1, low=2, reproduces=False).verdict
+        ('FAILS', 'differs')
+        """
+        if not self.as_expected:
+            return "FAILS" if self.reproduces else "HOLDS, though known not to"
+        return "holds" if self.holds else "differs"
+
     def __str__(self) -> str:
-        return f"{self.says}: {value_text(self.measured, self.unit)} (must be {self.range_text()})"
+        must = "must be" if self.reproduces else "the paper has"
+        known = "" if self.reproduces else "; known not to reproduce"
+        return f"{self.says}: {value_text(self.measured, self.unit)} ({must} {self.range_text()}{known})"
 
     def range_text(self) -> str:
         """The range in words."""

@@ -32,7 +32,7 @@ def list_figures(*, as_json: bool = False, out: TextIO | None = None) -> int:
 
 
 def make_figures(name: str, output: Path, *, as_json: bool = False, out: TextIO | None = None) -> int:
-    """Make a figure, or "all"; exit code 0 if every claim holds, else 1."""
+    """Make a figure, or "all"; exit code 0 if every claim holds, but for those known not to, else 1."""
     figures = _named(name)
     output.mkdir(parents=True, exist_ok=True)
     out = out or sys.stdout
@@ -45,7 +45,7 @@ def make_figures(name: str, output: Path, *, as_json: bool = False, out: TextIO 
             say = _as_json if as_json else _as_text
             out.write(say(figure, found.claims, files, time.monotonic() - began))
             out.flush()
-            held = held and all(claim.holds for claim in found.claims)
+            held = held and all(claim.as_expected for claim in found.claims)
     return 0 if held else 1
 
 
@@ -93,7 +93,7 @@ def table_text(rows: Sequence[dict[str, object]]) -> str:
 def claims_text(figure: Figure, claims: Sequence[Claim]) -> str:
     """What a figure shows, and a line for each of its claims."""
     lines = [f"{figure.name} ({figure.paper}): {figure.shows}"]
-    return "\n".join([*lines, *(f"  {'holds' if claim.holds else 'FAILS'}  {claim}" for claim in claims)]) + "\n"
+    return "\n".join([*lines, *(f"  {claim.verdict}  {claim}" for claim in claims)]) + "\n"
 
 
 def _as_text(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], seconds: float) -> str:
@@ -105,6 +105,7 @@ def _as_json(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], sec
         "figure": figure.name,
         "paper": figure.paper,
         "holds": all(claim.holds for claim in claims),
+        "as_expected": all(claim.as_expected for claim in claims),
         "claims": [
             {
                 "says": claim.says,
@@ -112,6 +113,7 @@ def _as_json(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], sec
                 "text": value_text(claim.measured, claim.unit),
                 "expected": claim.range_text(),
                 "holds": claim.holds,
+                "reproduces": claim.reproduces,
             }
             for claim in claims
         ],

@@ -68,7 +68,8 @@ class Outcome:
 
     `latency` is the mean time from a row's arrival to its result, `idle` the share of the time in which an operator
     idle-waited, `peak` the greatest number of elements in the whole graph, `answers` a digest of all results; `memory`
-    is the most bytes in it, `turned_away` the rows that an operator refused, `rate` the rows a second that it stood.
+    is the most bytes in it, `turned_away` the rows that an operator refused, `rate` the rows a second that it stood;
+    `seconds` is the processor time that it took, which alone is not the same again.
     """
 
     results: int = 0
@@ -82,6 +83,7 @@ class Outcome:
     memory: int = 0
     turned_away: int = 0
     rate: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,29 @@
-"""How much memory a query takes while rows come in: real operators and real bytes, with the clock moved by hand."""
+"""How much memory a query takes while rows come in: real operators and real bytes, with the clock moved by hand.
+
+What it does is counted, too: work costs what the case says, and the clock is put right when the next rows come.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.figures.experiment import Outcome
-from millrace.kernel.clock import StandingClock
+from millrace.hosts.virtual import Costs, VirtualClock
 from millrace.kernel.executor import Executor
+from millrace.kernel.metrics import Latency
 from millrace.language import parse_network
 from millrace.plan.nodes import TIMESTAMP
 from millrace.plan.stages import Physical, physical
 
 _SECOND = 1_000_000
 _WIDE = 256
-"""Groups are pairs of a `src` and one of so many `dst`."""
+"""Groups are pairs of a `src` and one of so many `dst`; of many groups there are as many of one as of the other."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,8 @@ class Feed:
         # A seed for each span: what comes must not depend on the steps of other streams.
         random = np.random.default_rng([*self.name.encode(), round(begin * 1000)])
         pairs = random.integers(0, groups, len(times))
-        columns = [pa.array(pairs // _WIDE), pa.array(pairs % _WIDE), pa.array(times).cast(TIMESTAMP)]
+        wide = max(_WIDE, isqrt(groups))
+        columns = [pa.array(pairs // wide), pa.array(pairs % wide), pa.array(times).cast(TIMESTAMP)]
         return pa.RecordBatch.from_arrays(columns, names=["src", "dst", "ts"])
 
 
@@ -55,30 +62,34 @@ class MemoryCase:
     seconds: float
     step: float
     groups: int = 1
+    costs: Costs = Costs()
 
     def outcome(self) -> Outcome:
-        """The most bytes in buffers and operators at a time, and what came out."""
+        """The most bytes in buffers and operators at a time, what came out and how soon, and what work it was."""
         text = "\n".join([*(feed.statement for feed in self.feeds), self.query])
         plan = physical(parse_network(text))
-        executor = Executor(plan.whole())
-        peak = 0
+        executor, clock = Executor(plan.whole()), VirtualClock(self.costs)
+        peak, seconds = 0, 0.0
+        latency = Latency()
         for now, arriving in self._arrivals(plan):
             for name, rows in arriving.items():
                 executor.push(name, rows, now)
             waiting = sum(rows.nbytes for rows in arriving.values())
             peak = max(peak, _state_bytes(executor) + waiting)
-            executor.run(StandingClock(now))
-            executor.take(now)
+            clock.time, began = now, time.process_time()
+            _work(executor, clock, latency)
+            seconds += time.process_time() - began
             peak = max(peak, _state_bytes(executor))
         for feed in self.feeds:
             executor.end(feed.name)
-        executor.run(StandingClock(now))
-        executor.take(now)
+        _work(executor, clock, Latency())
         operators = [node.operator for node in executor.graph.operators() if node.operator is not None]
         return Outcome(
             results=sum(sink.rows for sink in executor.metrics().sinks.values()),
+            latency=latency.mean / _SECOND,
             memory=peak,
             turned_away=sum(operator.turned_away for operator in operators),
+            seconds=seconds,
         )
 
     def _arrivals(self, plan: Physical) -> Iterator[tuple[int, dict[str, pa.RecordBatch]]]:
@@ -95,6 +106,15 @@ class MemoryCase:
                 if 0 <= now - feed.delay < self.seconds
             }
             yield round((now + self.step) * _SECOND), arriving
+
+
+def _work(executor: Executor, clock: VirtualClock, latency: Latency) -> None:
+    """Let the executor work to the end, and count how long after the rows at hand each result came out."""
+    began = clock.time
+    while executor.step(clock):
+        found = sum(len(batch) for batches in executor.take(clock.time).values() for batch in batches)
+        if found:
+            latency.add(np.full(found, clock.time - began))
 
 
 def _state_bytes(executor: Executor) -> int:

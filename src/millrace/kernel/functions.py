@@ -42,6 +42,17 @@ def _arithmetic(function: Callable[[Value, Value], Value]) -> Callable[[Value, V
     return compute
 
 
+def _extreme(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The function over times too, which Arrow's own does not take where they have a zone."""
+
+    def compute(*values: Value) -> Value:
+        if not all(pa.types.is_timestamp(each.type) for each in values):
+            return function(*values)
+        return pc.cast(function(*(pc.cast(each, pa.int64()) for each in values)), values[0].type)
+
+    return compute
+
+
 def _fraction(left: Value, right: Value) -> Value:
     return pc.divide(double(left), nonzero(double(right)))
 
@@ -200,8 +211,8 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "power": _math(pc.power),
     "exp": _math(pc.exp),
     "ln": _math(_logarithm),
-    "least": pc.min_element_wise,
-    "greatest": pc.max_element_wise,
+    "least": _extreme(pc.min_element_wise),
+    "greatest": _extreme(pc.max_element_wise),
     "date_trunc": _date_trunc,
     "year": pc.year,
     "month": pc.month,

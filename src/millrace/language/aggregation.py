@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millrace.errors import Place, QueryError
-from millrace.kernel.expressions import Column, Expression
+from millrace.kernel.expressions import Call, Column, Expression
 from millrace.language import typed
 from millrace.language.aggregate_calls import AggregateCalls, Users, aggregates_in, is_aggregate
 from millrace.language.expressions import ExpressionBinder
@@ -23,7 +23,7 @@ from millrace.language.select_binder import SelectBinder
 from millrace.language.statements import Select
 from millrace.language.typed import Typed
 from millrace.language.windows import window_column
-from millrace.plan.nodes import WINDOW_END, WINDOW_START, Aggregate, Aggregation, InstantWindow
+from millrace.plan.nodes import WINDOW_END, WINDOW_START, Aggregate, Aggregation, InstantWindow, PairWindow
 
 
 def first_aggregate(select: Select, users: Users) -> exp.Expr | None:
@@ -53,8 +53,8 @@ class AggregateBinder(SelectBinder):
     def _bound(self, node: exp.Expr) -> Typed | None:
         """A bound of the window, when the node names one of the select's own."""
         name = window_column(node, self.scope)
-        hidden = not self.frame.written and self.scope.find(node.name) is not None
-        if name is None or hidden or isinstance(self.frame.window, InstantWindow):
+        hidden = not self.frame.written and isinstance(node, exp.Column) and self.scope.meant(node) is not None
+        if name is None or hidden or self.frame.bounds_type is None:
             return None
         return self.frame.bound(name, self.place(node))
 
@@ -70,7 +70,7 @@ class AggregateBinder(SelectBinder):
 
     def _reads_input_alone(self, node: exp.Expr) -> bool:
         columns = list(node.find_all(exp.Column))
-        known = all(self.scope.find(each.name) is not None for each in columns)
+        known = all(self.scope.meant(each) is not None for each in columns)
         plain = node.find(exp.Window) is None and next(aggregates_in(node, self.users), None) is None
         return bool(columns) and known and plain
 
@@ -112,9 +112,13 @@ def timed_results(frame: Frame, keys: list[Key]) -> dict[Expression, int | None]
     """The expressions over the results that say their own time: what each adds to it, None for another value."""
     given = frame.relation
     found = frame.timed()
+    if isinstance(frame.window, PairWindow):
+        return {Call("greatest", (Column(frame.window.first), Column(frame.window.second))): 0}
     if not isinstance(frame.window, InstantWindow):
         return found
     for name, key in keys:
+        if key.expression in given.own:
+            found[Column(name)] = 0
         if isinstance(key.expression, Column) and key.expression.name in {*given.times, *given.instants}:
             found[Column(name)] = given.times.get(key.expression.name)
     return found

@@ -17,12 +17,14 @@ from millrace.language.distinct import as_groups, distinct
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.framing import Frame, by_groups
 from millrace.language.groups import Groups
-from millrace.language.items import Named, check_names, is_star, output_name, starred
+from millrace.language.items import Named, Output, is_star, named, output, starred
+from millrace.language.join_binder import bind_joins
+from millrace.language.ordering import ordered
 from millrace.language.places import Source, listed, near
 from millrace.language.ranks import Ranks, filtered
-from millrace.language.scopes import Relation
+from millrace.language.scopes import Relation, Scope
 from millrace.language.select_binder import SelectBinder
-from millrace.language.statements import Body, FromItem, Name, OrderItem, Select
+from millrace.language.statements import Body, FromItem, Name, Select
 from millrace.language.unions import renamed, union
 from millrace.language.windows import Windows, is_window_struct, refuse_window_without_aggregate, unbounded
 from millrace.plan.nodes import LATE, Node, OrderByTime, Project, Scan, Stream
@@ -57,23 +59,8 @@ class Binder:
                 hint="Order holds for a whole query: put ORDER BY at its end.",
                 place=self.source.of_node(body.order[0].expression),
             )
-        self._check_order(body.order, relation)
+        relation = ordered(body.order, relation, self.source)
         return replace(relation, node=OrderByTime(relation.node))
-
-    def _check_order(self, order: tuple[OrderItem, ...], relation: Relation) -> None:
-        node = order[0].expression
-        times = {*relation.times, *relation.hidden_times, *relation.instants}
-        named = isinstance(node, exp.Column) and node.name.lower() in {each.lower() for each in times}
-        if len(order) == 1 and named and not order[0].descending:
-            return
-        wrong = order[1].expression if len(order) > 1 and named and not order[0].descending else node
-        raise QueryError(
-            "a stream without end can be ordered by its time alone, from early to late",
-            hint=f"Write ORDER BY {sorted(times)[0]}."
-            if times
-            else "Leave ORDER BY out: this stream has no time column.",
-            place=self.source.of_node(wrong),
-        )
 
     # FROM
 
@@ -109,10 +96,18 @@ class Binder:
 
     # SELECT
 
+    def _read(self, select: Select) -> tuple[Relation, Expression | None]:
+        """What a select reads, and the condition that WHERE puts on it."""
+        if not select.joins:
+            given = self._from(select.source)
+            return given, None if select.where is None else self._where(given.scope, select.where)
+        inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
+        found = bind_joins(select, self.source, inputs, self._refuse_in_where, self.limited)
+        return found.relation, found.above
+
     def _select(self, select: Select) -> Relation:
-        given = self._from(select.source)
         windows = Windows(select, self.source, self.limited)
-        where = None if select.where is None else self._where(given, select.where)
+        given, where = self._read(select)
         if where is not None and not windows.partition():
             # PARTITION BY counts rows before WHERE chooses among them.
             given, where = replace(given, node=filtered(given.node, where, given.rank)), None
@@ -129,8 +124,12 @@ class Binder:
             found = self._aggregated(select, self._framed(select, windows, given, anchor), where)
         return found if select.distinct is None else distinct(found, select.distinct)
 
-    def _where(self, relation: Relation, node: exp.Expr) -> Expression:
-        binder = ExpressionBinder(self.source, relation.scope)
+    def _where(self, scope: Scope, node: exp.Expr) -> Expression:
+        self._refuse_in_where(scope, node)
+        return ExpressionBinder(self.source, scope).condition(node, "the condition of WHERE").expression
+
+    def _refuse_in_where(self, scope: Scope, node: exp.Expr) -> None:
+        binder = ExpressionBinder(self.source, scope)
         for over in node.find_all(exp.Window):
             binder.over(over)
         for aggregate in aggregates_in(node, self.users):
@@ -139,23 +138,25 @@ class Binder:
                 hint="WHERE chooses rows before they are aggregated; use HAVING.",
                 place=self.source.of_node(aggregate),
             )
-        return binder.condition(node, "the condition of WHERE").expression
 
     def _projected(self, select: Select, given: Relation) -> Relation:
         timed: dict[Expression, int | None] = {Column(name): more for name, more in given.times.items()}
         timed.update({Column(name): None for name in given.instants})
         binder = SelectBinder(self.source, given.scope, Ranks(timed, given.schema.names), select)
-        columns: Named = []
+        outputs: list[Output] = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
-                columns += starred(item, given)
+                outputs += starred(item, given)
             else:
-                bound = binder.bind(item.expression)
-                columns.append((output_name(item, bound, position), bound))
-        check_names(columns)
+                outputs.append(output(item, binder.bind(item.expression), position, given.scope))
+        columns = named(outputs)
         node = self._qualified(select, binder, given.node)
         hidden = {*given.times, *given.hidden_times}
-        return self._result(given, node, columns, timed, hidden, binder.ranks)
+        found = self._result(given, node, columns, timed, hidden, binder.ranks)
+        if given.choices is None or binder.ranks.ranking is not None:
+            return found
+        pairs = [(name, bound.expression) for name, bound in columns]
+        return replace(found, choices=given.choices.through(pairs), below=given if given.joined else None)
 
     # Aggregates
 
@@ -188,20 +189,18 @@ class Binder:
 
     def _aggregated_columns(self, select: Select, frame: Frame, binder: AggregateBinder) -> Named:
         """The select list; the bounds of a window that is written come first unless it names one of them itself."""
-        columns: Named = []
+        outputs: list[Output] = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
                 raise refuse_star(item.place, list(frame.relation.schema.names))
             if frame.written and is_window_struct(item.expression, binder.scope):
-                columns += binder.bounds(item.place)
+                outputs += [Output(name, bound) for name, bound in binder.bounds(item.place)]
                 continue
-            bound = binder.bind(item.expression)
-            columns.append((output_name(item, bound, position), bound))
+            outputs.append(output(item, binder.bind(item.expression), position, binder.scope))
         bounds = binder.bounds(select.place) if frame.written else []
-        if not {bound.expression for _, bound in bounds} & {bound.expression for _, bound in columns}:
-            columns = bounds + columns
-        check_names(columns)
-        return columns
+        if not {bound.expression for _, bound in bounds} & {each.value.expression for each in outputs}:
+            outputs = [Output(name, bound) for name, bound in bounds] + outputs
+        return named(outputs)
 
     # Ranks and results
 
@@ -234,10 +233,10 @@ class Binder:
     ) -> Relation:
         """The relation of a select list over a node; no projection when it changes nothing."""
         schema = pa.schema([(name, bound.type) for name, bound in columns])
-        named = tuple((name, bound.expression) for name, bound in columns)
-        unchanged = node is given.node and named == tuple((name, Column(name)) for name in given.schema.names)
-        root = node if unchanged else Project(node, named)
-        known = {name: timed[each] for name, each in named if each in timed}
+        pairs = tuple((name, bound.expression) for name, bound in columns)
+        unchanged = node is given.node and pairs == tuple((name, Column(name)) for name in given.schema.names)
+        root = node if unchanged else Project(node, pairs)
+        known = {name: timed[each] for name, each in pairs if each in timed}
         ranked = given.rank if ranks.ranking is None else ranks.name
         return Relation(
             root,
@@ -247,5 +246,5 @@ class Binder:
             frozenset(hidden - set(schema.names)),
             instants=frozenset(name for name, more in known.items() if more is None),
             unit=given.unit,
-            rank=next((name for name, each in named if ranked is not None and each == Column(ranked)), None),
+            rank=next((name for name, each in pairs if ranked is not None and each == Column(ranked)), None),
         )

@@ -16,6 +16,7 @@ import pyarrow as pa
 from millrace.errors import Place, QueryError
 from millrace.kernel.expressions import Call, Cast, Column, Expression
 from millrace.language import typed
+from millrace.language.choices import by_pair, by_time, choices_in
 from millrace.language.monotone import Bucket, bucket_of
 from millrace.language.scopes import Relation
 from millrace.language.typed import INTERVAL, Typed
@@ -27,10 +28,14 @@ from millrace.plan.nodes import (
     CalendarWindow,
     DividedWindow,
     InstantWindow,
+    PairWindow,
     SessionWindow,
     TrailingWindow,
     Window,
 )
+
+_OWN = "__own"
+"""Stands for an expression that holds the rows' own time."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Frame:
         start = self.bound(WINDOW_START, given.place)
         if self.bucket.is_start:
             return start
-        return Typed(_with(given.expression, self.bucket.column, start.expression), given.value, given.place)
+        value = _with(given.expression, _held_by(self.bucket, self.relation), start.expression)
+        return Typed(value, given.value, given.place)
 
     def timed(self) -> dict[Expression, int | None]:
         """The results' expressions that say their own time: what each adds to it, None if it is another value."""
@@ -92,14 +98,18 @@ class Frame:
 
 def by_groups(groups: Sequence[Typed], given: Relation) -> Frame | None:
     """The window that groups stand for; None where none of them says the time."""
+    return _by_own_time(groups, given) or _by_pair(groups, given) or _by_choice(groups, given)
+
+
+def _by_own_time(groups: Sequence[Typed], given: Relation) -> Frame | None:
     if any(is_instant(each.expression, given) for each in groups):
         return Frame(InstantWindow(), given, written=False)
-    found = [(bucket, each) for each in groups if (bucket := bucket_of(each.expression, given.times)) is not None]
+    found = [(bucket, each) for each in groups if (bucket := bucket_in(each.expression, given)) is not None]
     if not found:
         return None
     # Any one of them would do; the shortest windows are complete first.
     bucket, group = min(found, key=lambda pair: pair[0].length)
-    shift = given.times[bucket.column]
+    shift = given.times.get(bucket.column, 0)
     window = bucket.window
     if isinstance(window, Window):
         window = replace(window, origin=(window.origin - shift) % window.slide)
@@ -112,18 +122,56 @@ def by_groups(groups: Sequence[Typed], given: Relation) -> Frame | None:
     return Frame(window, given, False, group, bucket, shift)
 
 
+def _by_pair(groups: Sequence[Typed], given: Relation) -> Frame | None:
+    """Groups by the times of both inputs of a join."""
+    choices = given.choices
+    if choices is None or choices.joint is None:
+        return None
+    columns: dict[int, str] = {}
+    for each in groups:
+        if isinstance(each.expression, Column) and each.expression.name in choices.columns:
+            part, more = choices.columns[each.expression.name]
+            if more == 0:
+                columns.setdefault(part, each.expression.name)
+    return Frame(PairWindow(columns[0], columns[1]), by_pair(given), written=False) if len(columns) == 2 else None
+
+
+def _by_choice(groups: Sequence[Typed], given: Relation) -> Frame | None:
+    """Groups by another time that rows of a join may have, or by a function of it."""
+    frames = [
+        frame
+        for time, held_by in choices_in(given, [each.expression for each in groups])
+        if (frame := _by_own_time(groups, by_time(given, time, held_by))) is not None
+    ]
+    return min(frames, key=lambda frame: frame.bucket.length if frame.bucket else 0, default=None)
+
+
 def is_instant(expression: Expression, given: Relation) -> bool:
     """Whether each value of an expression stands for one time of the rows."""
+    if expression in given.own:
+        return True
     return isinstance(expression, Column) and (expression.name in given.times or expression.name in given.instants)
 
 
-def _with(expression: Expression, name: str, by: Expression) -> Expression:
-    """The expression with a column replaced."""
+def bucket_in(expression: Expression, given: Relation) -> Bucket | None:
+    """The windows of a monotone function of the rows' own time."""
+    for own in given.own:
+        expression = _with(expression, own, Column(_OWN))
+    return bucket_of(expression, {**given.times, _OWN: 0} if given.own else given.times)
+
+
+def _held_by(bucket: Bucket, given: Relation) -> Expression:
+    """What holds the time that a bucket is made of."""
+    return given.own[0] if bucket.column == _OWN else Column(bucket.column)
+
+
+def _with(expression: Expression, old: Expression, new: Expression) -> Expression:
+    """The expression with a part of it replaced."""
+    if expression == old:
+        return new
     match expression:
-        case Column():
-            return by if expression.name == name else expression
         case Call():
-            return replace(expression, arguments=tuple(_with(each, name, by) for each in expression.arguments))
+            return replace(expression, arguments=tuple(_with(each, old, new) for each in expression.arguments))
         case Cast():
-            return replace(expression, argument=_with(expression.argument, name, by))
+            return replace(expression, argument=_with(expression.argument, old, new))
     return expression

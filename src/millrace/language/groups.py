@@ -14,7 +14,7 @@ from millrace.language.scopes import Relation
 from millrace.language.statements import Name, Select
 from millrace.language.typed import Typed
 from millrace.language.windows import is_window_struct, window_column
-from millrace.plan.nodes import WINDOW_END, WINDOW_START, InstantWindow, PartitionedRows
+from millrace.plan.nodes import WINDOW_END, WINDOW_START, PartitionedRows
 
 Key = tuple[str, Typed]
 
@@ -70,7 +70,7 @@ class Groups(ExpressionBinder):
         """Whether a node names the window of the select, and not a column of what it reads."""
         if window_column(node, self.scope) is None:
             return self.writes and is_window_struct(node, self.scope)
-        return self.writes or self.scope.find(node.name) is None
+        return self.writes or not isinstance(node, exp.Column) or self.scope.meant(node) is None
 
     def keys(self, frame: Frame) -> list[Key]:
         """The keys under the names that they have in the aggregate; the group that the window stands for is none."""
@@ -82,7 +82,7 @@ class Groups(ExpressionBinder):
 
     def _name(self, bound: Typed, named: list[Key], frame: Frame) -> str:
         taken = {name.lower() for name, _ in named}
-        taken |= set() if isinstance(frame.window, InstantWindow) else {WINDOW_START, WINDOW_END}
+        taken |= set() if frame.bounds_type is None else {WINDOW_START, WINDOW_END}
         if isinstance(bound.expression, Column) and bound.expression.name.lower() not in taken:
             return bound.expression.name
         return unused("k", taken | {name.lower() for name in self.scope.schema.names})

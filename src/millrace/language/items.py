@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import QueryError
 from millrace.kernel.expressions import Column
-from millrace.language import typed
 from millrace.language.aggregate_calls import is_aggregate, written_call
 from millrace.language.calls import called_name
 from millrace.language.functions import AGGREGATE_NAMES
@@ -25,27 +27,56 @@ def is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def starred(item: SelectItem, given: Relation) -> Named:
-    """All columns."""
+@dataclass(frozen=True)
+class Output:
+    """A column of a select list: its name, and another for where columns of several inputs have that name."""
+
+    name: str
+    value: Typed
+    otherwise: str | None = None
+
+
+def starred(item: SelectItem, given: Relation) -> list[Output]:
+    """All columns, or all of an input."""
     node = item.expression
     if item.alias is not None or (isinstance(node, exp.Star) and any(node.args.values())):
         raise QueryError("* takes neither a name nor EXCEPT", hint="Name the columns that you want.", place=item.place)
-    if isinstance(node, exp.Column):
-        given.scope.check_qualifier(node, item.place)
-    return [(each.name, typed.column(each.name, each.type, item.place)) for each in given.schema]
+    return [_output(name, value, given.scope) for name, value in given.scope.starred(node, item.place)]
 
 
-def output_name(item: SelectItem, bound: Typed, position: int) -> str:
-    """The name of a result column: its alias, its column, `count`, `sum_len`, or its position."""
+def _output(name: str, value: Typed, scope: Scope) -> Output:
+    shown, otherwise = scope.shown(name)
+    return Output(shown, value, otherwise)
+
+
+def output(item: SelectItem, bound: Typed, position: int, scope: Scope) -> Output:
+    """A result column under its alias, or as its column, `count`, `sum_len`, or its position says."""
     if item.alias is not None:
-        return item.alias.text
+        return Output(item.alias.text, bound)
     node = item.expression
     if isinstance(node, exp.Column):
         bounds = window_column(node, Scope(pa.schema([])))
-        return bounds or (bound.expression.name if isinstance(bound.expression, Column) else node.name)
+        if bounds is not None or not isinstance(bound.expression, Column):
+            return Output(bounds or node.name, bound)
+        return _output(scope.meant(node) or bound.expression.name, bound, scope)
     if isinstance(node, exp.Window) and called_name(node.this) in FUNCTIONS:
-        return called_name(node.this)
-    return _aggregate_name(node, item) or f"c{position}"
+        return Output(called_name(node.this), bound)
+    return Output(_aggregate_name(node, item) or f"c{position}", bound)
+
+
+def named(outputs: Sequence[Output]) -> Named:
+    """The columns under their names: `input_column` for those that have the same name in several inputs."""
+    inputs: dict[str, set[str]] = {}
+    for each in outputs:
+        if each.otherwise is not None:
+            inputs.setdefault(each.name.lower(), set()).add(each.otherwise)
+    several = {name for name, found in inputs.items() if len(found) > 1}
+    columns = [
+        (each.otherwise if each.otherwise is not None and each.name.lower() in several else each.name, each.value)
+        for each in outputs
+    ]
+    check_names(columns)
+    return columns
 
 
 def _aggregate_name(node: exp.Expr, item: SelectItem) -> str | None:

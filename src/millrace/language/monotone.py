@@ -58,9 +58,9 @@ def bucket_of(expression: Expression, times: Mapping[str, int]) -> Bucket | None
         case Cast(Column(name), kind) if name in times and pa.types.is_date(kind):
             return Bucket(name, _of_unit("day"))
         case Call("div", (counted, Literal(value=number))) if isinstance(number, int) and number > 0:
-            tick = _ticks(_plain(counted), times)
+            tick = ticks_of(_plain(counted), times)
             return None if tick is None else Bucket(tick[0], DividedWindow(tick[1], number))
-    ticks = _ticks(expression, times)
+    ticks = ticks_of(expression, times)
     return None if ticks is None else Bucket(ticks[0], Window(ticks[1], ticks[1]))
 
 
@@ -80,11 +80,11 @@ def _finest(parts: Sequence[str | Field]) -> str | None:
     return fields[-1].unit if fields and in_order else None
 
 
-def _ticks(expression: Expression, times: Mapping[str, int]) -> tuple[str, int] | None:
+def ticks_of(expression: Expression, times: Mapping[str, int]) -> tuple[str, int] | None:
     """The time column and the microseconds of one step of a whole number that counts time."""
     match expression:
         case Call("floor", (Call("/", (counted, Literal(value=number))),)):
-            return _times(_ticks(_plain(counted), times), number)
+            return _times(ticks_of(_plain(counted), times), number)
         case Call(function, (Column(name),)) if function in _TICKS and name in times:
             return name, _TICKS[function]
         case Cast(Column(name), kind) if name in times and kind == pa.int64():

@@ -10,7 +10,19 @@ from millrace.errors import NotYet, QueryError
 from millrace.language.intervals import parse_interval
 from millrace.language.places import listed, near
 from millrace.language.statements import Options, Setting
-from millrace.plan.nodes import Aggregate, AnyWindow, Node, PartitionedRows, TrailingWindow, walk
+from millrace.plan.nodes import (
+    Aggregate,
+    AnyWindow,
+    Filter,
+    Following,
+    Join,
+    Node,
+    OrderByTime,
+    PartitionedRows,
+    Project,
+    TrailingWindow,
+    walk,
+)
 from millrace.plan.panes import by_window
 from millrace.plan.parts import is_breaks, is_strategy
 
@@ -51,7 +63,7 @@ def _flush(text: str) -> bool:
 
 
 def _fraction(text: str) -> bool:
-    return _number(text) and float(text) <= 1
+    return _number(text) and float(text) < 1
 
 
 def _interval(text: str) -> bool:
@@ -71,7 +83,7 @@ OPTIONS: Mapping[str, Option] = {
     "join": Option(
         "oop, sync_filter, filter_order or adaptive",
         _one_of("oop", "sync_filter", "filter_order", "adaptive"),
-        _nothing,
+        _one_of("oop", "sync_filter", "filter_order", "adaptive"),
     ),
     "queue": Option(
         "append, append_shed, update_fifo, inplace or linecutting",
@@ -84,7 +96,7 @@ OPTIONS: Mapping[str, Option] = {
     "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
     "share": Option("a positive number", _positive, _positive),
     "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks, is_breaks),
-    "alpha": Option("a number from 0 to 1", _fraction, _nothing),
+    "alpha": Option("a number from 0 up to, but not including, 1", _fraction, _fraction),
     "flush": Option("in_order, slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
     "low_level_groups": Option("a whole number above 0", _whole, _whole),
     "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),
@@ -120,26 +132,70 @@ def _value(setting: Setting) -> str:
     return str(parse_interval(value.text)) if key == "slack" else value.text.lower()
 
 
-# Options that are for some windows alone
+# Options that are for some windows or joins alone
 
 
 def _without_end(window: AnyWindow) -> bool:
     return isinstance(window, PartitionedRows) or window == TrailingWindow(None)
 
 
+def _by_window(root: Node) -> bool:
+    return any(isinstance(each, Aggregate) and by_window(each.window) for each in walk(root))
+
+
+def _grows(root: Node) -> bool:
+    """Whether something is limited by nothing but the number of its groups or rows."""
+    windows = any(isinstance(each, Aggregate) and _without_end(each.window) for each in walk(root))
+    return windows or any(isinstance(each, Following) and each.mode == "chronicle" for each in walk(root))
+
+
+def _joins(root: Node) -> bool:
+    return any(isinstance(each, Join) for each in walk(root))
+
+
 _SAME_FOR_ALL = "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE]"
-_FOR_WINDOWS: Mapping[str, tuple[Callable[[AnyWindow], bool], str]] = {
-    **dict.fromkeys(("panes", "low_level_groups", "flush"), (by_window, _SAME_FOR_ALL)),
-    "state_limit": (_without_end, "it is for [RANGE UNLIMITED PRECEDING] and for ROWS with PARTITION BY"),
+_EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
+    **dict.fromkeys(("panes", "low_level_groups", "flush"), (_by_window, _SAME_FOR_ALL)),
+    "state_limit": (_grows, "it is for [RANGE UNLIMITED PRECEDING], for ROWS with PARTITION BY and for MODE CHRONICLE"),
+    "join": (_joins, "it is for joins over time"),
+    "alpha": (_joins, "it is for joins over time that are ordered by it"),
 }
 
 
 def refuse_without_effect(options: Options, root: Node) -> None:
-    """Refuse an option that no window of a query takes notice of."""
-    windows = [each.window for each in walk(root) if isinstance(each, Aggregate)]
+    """Refuse an option that nothing in a query takes notice of."""
     for key, setting in options.items():
-        takes, what = _FOR_WINDOWS.get(key, (None, ""))
-        if takes is not None and not any(takes(window) for window in windows):
+        takes, what = _EFFECTS.get(key, (None, ""))
+        if takes is not None and not takes(root):
             raise QueryError(
                 f'option "{key}" has no effect on this query', hint=f"Leave it out: {what}.", place=setting.key.place
             )
+    _refuse_disorder(options, root)
+
+
+def _refuse_disorder(options: Options, root: Node) -> None:
+    """Refuse a method for ordered output where the join gives none, and alpha without the method that reads it."""
+    join, alpha = options.get("join"), options.get("alpha")
+    method = "oop" if join is None and not in_order(root) else "adaptive" if join is None else join.value.text.lower()
+    if join is not None and method != "oop" and not in_order(root):
+        raise QueryError(
+            f'option "join" = "{method}" is for an inner join over time whose rows are ordered by their own time',
+            hint="Order the query by the later of both times, ORDER BY greatest(x.ts, y.ts), or write join = 'oop'.",
+            place=join.value.place,
+        )
+    if alpha is not None and method != "adaptive":
+        raise QueryError(
+            'option "alpha" has no effect on this query',
+            hint="It is for ordered joins with join = 'adaptive': add ORDER BY, or leave alpha out.",
+            place=alpha.key.place,
+        )
+
+
+def in_order(root: Node) -> bool:
+    """Whether a query is an inner join over time, ordered by the later of both times."""
+    if not isinstance(root, OrderByTime):
+        return False
+    node = root.input
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Join) and node.time == "max" and not any(side.outer for side in node.sides)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import Place, QueryError
+from millrace.kernel.expressions import Expression
 from millrace.language import typed
 from millrace.language.places import listed, near
 from millrace.language.typed import Typed
 from millrace.plan.nodes import Node, Unit
+
+if TYPE_CHECKING:
+    from millrace.language.choices import JoinedTimes
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,20 @@ class Scope:
         if name in self.schema.names:
             return name
         return next((each for each in self.schema.names if each.lower() == name.lower()), None)
+
+    def meant(self, node: exp.Column) -> str | None:
+        """The column that a node may mean, if there is one; `column` says whether it does."""
+        return self.find(node.name)
+
+    def shown(self, name: str) -> tuple[str, str | None]:
+        """The name of a column in results, and the one it has where that is taken by another input's."""
+        return name, None
+
+    def starred(self, node: exp.Expr, place: Place) -> list[tuple[str, Typed]]:
+        """The columns that `*` or `name.*` stands for, by the names that `shown` takes."""
+        if isinstance(node, exp.Column):
+            self.check_qualifier(node, place)
+        return [(each.name, typed.column(each.name, each.type, place)) for each in self.schema]
 
     def column(self, node: exp.Column, place: Place) -> Typed:
         """The column that a node names."""
@@ -63,6 +82,9 @@ class Relation:
     before the query dropped them; `instants` are columns of which each value stands for one time.
     `untimed` says for a column of a union which input does not hold its time there. With unit rows the own time is a
     sequence number. `rank` is the column that holds the rank of the rows.
+
+    Rows of a join have the time of the latest of their parts; `choices` are the others that they may have instead,
+    `own` are expressions that hold the one they have, and `below` is what a select list over a join reads.
     """
 
     node: Node
@@ -75,7 +97,11 @@ class Relation:
     unit: Unit = "time"
     rank: str | None = None
     qualifier: str | None = None
+    joined: Scope | None = None
+    choices: JoinedTimes | None = None
+    own: tuple[Expression, ...] = ()
+    below: Relation | None = None
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.schema, self.qualifier)
+        return self.joined or Scope(self.schema, self.qualifier)

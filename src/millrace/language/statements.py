@@ -183,7 +183,10 @@ WindowKind = Literal["range", "rows", "session", "unlimited"]
 
 @dataclass(frozen=True)
 class WindowClause:
-    """`[RANGE i SLIDE j WA col]`, `[ROWS n SLIDE m PARTITION BY k]`, or a window written in another system's way."""
+    """`[RANGE i SLIDE j WA col]`, `[ROWS n SLIDE m PARTITION BY k]`, or a window written in another system's way.
+
+    `qualifier` is the name before the attribute: `WA m1.ts`.
+    """
 
     place: Place
     kind: WindowKind
@@ -191,6 +194,7 @@ class WindowClause:
     slide: Length | Count | None = None
     attribute: Name | None = None
     partition: tuple[Name, ...] = ()
+    qualifier: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -201,6 +205,36 @@ class FromItem:
     place: Place
     window: WindowClause | None = None
     alias: Name | None = None
+
+
+JoinKind = Literal["inner", "left", "right", "full", "asof", "seq"]
+
+
+@dataclass(frozen=True)
+class JoinClause:
+    """One more input: after a comma or CROSS JOIN (inner, without a condition), after JOIN, ASOF JOIN or SEQ.
+
+    `outer` says of an as-of join that rows without a match are kept; `match` is its MATCH_CONDITION.
+    """
+
+    kind: JoinKind
+    item: FromItem
+    place: Place
+    on: exp.Expr | None = None
+    using: tuple[Name, ...] = ()
+    match: exp.Expr | None = None
+    outer: bool = False
+
+
+@dataclass(frozen=True)
+class SequenceClause:
+    """`[ON condition] MODE RECENT | CHRONICLE [OUTER] [WITHIN i]` after streams under SEQ."""
+
+    mode: Literal["recent", "chronicle"]
+    place: Place
+    on: exp.Expr | None = None
+    outer: bool = False
+    within: Length | None = None
 
 
 @dataclass(frozen=True)
@@ -214,7 +248,10 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class Select:
-    """`SELECT [DISTINCT] ... FROM ... WHERE ... GROUP BY ... HAVING ... QUALIFY ...`."""
+    """`SELECT [DISTINCT] ... FROM ... WHERE ... WINDOW i GROUP BY ... HAVING ... QUALIFY ...`.
+
+    `window` holds for all inputs of a join, and for an aggregate over it.
+    """
 
     place: Place
     items: tuple[SelectItem, ...]
@@ -225,6 +262,9 @@ class Select:
     windows: tuple[WindowClause, ...] = ()
     distinct: Place | None = None
     qualify: exp.Expr | None = None
+    joins: tuple[JoinClause, ...] = ()
+    sequence: SequenceClause | None = None
+    window: WindowClause | None = None
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ class WindowParser(WordParser):
         while not self._match(TokenType.R_BRACKET):
             word = self._curr
             name, part = self._window_part()
+            if name == "attribute" and self._match(TokenType.DOT):
+                parts["qualifier"], part = part, self.name("the time column after WA", _WINDOW_HINT)
             if name in parts:
                 raise QueryError(
                     f"{name.upper()} stands twice in a window", hint=_WINDOW_HINT, place=self.source.of_token(word)

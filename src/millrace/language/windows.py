@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from millrace.errors import NotYet, Place, QueryError
+from millrace.kernel.expressions import Column
 from millrace.language.calls import called_name
+from millrace.language.choices import JoinedTimes, by_time
 from millrace.language.intervals import interval_of_words
 from millrace.language.outlets import numbered, progressing_by
 from millrace.language.places import Source
@@ -39,8 +41,9 @@ class Windows:
     limited: bool = False
 
     def all(self) -> list[WindowClause]:
-        """Every window, wherever it stands."""
-        after_from = [self.select.source.window] if self.select.source.window else []
+        """Every window of the select itself, wherever it stands; those of a join's inputs are not for aggregates."""
+        source = self.select.source.window
+        after_from = [source] if source and not self.select.joins else []
         calls = [each for each in self.select.groups if is_window_call(each)]
         return [*after_from, *self.select.windows, *(spark_window(each, self.source) for each in calls)]
 
@@ -50,7 +53,7 @@ class Windows:
 
     def laid(self, relation: Relation) -> tuple[AnyWindow, Relation] | None:
         """The one window, and the rows under the attribute that it is over; None where none is written."""
-        clauses = self.all()
+        clauses = self.all() or ([self.select.window] if self.select.window else [])
         if not clauses:
             return None
         windows = [_window(each, self.limited) for each in clauses]
@@ -78,9 +81,9 @@ def _window(clause: WindowClause, limited: bool) -> AnyWindow:
         )
     if clause.kind == "session":
         _refuse_slide(clause, "A session ends when nothing comes for a while: leave SLIDE out.")
-        return SessionWindow(_extent(clause.size, "SESSION"))
-    size = _extent(clause.size, clause.kind.upper())
-    slide = None if clause.slide is None else _extent(_slide(clause), "SLIDE")
+        return SessionWindow(extent(clause.size, "SESSION"))
+    size = extent(clause.size, clause.kind.upper())
+    slide = None if clause.slide is None else extent(_slide(clause), "SLIDE")
     if clause.kind == "range":
         return TrailingWindow(size) if slide is None else Window(size, slide)
     if clause.partition:
@@ -120,11 +123,11 @@ def _slide(clause: WindowClause) -> Length | Count | None:
     )
 
 
-def _extent(size: Length | Count | None, what: str) -> int:
+def extent(size: Length | Count | None, what: str, *, least: int = 1) -> int:
     """A length or a number of rows that a window can have."""
     assert size is not None
     number = size.micros if isinstance(size, Length) else size.number
-    if number <= 0:
+    if number < least:
         example = "1 MINUTE" if isinstance(size, Length) else "100"
         raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
     if isinstance(size, Length) and number > _LONGEST:
@@ -147,7 +150,7 @@ def _over(clause: WindowClause, relation: Relation) -> Relation:
             hint="The results of a ROWS window have no time; group by its window_start and window_end.",
             place=clause.place,
         )
-    return relation if clause.attribute is None else _by(clause.attribute, relation)
+    return relation if clause.attribute is None else by_attribute(clause, relation)
 
 
 def _counted(clause: WindowClause, relation: Relation) -> Relation:
@@ -167,16 +170,25 @@ def _counted(clause: WindowClause, relation: Relation) -> Relation:
     return replace(relation, node=node, times={}, instants=frozenset(), hidden_times=frozenset(), unit="rows")
 
 
-def _by(attribute: Name, relation: Relation) -> Relation:
-    """The rows by a time column: their own time, or a further one of every stream."""
-    found = relation.scope.find(attribute.text)
+def by_attribute(clause: WindowClause, relation: Relation) -> Relation:
+    """The rows by a time column: their own time, another that rows of a join may have, or a further declared one."""
+    attribute = clause.attribute
+    assert attribute is not None
+    written = exp.column(attribute.text, table=clause.qualifier.text if clause.qualifier else None)
+    scope = relation.scope
+    found = scope.meant(written)
+    if found is not None or clause.qualifier is not None:
+        scope.column(written, attribute.place)
     if found in relation.times or (found is None and _is_hidden_time(attribute, relation)):
         return relation
+    time = None if found is None or relation.choices is None else relation.choices.choice(Column(found))
+    if time is not None:
+        return by_time(relation, time)
     node = progressing_by(relation.node, found or attribute.text)
     if node is not None:
         return replace(relation, node=node, times={} if found is None else {found: 0}, instants=frozenset())
     if found is None:
-        raise relation.scope.unknown(attribute.text, attribute.place)
+        raise scope.unknown(attribute.text, attribute.place)
     raise _no_time(found, attribute, relation)
 
 
@@ -188,10 +200,22 @@ def _is_hidden_time(attribute: Name, relation: Relation) -> bool:
 
 
 def _no_time(found: str, attribute: Name, relation: Relation) -> QueryError:
+    if relation.choices is not None:
+        return _no_choice(found, attribute, relation.choices)
     owner = relation.untimed.get(found, relation.label)
     further = f'or declare it with ALSO BY {found} in CREATE STREAM "{owner}".'
     hint = f"Write WA {sorted(relation.times)[0]}, {further}" if relation.times else "Leave WA out, " + further
     return QueryError(f'column "{found}" is not the time column of "{owner}"', hint=hint, place=attribute.place)
+
+
+def _no_choice(found: str, attribute: Name, choices: JoinedTimes) -> QueryError:
+    names = sorted(name for name in choices.columns if choices.choice(Column(name)) is not None)
+    hint = f"Write WA {names[0]}, or leave WA" if names else "Leave WA"
+    return QueryError(
+        f'rows of this join cannot go by "{found}"',
+        hint=f"{hint} out: then they go by the latest of their times.",
+        place=attribute.place,
+    )
 
 
 # Refusals
@@ -199,6 +223,8 @@ def _no_time(found: str, attribute: Name, relation: Relation) -> QueryError:
 
 def unbounded(item: FromItem, relation: Relation, place: Place) -> QueryError:
     """The refusal of an aggregate without a window, with the window that would bound it."""
+    if relation.joined is not None:
+        return _unbounded_join(relation, place)
     label = relation.label if all(isinstance(each, Name) for each in item.sources) else "(...)"
     times = sorted({*relation.times, *relation.instants}, reverse=True)
     if relation.unit == "rows" and not times:
@@ -211,6 +237,18 @@ def unbounded(item: FromItem, relation: Relation, place: Place) -> QueryError:
         time = f" WA {times[0]}" if times else ""
         hint = f"Bound it with a window: FROM {label} [RANGE 1 MINUTE SLIDE 1 MINUTE{time}]."
     return QueryError("an aggregate without a window never ends on an unbounded stream", hint=hint, place=place)
+
+
+def _unbounded_join(relation: Relation, place: Place) -> QueryError:
+    choices = relation.choices
+    names = sorted(name for name in choices.columns if choices.choice(Column(name)) is not None) if choices else []
+    by = f" WA {names[0]}" if names else ""
+    group = f", or group by {names[0]} or a function of it such as date_trunc" if names else ""
+    return QueryError(
+        "an aggregate without a window never ends on a join of unbounded streams",
+        hint=f"Put a window after it, count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE{by}]{group}.",
+        place=place,
+    )
 
 
 def refuse_window_without_aggregate(windows: Windows) -> None:
@@ -240,11 +278,13 @@ def spark_window(node: exp.Expr, source: Source) -> WindowClause:
     if not 2 <= len(arguments) <= wanted or not isinstance(arguments[0], exp.Column):
         what = "a gap" if session else "a length and a slide"
         raise QueryError(f'"{called_name(node)}" takes the time column, {what}', hint=hint, place=place)
-    attribute = Name(arguments[0].name, source.of_node(arguments[0]))
+    written = arguments[0]
+    attribute = Name(written.name, source.of_node(written))
+    qualifier = Name(written.table, source.of_node(written)) if written.table else None
     lengths = [_length(each, source.of_node(each), hint) for each in arguments[1:]]
     if session:
-        return WindowClause(place, "session", lengths[0], None, attribute)
-    return WindowClause(place, "range", lengths[0], lengths[-1], attribute)
+        return WindowClause(place, "session", lengths[0], None, attribute, qualifier=qualifier)
+    return WindowClause(place, "range", lengths[0], lengths[-1], attribute, qualifier=qualifier)
 
 
 def _length(node: exp.Expr, place: Place, hint: str) -> Length:

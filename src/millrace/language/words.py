@@ -23,7 +23,9 @@ from millrace.language.statements import Length, Name
 Item = TypeVar("Item")
 
 _GLUED = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z]+)")
-_NO_ALIAS = {"SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "QUALIFY", "UNION"}
+_NO_ALIAS = {
+    "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
+}  # fmt: skip
 
 
 class WordParser(SparkParser):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from millrace.kernel.graph import Graph, ets_arcs
-from millrace.kernel.progress import TimeContract
 from millrace.kernel.strategy import state_table, with_breaks
+from millrace.plan.explain_contracts import contract_text
+from millrace.plan.explain_costs import Expected, cost_notes
+from millrace.plan.explain_joins import following_label, join_label, join_notes, name_of, rows_join_label
 from millrace.plan.intervals import clock_text, interval_text
+from millrace.plan.join_order import reason
 from millrace.plan.levels import Cut, Exchange, read_by
 from millrace.plan.nodes import (
     LATE,
@@ -20,14 +23,18 @@ from millrace.plan.nodes import (
     Distinct,
     DividedWindow,
     Filter,
+    Following,
     InstantWindow,
+    Join,
     Node,
     Numbered,
     OrderByTime,
+    PairWindow,
     PartitionedRows,
     Project,
     Rank,
     RollUp,
+    RowsJoin,
     Scan,
     SessionWindow,
     Since,
@@ -37,20 +44,22 @@ from millrace.plan.nodes import (
     Window,
     inputs_of,
 )
+from millrace.plan.operators import Method, is_in_order, method_of
 from millrace.plan.panes import chosen
 from millrace.plan.stages import Physical, low_level
 
 _IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
 
 
-def explain(plan: Physical) -> str:
-    """The whole plan as text."""
+def explain(plan: Physical, expected: Expected | None = None) -> str:
+    """The whole plan as text; with what is expected of streams and machine, what in-order joins will cost."""
     parts: list[str] = []
     for query, root in plan.roots:
         sink = query.sink.connector
         where = sink.options.get("path", "")
         parts.append(f"query {query.name} -> {query.sink.name} ({sink.format}{' ' + where if where else ''})")
-        parts += [f"  {line}" for line in _tree(root, query.name, query.options, plan.cuts())]
+        tree = _Tree(query.options, plan.cuts(), expected or Expected())
+        parts += [f"  {line}" for line in tree.lines(root, query.name)]
         parts.append(f"  columns: {', '.join(query.root.schema.names)}")
         parts.append("")
     graph = Graph()
@@ -60,21 +69,52 @@ def explain(plan: Physical) -> str:
     return "\n".join(parts)
 
 
-def _tree(node: Node, path: str, options: Mapping[str, str], cuts: Mapping[str, Cut | None]) -> Iterator[str]:
-    cut = cuts.get(path)
-    if isinstance(cut, Exchange):
-        what = "partials " if cut.aggregate is not None else ""
-        yield f"exchange {what}{_keys(cut.keys)}    (on Spark: a break node, from the low level to {_buckets(cut)})"
-        yield from (f"  {line}" for line in _prefix(node))
-        return
-    if cut is not None:
-        yield f"crossing {_keys(cut.keys)}    (on Spark: a break node, from one stage to {_buckets(cut)})"
-        yield from (f"  {line}" for line in _tree(node, path, options, {**cuts, path: None}))
-        return
-    in_order = options.get("order") == "in" and isinstance(node, Union)
-    yield _IN_ORDER if in_order else _label(node) + (_kept(node, options) if isinstance(node, Aggregate) else "")
-    for place, child in enumerate(read_by(node)):
-        yield from (f"  {line}" for line in _tree(child, f"{path}.{place}", options, cuts))
+@dataclass(frozen=True)
+class _Tree:
+    """Writes the tree of a query, a line an operator, and lines behind a bar for what there is to say about one."""
+
+    options: Mapping[str, str]
+    cuts: Mapping[str, Cut]
+    expected: Expected
+
+    def lines(self, node: Node, path: str, method: Method | None = None, *, cut_here: bool = True) -> Iterator[str]:
+        """The lines of a tree; `method` says how the join below gives its rows in order, if it does."""
+        cut = self.cuts.get(path) if cut_here else None
+        if isinstance(cut, Exchange):
+            what = "partials " if cut.aggregate is not None else ""
+            yield f"exchange {what}{_keys(cut.keys)}    (on Spark: a break node, from the low level to {_buckets(cut)})"
+            yield from (f"  {line}" for line in _prefix(node))
+            return
+        if cut is not None:
+            yield f"crossing {_keys(cut.keys)}    (on Spark: a break node, from one stage to {_buckets(cut)})"
+            yield from (f"  {line}" for line in self.lines(node, path, method, cut_here=False))
+            return
+        method = method_of(node, self.options) or method
+        yield self._label(node, method)
+        yield from (f"| {line}" for line in self._notes(node, method))
+        passed = method if isinstance(node, OrderByTime | Filter | Project) else None
+        for place, child in enumerate(read_by(node)):
+            yield from (f"  {line}" for line in self.lines(child, f"{path}.{place}", passed))
+
+    def _label(self, node: Node, method: Method | None) -> str:
+        if isinstance(node, Union) and is_in_order(self.options):
+            return _IN_ORDER
+        if isinstance(node, OrderByTime) and method is not None:
+            return "order by time: as the join below gives its rows"
+        return _label(node) + (_kept(node, self.options) if isinstance(node, Aggregate) else "")
+
+    def _notes(self, node: Node, method: Method | None) -> Iterator[str]:
+        if not isinstance(node, Join):
+            return
+        yield from join_notes(node)
+        if len(name_of(node.schema).split(" + ")) > 2:
+            yield reason(node)
+        if is_in_order(self.options):
+            yield "order = 'in': the inputs are sorted before, the results after it"
+        elif method is None:
+            yield "order-agnostic: a row is joined when it comes"
+        else:
+            yield from cost_notes(node, method, self.options, self.expected)
 
 
 def _buckets(cut: Cut) -> str:
@@ -139,6 +179,12 @@ def _label(node: Node) -> str:
             order = ", ".join(name + (" DESC" if descending else "") for name, descending in node.order)
             limit = "" if node.limit is None else f", up to {node.limit}"
             return f"{node.function} among rows of equal time{_by(node.partition)}, ordered by {order}{limit}"
+        case Join():
+            return join_label(node)
+        case RowsJoin():
+            return rows_join_label(node)
+        case Following():
+            return following_label(node)
         case Aggregate():
             calls = ", ".join(_call_text(each) for each in node.aggregations)
             return f"window aggregate {calls}{_by([name for name, _ in node.keys])}, {_window_text(node.window)}"
@@ -173,6 +219,8 @@ def _window_text(window: AnyWindow) -> str:
             return f"each {window.count} times {interval_text(window.tick)}, towards zero"
         case InstantWindow():
             return "each instant"
+        case PairWindow():
+            return f"each pair of {window.first} and {window.second}"
         case SessionWindow():
             return f"sessions with a gap of {interval_text(window.gap)}"
         case TrailingWindow(range=None):
@@ -184,36 +232,6 @@ def _window_text(window: AnyWindow) -> str:
             often = "a result a row" if window.slide is None else f"a result every {window.slide} rows"
             return f"{often}, over the last {window.rows} rows of its group"
     raise AssertionError(window)
-
-
-def contract_text(contract: TimeContract) -> str:
-    """What a stream promises, in words."""
-    words = f"{contract.kind} time" + (f" {contract.column}" if contract.column else "")
-    if contract.kind == "external":
-        words += f", {_order_text(contract)}"
-    guard = contract.max_future_skew
-    return f"{words}, {_ets_text(contract)}" + (f", {interval_text(guard)} ahead at most" if guard is not None else "")
-
-
-def _order_text(contract: TimeContract) -> str:
-    if contract.punctuation is not None:
-        per = f" for each {', '.join(contract.per)}" if contract.per else ""
-        order = f"punctuated by {contract.punctuation}{per}"
-    elif contract.rows is not None:
-        order = f"disorder {contract.rows} {'ROW' if contract.rows == 1 else 'ROWS'}"
-    else:
-        order = f"disorder {interval_text(contract.disorder)}" if contract.disorder else "ordered"
-    order += f" in each partition of {', '.join(contract.partitions)}" if contract.partitions else ""
-    also = [
-        f"{column} {f'disorder {interval_text(length)}' if length else 'ordered'}" for column, length in contract.also
-    ]
-    return order + "".join(f", also {each}" for each in also)
-
-
-def _ets_text(contract: TimeContract) -> str:
-    kind = "every" if contract.ets == "periodic" else contract.ets.replace("_", " ")
-    lengths = (("", contract.every), ("skew ", contract.skew), ("lull ", contract.lull))
-    return " ".join(["ETS", kind, *(f"{word}{interval_text(each)}" for word, each in lengths if each is not None)])
 
 
 def _table(graph: Graph) -> Iterator[str]:

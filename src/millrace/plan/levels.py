@@ -5,7 +5,7 @@ Rules:
   an exchange, a virtual break node: rows go to the bucket of their keys, bounds to every bucket.
 - An operator with keys needs rows of equal keys to meet. If what it reads is spread by some of its keys, or is in one
   bucket, it stays on that level; if not, the rows cross to the next level, spread by its keys. What it reads of several
-  inputs must be spread alike, by all its keys.
+  inputs must be spread alike, by all its keys; each input of a join has names of its own for them.
 - A query ordered by time meets in one bucket; one without keyed operators may be spread at will.
 """
 
@@ -20,12 +20,15 @@ from millrace.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Following,
+    Join,
     Node,
     Numbered,
     OrderByTime,
     Project,
     Rank,
     RollUp,
+    RowsJoin,
     Scan,
     Since,
     Slack,
@@ -125,19 +128,19 @@ class Cuts:
         return self._placed[path]
 
     def _placed_anew(self, node: Node, path: str, *, single: bool) -> Placed:
-        keys = keys_of(node)
-        if keys is None and not _is_transparent(node):
+        keys = [keys_of(node, position) for position in range(len(read_by(node)))]
+        if None in keys and not _is_transparent(node):
             (below,) = inputs_of(node)
             placed = self._place(below, f"{path}.0", single=single)
             return Placed(placed.level, renamed(node, placed.spread))
         single = single or isinstance(node, OrderByTime)
-        keys = () if single else keys
+        alike = _count(node) > 1
+        wishes = [_Wish(() if single else each, single, alike) for each in keys]
         inputs = [(each, f"{path}.{position}") for position, each in enumerate(read_by(node))]
-        wish = _Wish(keys, single, alike=_count(node) > 1)
-        level = max(self._needed(each, place, wish) for each, place in inputs)
-        for each, place in inputs:
+        level = max(self._needed(*each, wish) for each, wish in zip(inputs, wishes, strict=True))
+        for (each, place), wish in zip(inputs, wishes, strict=True):
             self._bring(each, place, wish, level, self._exchanged(node))
-        return Placed(level, keys if wish.alike else self._spread(*inputs[0], keys))
+        return Placed(level, _given_keys(node, wishes) if alike else self._spread(*inputs[0], wishes[0].keys))
 
     def _spread(self, node: Node, path: str, keys: Keys | None) -> Keys | None:
         """By which columns the rows of the one input of an operator with these keys are spread, now that it is cut."""
@@ -194,9 +197,27 @@ def _count(node: Node) -> int:
     return sum(_count(each) if _is_transparent(each) else 1 for each in read_by(node))
 
 
-def keys_of(node: Node) -> Keys | None:
-    """The columns of which an operator needs equal values to meet; None where it has no keys."""
+def _given_keys(node: Node, wishes: list[_Wish]) -> Keys | None:
+    """By which columns of its own the rows of an operator with several inputs are spread."""
+    if isinstance(node, Join) and node.sides[-1].outer:
+        # Rows of the last input that match nothing have no keys of the first.
+        return None if node.sides[0].outer else wishes[-1].keys
+    return wishes[0].keys
+
+
+def keys_of(node: Node, position: int = 0) -> Keys | None:
+    """The columns of an input of which an operator needs equal values to meet; None where it has no keys."""
     match node:
+        case Join():
+            return node.sides[position].keys
+        case Following():
+            return node.keys[position]
+        case RowsJoin():
+            # Rows are counted by partition, so those of a partition must be together as well.
+            counted = [each for each in node.sides if each.rows is not None]
+            places = range(len(node.sides[0].keys))
+            shared = [place for place in places if all(each.keys[place] in each.partition for each in counted)]
+            return tuple(node.sides[position].keys[place] for place in shared)
         case Aggregate():
             return tuple(name for name, _ in node.keys)
         case Distinct():

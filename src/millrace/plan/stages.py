@@ -17,48 +17,32 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.expressions import Column
 from millrace.kernel.flushing import FlushPolicy
-from millrace.kernel.frames import Calendar, Divided, Frames, Instants
 from millrace.kernel.graph import Graph
 from millrace.kernel.graph import Node as GraphNode
-from millrace.kernel.partials import Aggregation, Partials
 from millrace.kernel.progress import TimeContract
-from millrace.plan.describing import described, groups_of
+from millrace.plan.describing import described
 from millrace.plan.levels import Crossing, Cut, Cuts, Exchange, is_prefix, read_by, scan_of
 from millrace.plan.names import content_name
 from millrace.plan.nodes import (
     SEQUENCE,
     Aggregate,
-    AnyWindow,
-    CalendarWindow,
-    Distinct,
-    DividedWindow,
-    Filter,
+    Join,
     Network,
     Node,
-    Numbered,
     OrderByTime,
-    PartitionedRows,
-    Project,
     Query,
-    Rank,
-    RollUp,
     Scan,
-    SessionWindow,
     Since,
     Slack,
-    TrailingWindow,
-    Union,
-    Window,
     inputs_of,
-    walk,
     with_inputs,
 )
-from millrace.plan.panes import chosen, takes_partials
+from millrace.plan.operators import Method, content_of, is_in_order, method_of, operator_of, partials_of
+from millrace.plan.panes import takes_partials
 from millrace.plan.parts import breaks_after, check_parts, strategy_of
+from millrace.plan.reading import read_of_inputs
 from millrace.plan.rules import optimize
-from millrace.plan.rules.prune_columns import reads
 
 _FLUSH = "lazy_flush(1)"
 _LOW_LEVEL_GROUPS = 65_536
@@ -254,7 +238,6 @@ class _Builder:
         self.leaf = leaf
         self.known = known
         self.options = query.options if query is not None else {}
-        self.in_order = self.options.get("order") == "in"
         self.names: list[str] = []
 
     def build(self, node: Node, path: str, *, top: bool = False) -> GraphNode:
@@ -262,11 +245,32 @@ class _Builder:
         found = None if top else self.leaf(node, path)
         if found is not None:
             return found
-        operator = self._operator(node)
+        method = method_of(node, self.options)
+        if method is not None:
+            return self._ordered(node, path, method)
         inputs = [self.build(each, f"{path}.{position}") for position, each in enumerate(read_by(node))]
         if isinstance(node, Aggregate) and (lower := self._low_level(node)) is not None:
             inputs = [self._add(lower, (lower.label, node, lower.size, lower.policy), inputs)]
-        return self._add(operator, self._content(node), inputs)
+        if isinstance(node, Join) and is_in_order(self.options):
+            inputs = [self._sorted(each) for each in inputs]
+            return self._sorted(self._added(node, inputs))
+        return self._added(node, inputs)
+
+    def _ordered(self, node: Node, path: str, method: Method) -> GraphNode:
+        """An order by time, down to the join that keeps it by itself."""
+        if isinstance(node, Join):
+            inputs = [self.build(each, f"{path}.{position}") for position, each in enumerate(node.inputs)]
+            return self._added(node, inputs, method)
+        (below,) = inputs_of(node)
+        ordered = self._ordered(below, f"{path}.0", method)
+        return ordered if isinstance(node, OrderByTime) else self._added(node, [ordered])
+
+    def _sorted(self, input: GraphNode) -> GraphNode:
+        return self._add(kernel.Merge(), "sorted", [input])
+
+    def _added(self, node: Node, inputs: Sequence[GraphNode], method: Method | None = None) -> GraphNode:
+        operator = operator_of(node, self.options, method)
+        return self._add(operator, content_of(node, self.options, method), inputs)
 
     def _add(self, operator: kernel.Operator, content: object, inputs: Sequence[GraphNode]) -> GraphNode:
         name = content_name(operator.label, (content, [each.name for each in inputs]))
@@ -277,73 +281,19 @@ class _Builder:
             self.names.append(name)
         return place
 
-    def _content(self, node: Node) -> object:
-        """What an operator's meaning depends on."""
-        if is_prefix(node):
-            return node
-        options = [self.options.get(each) for each in ("panes", "state_limit")] if isinstance(node, Aggregate) else []
-        return node, self.in_order, options
-
     def _low_level(self, node: Aggregate) -> kernel.LowAggregate | None:
         """The bounded table below an aggregate, if the query asks for one."""
         asked = low_level(node, self.options) if self.whole else None
         if asked is None:
             return None
         groups, flush = asked
-        return kernel.LowAggregate(_partials(node), groups, FlushPolicy.parse(flush))
+        return kernel.LowAggregate(partials_of(node), groups, FlushPolicy.parse(flush))
 
     def _set_up(self, node: GraphNode) -> None:
         node.strategy = strategy_of(node.name, self.options)
         node.breaks_after = breaks_after(node.name, self.options)
         node.ets_arcs = self.options.get("ets_arcs") != "off"
         node.chain = self.options.get("breaks") == "chain"
-
-    def _operator(self, node: Node) -> kernel.Operator:
-        match node:
-            case Filter():
-                return kernel.Filter(node.predicate)
-            case Project():
-                return kernel.Project(node.columns)
-            case Union():
-                return kernel.Merge() if self.in_order else kernel.Union()
-            case OrderByTime():
-                return kernel.Union() if _is_latent(node) else kernel.Merge()
-            case Numbered():
-                return kernel.Number()
-            case Aggregate():
-                return self._aggregate(node)
-            case Distinct():
-                return kernel.Distinct(tuple(node.schema.names))
-            case Rank():
-                return kernel.Rank(node.function, node.partition, node.order, node.name, node.limit)
-            case Since():
-                return kernel.Since(node.time)
-            case RollUp():
-                return kernel.RollUp()
-            case Slack():
-                return kernel.Slack(node.slack)
-            case Scan():
-                raise AssertionError("a scan is a leaf")
-
-    def _aggregate(self, node: Aggregate) -> kernel.Operator:
-        partials = _partials(node)
-        limit = int(self.options["state_limit"]) if "state_limit" in self.options else None
-        match node.window:
-            case SessionWindow(gap):
-                return kernel.SessionAggregate(partials, gap, groups=groups_of(node))
-            case TrailingWindow(reach, unit):
-                return kernel.TrailingAggregate(partials, reach, counts_rows=unit == "rows", state_limit=limit)
-            case PartitionedRows(rows, slide):
-                where = None if node.where is None else _name(node.where)
-                return kernel.PartitionedRowsAggregate(partials, rows, slide, where=where, state_limit=limit)
-            case window:
-                return kernel.WindowAggregate(
-                    partials,
-                    in_order=self.in_order,
-                    buffered=chosen(node, self.options).buffered,
-                    groups=groups_of(node),
-                    counts_rows=isinstance(window, Window) and window.unit == "rows",
-                )
 
 
 def low_level(node: Aggregate, options: Mapping[str, str]) -> tuple[int, str] | None:
@@ -357,7 +307,7 @@ def low_level(node: Aggregate, options: Mapping[str, str]) -> tuple[int, str] | 
 def _lower(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggregate:
     """The low level of an aggregate: partials of the task at hand, by a bounded table if that is asked for."""
     assert exchange.aggregate is not None
-    partials = _partials(exchange.aggregate)
+    partials = partials_of(exchange.aggregate)
     if exchange.low_level_groups is None:
         return kernel.PreAggregate(partials)
     return kernel.LowAggregate(partials, exchange.low_level_groups, FlushPolicy.parse(_FLUSH))
@@ -385,62 +335,9 @@ def _is_below(path: str, other: str) -> bool:
     return path == other or path.startswith(f"{other}.")
 
 
-def _is_latent(node: Node) -> bool:
-    """Whether nothing below has a time to be ordered by: then rows come as they come."""
-    below = list(walk(node))
-    scans = [each for each in below if isinstance(each, Scan)]
-    return not any(isinstance(each, Aggregate) for each in below) and all(
-        scan.stream.time.kind == "latent" for scan in scans
-    )
-
-
-def _partials(node: Aggregate) -> Partials:
-    aggregations = [
-        Aggregation(
-            each.name,
-            each.function,
-            tuple(map(_name, each.arguments)),
-            None if each.where is None else _name(each.where),
-            each.parameters,
-        )
-        for each in node.aggregations
-    ]
-    return Partials(_frames(node.window), [name for name, _ in node.keys], aggregations)
-
-
-def _frames(window: AnyWindow) -> Frames:
-    match window:
-        case CalendarWindow():
-            return Calendar({"month": 1, "quarter": 3, "year": 12}[window.every])
-        case DividedWindow():
-            return Divided(window.tick, window.count)
-        case Window():
-            return Frames(window.range, window.slide, window.origin)
-        case _:
-            # Windows that follow single groups make their own frames.
-            return Instants()
-
-
-def _name(expression: object) -> str:
-    assert isinstance(expression, Column), "keys and arguments have been prepared"
-    return expression.name
-
-
 def _uses(node: Node, wanted: list[str], stream: str) -> Iterator[str]:
     """The columns of a stream that a tree reads to give the wanted ones."""
-    match node:
-        case Scan():
-            yield from wanted if node.stream.name == stream else ()
-        case Filter():
-            yield from _uses(node.input, reads([node.predicate], wanted), stream)
-        case Project():
-            yield from _uses(node.input, reads(each for _, each in node.columns), stream)
-        case Aggregate():
-            yield from _uses(node.input, reads(node.expressions()), stream)
-        case Distinct():
-            yield from _uses(node.input, list(node.schema.names), stream)
-        case Rank():
-            yield from _uses(node.input, node.reads(wanted), stream)
-        case _:
-            for each in inputs_of(node):
-                yield from _uses(each, wanted, stream)
+    if isinstance(node, Scan):
+        yield from wanted if node.stream.name == stream else ()
+    for each, read in zip(inputs_of(node), read_of_inputs(node, wanted), strict=True):
+        yield from _uses(each, read, stream)

@@ -19,6 +19,7 @@ def outcome(
     memory: int = 0,
     turned_away: int = 0,
     rate: float = 0.0,
+    seconds: float = 0.0,
 ) -> Outcome:
     moved, counted = np.array(moments, np.int64), np.array(counts, np.int64)
-    return Outcome(100, latency, idle, peak, moved, counted, answers, memory, turned_away, rate)
+    return Outcome(100, latency, idle, peak, moved, counted, answers, memory, turned_away, rate, seconds)

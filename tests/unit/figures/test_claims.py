@@ -22,6 +22,23 @@ def test_a_claim_that_is_not_a_number_does_not_hold() -> None:
 
 
 @pytest.mark.parametrize(
+    ("measured", "reproduces", "expected", "verdict"),
+    [
+        (3.0, True, True, "holds"),
+        (1.0, True, False, "FAILS"),
+        (1.0, False, True, "differs"),
+        (3.0, False, False, "HOLDS, though known not to"),
+    ],
+)
+def test_a_claim_that_is_known_not_to_reproduce_is_told_and_expected(
+    measured: float, reproduces: bool, expected: bool, verdict: str
+) -> None:
+    claim = Claim("x", measured, low=2.0, reproduces=reproduces)
+    assert (claim.as_expected, claim.verdict) == (expected, verdict)
+    assert ("known not to reproduce" in str(claim)) is not reproduces
+
+
+@pytest.mark.parametrize(
     ("claim", "words"),
     [
         (Claim("x", 1, low=5), "at least 5"),

@@ -22,7 +22,7 @@ from millrace.hosts.virtual import Costs
 COSTS = Costs(row=50, punctuation=50, ets=10)
 
 
-def tiny(least: float) -> Figure:
+def tiny(least: float, *, reproduces: bool = True) -> Figure:
     """Two seconds of two streams; its claim is that a result takes at least so long."""
 
     def setting(rate: float) -> Setting:
@@ -36,10 +36,14 @@ def tiny(least: float) -> Figure:
         lambda: {("C", rate): setting(rate) for rate in (10.0, 20.0)},
         lambda found: Findings(
             table(found, "rate", seconds=latency),
-            [Claim("the least latency", min(map(latency, found.values())), low=least, unit="s")],
+            [_claim(min(map(latency, found.values())), least, reproduces)],
             chart("tiny", "rate", "seconds", curves(found, latency)),
         ),
     )
+
+
+def _claim(measured: float, least: float, reproduces: bool) -> Claim:
+    return Claim("the least latency", measured, low=least, unit="s", reproduces=reproduces)
 
 
 @pytest.fixture
@@ -51,6 +55,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(command, "workers", threads)
     monkeypatch.setattr(command, "FIGURES", {"tiny": tiny(0.0001), "false": tiny(1.0)})
+    monkeypatch.setitem(command.FIGURES, "known", tiny(1.0, reproduces=False))
 
 
 @pytest.mark.usefixtures("made")
@@ -69,6 +74,17 @@ def test_a_claim_that_fails_gives_exit_code_1(tmp_path: Path) -> None:
     assert command.make_figures("all", tmp_path, out=out) == 1
     assert "FAILS  the least latency" in out.getvalue()
     assert "holds  the least latency" in out.getvalue()
+
+
+@pytest.mark.usefixtures("made")
+def test_a_claim_that_is_known_not_to_reproduce_is_told_and_gives_exit_code_0(tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert command.make_figures("known", tmp_path, out=out) == 0
+    assert "differs  the least latency: 0.11 ms (the paper has at least 1 s; known not to reproduce)" in out.getvalue()
+    out = io.StringIO()
+    command.make_figures("known", tmp_path, as_json=True, out=out)
+    told = json.loads(out.getvalue())
+    assert (told["holds"], told["as_expected"], told["claims"][0]["reproduces"]) == (False, True, False)
 
 
 @pytest.mark.usefixtures("made")

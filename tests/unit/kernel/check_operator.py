@@ -8,7 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, GroupPunctuation, Punctuation, Times
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    TIME,
+    Batch,
+    Element,
+    GroupPunctuation,
+    JointPunctuation,
+    Punctuation,
+    Times,
+)
 from millrace.kernel.operators import Operator
 from millrace.kernel.state import Changes
 
@@ -77,6 +87,8 @@ def outputs(operator: Operator, script: Script) -> list[Element]:
             found += operator.on_punctuation(element)
         elif isinstance(element, GroupPunctuation):
             found += operator.on_groups(element)
+        elif isinstance(element, JointPunctuation):
+            found += operator.on_joint(element)
         else:
             found += operator.on_batch(port, element)
     return found

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from millrace.language import parse_network
-from millrace.plan.explain import contract_text
+from millrace.plan.explain_contracts import contract_text
 
 
 @pytest.mark.parametrize(

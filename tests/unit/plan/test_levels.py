@@ -14,15 +14,20 @@ from millrace.plan.nodes import (
     Aggregate,
     Aggregation,
     Connector,
+    Following,
     InstantWindow,
+    Join,
     Network,
     Node,
     OrderByTime,
     Project,
     Query,
     Rank,
+    RowsJoin,
+    RowsSide,
     Scan,
     SessionWindow,
+    Side,
     Sink,
     Stream,
     Union,
@@ -132,3 +137,65 @@ def test_sessions_are_never_pre_aggregated() -> None:
 def test_the_low_level_is_bounded_where_the_query_says_so() -> None:
     (exchange,) = plan(by(Scan(STREAM), "k"), low_level_groups="64").exchanges()
     assert exchange.low_level_groups == 64
+
+
+# Joins
+
+
+def named(scan: Node, name: str) -> Project:
+    """The rows under names of their own."""
+    return Project(scan, tuple((f"{name}.{each}", Column(each)) for each in scan.schema.names))
+
+
+def join(left: Node, right: Node, keys: tuple[str, ...] = ("k",), **outer: bool) -> Join:
+    """Rows of equal keys, a second apart at most."""
+    sides = [
+        Side(tuple(f"{name}.{key}" for key in keys), ahead=1_000_000, outer=outer.get(name, False)) for name in "xy"
+    ]
+    return Join((named(left, "x"), named(right, "y")), tuple(sides))
+
+
+def spread(found: Physical) -> list[tuple[str, ...] | None]:
+    """The keys of all exchanges."""
+    return [each.keys for each in found.exchanges()]
+
+
+def test_each_input_of_a_join_is_spread_by_its_own_names_of_the_keys() -> None:
+    found = plan(join(Scan(STREAM), Scan(STREAM), ("k", "g")))
+    assert (found.depth, spread(found)) == (1, [("x.k", "x.g"), ("y.k", "y.g")])
+
+
+def test_a_join_without_keys_and_one_in_order_meet_in_one_bucket() -> None:
+    assert spread(plan(join(Scan(STREAM), Scan(STREAM), ()))) == [(), ()]
+    assert spread(plan(OrderByTime(join(Scan(STREAM), Scan(STREAM))))) == [(), ()]
+
+
+def test_an_aggregate_by_the_keys_of_a_join_stays_on_its_level_and_another_crosses() -> None:
+    joined = join(Scan(STREAM), Scan(STREAM))
+    by_key = Aggregate(joined, MINUTE, (("k", Column("x.k")),), (Aggregation("n", "count"),))
+    assert plan(by_key).depth == 1
+    by_other = Aggregate(joined, MINUTE, (("g", Column("x.g")),), (Aggregation("n", "count"),))
+    assert crossings(plan(by_other)) == [(1, 2, ("g",))]
+
+
+def test_rows_that_matched_nothing_have_no_keys_of_the_other_side() -> None:
+    def over(joined: Join, column: str) -> int:
+        return plan(Aggregate(joined, MINUTE, (("k", Column(column)),), (Aggregation("n", "count"),))).depth
+
+    assert over(join(Scan(STREAM), Scan(STREAM), x=True), "x.k") == 1
+    assert over(join(Scan(STREAM), Scan(STREAM), y=True), "x.k") == 2
+    assert over(join(Scan(STREAM), Scan(STREAM), y=True), "y.k") == 1
+    assert over(join(Scan(STREAM), Scan(STREAM), x=True, y=True), "x.k") == 2
+
+
+def test_rows_are_counted_where_their_partition_is_together() -> None:
+    inputs = (named(Scan(STREAM), "x"), named(Scan(STREAM), "y"))
+    counted = RowsSide(("x.k", "x.g"), rows=5, partition=("x.k",))
+    assert spread(plan(RowsJoin(inputs, (counted, RowsSide(("y.k", "y.g"), range=5))))) == [("x.k",), ("y.k",)]
+    whole = RowsSide(("x.k", "x.g"), rows=5)
+    assert spread(plan(RowsJoin(inputs, (whole, RowsSide(("y.k", "y.g")))))) == [(), ()]
+
+
+def test_a_sequence_is_spread_by_its_keys() -> None:
+    inputs = (named(Scan(STREAM), "x"), named(Scan(STREAM), "y"))
+    assert spread(plan(Following(inputs, (("x.k",), ("y.k",)), "recent"))) == [("x.k",), ("y.k",)]

@@ -80,6 +80,8 @@ class Bucket:
     """The accounting of each stream, and how many of its files have been read."""
     bounds: dict[str, dict[str, int]] = field(default_factory=dict)
     """By port the last bound of each bucket of an earlier level."""
+    joints: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """By port the last promise of each such bucket about pairs of times."""
     wants: dict[str, int] = field(default_factory=dict)
     """The bounds that later levels wait for."""
     results: dict[str, int] = field(default_factory=dict)
@@ -107,6 +109,7 @@ class Bucket:
             if stream in self.ports:
                 self._follow(stream, summaries, news.now)
         self._cross(news.bounds)
+        self._cross_jointly(news.joints)
         if news.wants is not None:
             self.want(news.wants)
         if news.end:
@@ -133,6 +136,15 @@ class Bucket:
             if len(known) == self.producers:
                 self.executor.ingress[port].raise_bound(min(known.values()))
                 self.executor.promise(port)
+
+    def _cross_jointly(self, heard: Mapping[str, Mapping[str, list[int]]]) -> None:
+        """Learn what the buckets of earlier levels promise about pairs of times."""
+        for port, pairs in heard.items():
+            known = self.joints.setdefault(port, {})
+            known.update(pairs)
+            if len(known) == self.producers:
+                first, second = (min(each) for each in zip(*known.values(), strict=True))
+                self.executor.promise_jointly(port, (first, second))
 
     def want(self, wants: Mapping[str, int]) -> None:
         """Wait for what later levels wait for."""
@@ -162,11 +174,13 @@ class Bucket:
             self.results[name] = self.results.get(name, 0) + table.num_rows
         return tables
 
-    def promises(self) -> Iterator[tuple[int, dict[str, int]]]:
-        """Each later level that it sends to, with its bounds for the ports there."""
+    def promises(self) -> Iterator[dict[str, Any]]:
+        """Each later level that it sends to, with its bounds for the ports there, and those for pairs of times."""
         for level in sorted({crossing.level for crossing in self.level.leaving.values()}):
-            ports = (port for port, crossing in self.level.leaving.items() if crossing.level == level)
-            yield level, {port: self.executor.promised(port) for port in ports}
+            ports = [port for port, crossing in self.level.leaving.items() if crossing.level == level]
+            bounds = {port: self.executor.promised(port) for port in ports}
+            joints = {port: pair for port in ports if (pair := self.executor.promised_jointly(port)) is not None}
+            yield {"level": level, "bounds": bounds, "joints": joints}
 
     def report(self, now: int, *, live: bool) -> dict[str, Any]:
         """What the commit record shall hold of it."""
@@ -217,6 +231,7 @@ class Bucket:
             "edges": {stream: edge.save() for stream, edge in self.edges.items()},
             "streams": self.streams,
             "bounds": self.bounds,
+            "joints": self.joints,
             "wants": self.wants,
             "results": self.results,
         }
@@ -227,7 +242,7 @@ class Bucket:
         for stream, saved in note["edges"].items():
             self.edges[stream].restore(saved)
         self.streams, self.bounds, self.results = note["streams"], note["bounds"], note["results"]
-        self.wants = note["wants"]
+        self.joints, self.wants = note["joints"], note["wants"]
 
 
 def _observe(executor: Executor, port: str, summaries: list[Summary], now: int) -> None:

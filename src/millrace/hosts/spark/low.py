@@ -35,6 +35,8 @@ from millrace.plan.nodes import Network, Stream
 from millrace.plan.stages import Physical, physical
 
 _PACK_ROWS = 1_000_000
+_PACKS = 1_000_003
+"""More than a file makes of them; odd, so that what may go anywhere goes to all buckets in turn."""
 _TASK_BYTES = 2**20
 """How large the files of a task are together, unless one alone is larger."""
 
@@ -114,7 +116,7 @@ class StreamLowLevel:
         if before:
             ingress.resume(before)
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
-        rows = 0
+        rows, number = 0, index * _PACKS
         for chunk in (chunk for path in paths for chunk in self._chunks(path)):
             executor.reject(self.stream_name, chunk.malformed)
             executor.push(self.stream_name, chunk.rows, entered)
@@ -123,15 +125,15 @@ class StreamLowLevel:
                 gathered[port] += batches
                 rows += sum(map(len, batches))
             if rows >= _PACK_ROWS:
-                yield self._packed(gathered, index)
-                gathered, rows = {port: [] for port in self._exchanges}, 0
+                yield self._packed(gathered, number)
+                gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
         summary = self._summary(ingress, index + len(paths) - 1, look)
         # The end of the task, not of the stream: what the low level still holds is let go.
         executor.end(self.stream_name)
         executor.run(StandingClock(now))
         for port, batches in executor.take(now).items():
             gathered[port] += batches
-        yield self._packed(gathered, index)
+        yield self._packed(gathered, number)
         yield summary
 
     def _chunks(self, path: str) -> Iterator[Chunk]:
@@ -142,13 +144,13 @@ class StreamLowLevel:
         for batch in read_file(Path(path), self._stream.connector, schema, batch_rows=262_144):
             yield Chunk(batch.rows, batch.malformed)
 
-    def _packed(self, gathered: dict[str, list[Batch]], index: int) -> pa.RecordBatch:
-        """One row a port and bucket, with all its tuples."""
+    def _packed(self, gathered: dict[str, list[Batch]], number: int) -> pa.RecordBatch:
+        """One row a port and bucket, with all its tuples; the number says in which order tuples entered."""
         return exchange_rows(
             [
                 row
                 for port, batches in gathered.items()
-                for row in split(port, batches, self._exchanges[port].keys, self.buckets, index)
+                for row in split(port, batches, self._exchanges[port].keys, self.buckets, number)
             ]
         )
 

@@ -29,6 +29,8 @@ class News:
     summaries: dict[str, list[Summary]] = field(default_factory=dict)
     bounds: dict[str, dict[str, int]] = field(default_factory=dict)
     """By port what each bucket of an earlier level has promised."""
+    joints: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """The same about pairs of times."""
     wants: dict[str, int] | None = None
     """The bound that later levels wait for, by port; None where nobody has said."""
     clocks: list[int] = field(default_factory=list)
@@ -58,6 +60,8 @@ def read_news(frames: Iterable[pd.DataFrame], level: int, ports: Container[str])
         if row.port == BOUNDS_PORT and note["level"] == level:
             for port, until in note["bounds"].items():
                 news.bounds.setdefault(port, {})[note["bucket"]] = until
+            for port, pair in note["joints"].items():
+                news.joints.setdefault(port, {})[note["bucket"]] = pair
             continue
         if row.port in (CONTROL_PORT, STREAM_PORT):
             _hear(news, row.port, note)

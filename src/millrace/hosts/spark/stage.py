@@ -40,7 +40,7 @@ from millrace.kernel.elements import Batch
 from millrace.plan.nodes import Network
 from millrace.plan.stages import physical
 
-_LAYOUT = 3
+_LAYOUT = 4
 _MANIFEST = ("", 0)
 
 _AT_HAND: dict[tuple[str, int, int], Bucket] = {}
@@ -91,8 +91,8 @@ class Stage(StatefulProcessor):
         place, leaving = self.buckets.index(number), bucket.level.leaving
         for port, crossing in leaving.items():
             yield from split(port, given.pop(port, []), crossing.keys, self.buckets, place)
-        for level, bounds in bucket.promises():
-            note = json.dumps({"level": level, "bucket": str(number), "bounds": bounds})
+        for promise in bucket.promises():
+            note = json.dumps({**promise, "bucket": str(number)})
             yield from (Row(each, BOUNDS_PORT, place, note=note) for each in self.buckets)
         for name, table in bucket.counted(given).items():
             yield Row(number, RESULT_PORT, 0, pack(table), name)

@@ -1,4 +1,4 @@
-"""The same window count in stock Spark Structured Streaming: the peer that we are measured against.
+"""The same window count, or another query, in stock Spark Structured Streaming: the peer that we are measured against.
 
 It runs in a process and a Spark of its own, with Spark's default settings but for the number of shuffle partitions and
 what the caller asks for. It says what it does in lines of JSON on standard output, and ends when its standard input is
@@ -13,11 +13,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -46,24 +46,36 @@ class Count:
     most: bool = False
 
 
+class Query(Protocol):
+    """What every query of a job says: where its results and its checkpoint go."""
+
+    @property
+    def output(self) -> str:
+        """A folder of parquet files."""
+
+    @property
+    def checkpoint(self) -> str:
+        """A folder."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """Counts to run one after the other: each to the end of its input, or the one until the caller stops it."""
+    """Queries to run one after the other: each to the end of its input, or the one until the caller stops it."""
 
-    counts: Sequence[Count]
+    queries: Sequence[Query]
     bounded: bool
     master: str = "local[*]"
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class StockSpark:
-    """A process that runs a job on stock Spark, as seen by its caller."""
+    """A process that runs a job on stock Spark, as seen by its caller; `module` knows the kind of its queries."""
 
-    def __init__(self, job: Job, log_file: Path) -> None:
+    def __init__(self, job: Job, log_file: Path, module: str = __name__) -> None:
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, json.dumps(asdict(job))],
+                [sys.executable, "-m", module, json.dumps(asdict(job))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -126,9 +138,9 @@ def _with_most(counted: DataFrame, keys: Sequence[str]) -> DataFrame:
     return windows.select("window", f.inline(f.expr("filter(rows, row -> row.n = most)")))
 
 
-def _started(session: SparkSession, count: Count, bounded: bool) -> StreamingQuery:
-    writer = windows_counted(session, count).writeStream.outputMode("append").format("parquet")
-    writer = writer.option("path", count.output).option("checkpointLocation", count.checkpoint)
+def _started(frame: DataFrame, query: Query, bounded: bool) -> StreamingQuery:
+    writer = frame.writeStream.outputMode("append").format("parquet")
+    writer = writer.option("path", query.output).option("checkpointLocation", query.checkpoint)
     return (writer.trigger(availableNow=True) if bounded else writer).start()
 
 
@@ -148,12 +160,16 @@ def _say(**told: Any) -> None:
     sys.stdout.flush()
 
 
-def _run(job: Job) -> None:
+def carry_out(text: str, kind: Callable[..., Query], frame: Callable[[SparkSession, Any], DataFrame]) -> None:
+    """Run a job that is given as JSON, whose queries are of a kind that `frame` knows how to write."""
+    told = json.loads(text)
+    queries = [kind(**each) for each in told.pop("queries")]
+    job = Job(queries=queries, **told)
     session = _session(job)
     _say(started=True)
-    for count in job.counts:
+    for asked in job.queries:
         began = time.perf_counter()
-        query = _started(session, count, job.bounded)
+        query = _started(frame(session, asked), asked, job.bounded)
         if not job.bounded:
             threading.Thread(target=lambda query=query: (sys.stdin.read(), query.stop()), daemon=True).start()
         query.awaitTermination()
@@ -163,12 +179,5 @@ def _run(job: Job) -> None:
     session.stop()
 
 
-def main(text: str) -> None:
-    """Carry out a job that is given as JSON."""
-    told = json.loads(text)
-    counts = [Count(**each) for each in told.pop("counts")]
-    _run(Job(counts=counts, **told))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    carry_out(sys.argv[1], Count, windows_counted)

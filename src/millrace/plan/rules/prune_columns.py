@@ -6,25 +6,11 @@ scan is then the same for all queries that have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-from millrace.kernel.expressions import Column, Expression
-from millrace.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Filter,
-    Node,
-    Numbered,
-    OrderByTime,
-    Project,
-    Rank,
-    RollUp,
-    Scan,
-    Since,
-    Slack,
-    Union,
-)
+from millrace.kernel.expressions import Column
+from millrace.plan.nodes import Following, Join, Node, Project, RowsJoin, Union, with_inputs
+from millrace.plan.reading import read_of_inputs
 
 
 def prune_columns(root: Node) -> Node:
@@ -34,24 +20,12 @@ def prune_columns(root: Node) -> Node:
 
 def _prune(node: Node, wanted: list[str]) -> Node:
     """The node with at least the `wanted` columns of it."""
-    match node:
-        case Scan():
-            return node
-        case Filter():
-            return replace(node, input=_prune(node.input, reads([node.predicate], wanted)))
-        case Project():
-            columns = tuple((name, each) for name, each in node.columns if name in wanted)
-            return Project(_prune(node.input, reads(each for _, each in columns)), columns)
-        case Union():
-            return Union(tuple(_only(_prune(each, wanted), wanted) for each in node.inputs))
-        case Aggregate():
-            return replace(node, input=_prune(node.input, reads(node.expressions())))
-        case Distinct():
-            return replace(node, input=_prune(node.input, list(node.schema.names)))
-        case Rank():
-            return replace(node, input=_prune(node.input, node.reads(wanted)))
-        case OrderByTime() | Since() | Numbered() | RollUp() | Slack():
-            return replace(node, input=_prune(node.input, wanted))
+    if isinstance(node, Project):
+        node = replace(node, columns=tuple((name, each) for name, each in node.columns if name in wanted))
+    read = iter(read_of_inputs(node, wanted))
+    if isinstance(node, Union | Join | RowsJoin | Following):
+        return with_inputs(node, lambda each: _only(_prune(each, names := next(read)), names))
+    return with_inputs(node, lambda each: _prune(each, next(read)))
 
 
 def _only(node: Node, wanted: list[str]) -> Node:
@@ -60,8 +34,3 @@ def _only(node: Node, wanted: list[str]) -> Node:
     if names == node.schema.names:
         return node
     return Project(node, tuple((name, Column(name)) for name in names))
-
-
-def reads(expressions: Iterable[Expression], also: Iterable[str] = ()) -> list[str]:
-    """The columns that expressions read, and others, each once."""
-    return list(dict.fromkeys([*also, *(name for each in expressions for name in each.columns())]))

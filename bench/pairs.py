@@ -1,0 +1,70 @@
+"""Two streams whose rows find about one partner each, and the band join that pairs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench.files import write_file
+from bench.links import ORIGIN
+from bench.stock_join import Join
+from bench.workload import declared
+from millrace.language import parse_network
+from millrace.plan.nodes import Network
+
+COLUMNS = "key BIGINT, n BIGINT, ts TIMESTAMP"
+APART = 32
+"""Microseconds between two rows of a stream: 31,250 rows a second, so that some pairs are exactly a band apart."""
+KEYS = 65_536
+"""For a band of a second: 62,500 rows of the other stream lie in it, 0.95 of them with the same key."""
+
+
+@dataclass(frozen=True)
+class BandJoin:
+    """Pairs of rows with equal keys, at most `band` seconds apart; no pair waits for anything but its rows."""
+
+    folders: Mapping[str, Path]
+    rows: int
+    band: int
+    results: str = "key, a_n, b_n, a_ts, b_ts"
+
+    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+        """The query as a user of Millrace writes it."""
+        streams = [
+            declared(name, COLUMNS, "TIMESTAMP BY ts ORDERED", folder, files_per_batch)
+            for name, folder in self.folders.items()
+        ]
+        sink = f"CREATE SINK pairs TO parquet OPTIONS (path '{output}');"
+        return parse_network("\n".join([*streams, sink, f"CREATE QUERY paired INTO pairs AS {self.truth()};"]))
+
+    def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Join:
+        """The query as a user of Spark writes it."""
+        a, b = (str(folder) for folder in self.folders.values())
+        return Join(a, b, str(output), str(checkpoint), COLUMNS, self.band, files_per_batch)
+
+    def truth(self) -> str:
+        """The query in DuckDB's words, which are ours as well."""
+        return f"""SELECT a.key, a.n AS a_n, b.n AS b_n, a.ts AS a_ts, b.ts AS b_ts FROM a JOIN b
+            ON a.key = b.key
+            AND a.ts BETWEEN b.ts - INTERVAL {self.band} SECOND AND b.ts + INTERVAL {self.band} SECOND"""
+
+
+def write_pairs(folder: Path, files: int, rows: int, band: int) -> BandJoin:
+    """Write so many files a stream, each with so many rows; as many partners a row, however wide the band."""
+    random = np.random.default_rng(5)
+    folders = {name: folder / name for name in ("a", "b")}
+    for own in folders.values():
+        own.mkdir(parents=True)
+        for number in range(files):
+            write_file(own, number, _rows(random, number * rows, rows, KEYS * band))
+    return BandJoin(folders, 2 * files * rows, band)
+
+
+def _rows(random: np.random.Generator, first: int, count: int, keys: int) -> pa.Table:
+    numbers = np.arange(first, first + count)
+    times = pa.array(ORIGIN + numbers * APART).cast(pa.timestamp("us", tz="UTC"))
+    return pa.table({"key": random.integers(0, keys, count), "n": numbers, "ts": times})

@@ -1,0 +1,197 @@
+"""A run that a join keeps as a segment, and what is known of its rows: which are still kept, and which were matched.
+
+Rules:
+- Rows are let go by a bound, never one by one: what a run still holds follows from the bound alone.
+- What was matched since the last save is saved as a small segment of its own. The run is never rewritten for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.kernel.elements import END_OF_TIME, Mask, Microseconds
+from millrace.kernel.match_keys import Integers
+from millrace.kernel.match_run import Run
+from millrace.kernel.state import Segments
+from millrace.kernel.young import concat_rows
+
+MATCHED = "__matched"
+"""The column that says which rows had been matched when the run was made."""
+RUN = "__run"
+"""The column that a segment of matched rows has: the run that they are in."""
+_PLACE = "__place"
+
+_MARKS = 8
+"""Segments of matched rows that a run may have; when there are more they are made one."""
+
+
+class KeptRun:
+    """A run under its segment's number; `matched` only if it is of an outer side."""
+
+    def __init__(
+        self,
+        segments: Segments,
+        run: Run,
+        matched: Mask | None = None,
+        number: int | None = None,
+        marks: Sequence[int] = (),
+    ) -> None:
+        self.run = run
+        self.matched = matched
+        self._segments = segments
+        self._marks = list(marks)
+        self._news: list[Integers] = []
+        """Rows that have been matched since the last save."""
+        self._searched = 0
+        """How many rows, in the order of letting go, are known to have been matched or let go."""
+        for mark in marks:
+            assert matched is not None
+            matched[segments.live[mark].column(_PLACE).to_numpy()] = True
+        self.number = segments.add(self._table()) if number is None else number
+
+    def _table(self) -> pa.Table:
+        table = pa.Table.from_batches([self.run.rows])
+        return table if self.matched is None else table.append_column(MATCHED, pa.array(self.matched))
+
+    @property
+    def times(self) -> Integers:
+        """Each row's time."""
+        return self.run.times
+
+    @property
+    def untils(self) -> Integers:
+        """The last time that may match each row."""
+        return self.run.untils
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """The rows."""
+        return self.run.rows
+
+    # Letting go
+
+    def _gone(self, bound: Microseconds) -> int:
+        """How many rows have been let go."""
+        if bound == END_OF_TIME:
+            return len(self.run)
+        return int(np.searchsorted(self.run.leaving[0], bound)) if bound > self.run.first else 0
+
+    def count(self, bound: Microseconds) -> int:
+        """How many rows are still kept."""
+        return len(self.run) - self._gone(bound)
+
+    def unmatched(self, before: Microseconds, bound: Microseconds) -> pa.RecordBatch | None:
+        """The rows that nothing matched, of those that are let go as one bound follows another."""
+        assert self.matched is not None
+        start, stop = self._gone(before), self._gone(bound)
+        if start == stop:
+            return None
+        leaving = self.run.leaving[1][start:stop]
+        leaving = leaving[~self.matched[leaving]]
+        return self.run.rows.take(pa.array(leaving)) if len(leaving) else None
+
+    # What is kept
+
+    def least_time(self, bound: Microseconds, unmatched: bool) -> Microseconds:
+        """The least time of the rows that are still kept, or of those of them that nothing matched."""
+        start = self._first_unmatched(bound) if unmatched else self._gone(bound)
+        if start == len(self.run):
+            return END_OF_TIME
+        if start == 0 and not unmatched:
+            return self.run.span[0]
+        if self.run.steady:
+            return int(self.run.times[self.run.leaving[1][start]])
+        rows = self.run.leaving[1][start:]
+        if unmatched and self.matched is not None:
+            rows = rows[~self.matched[rows]]
+        return int(self.run.times[rows].min())
+
+    def least_until(self, bound: Microseconds) -> Microseconds | None:
+        """The last match of the row that is let go first, of those that nothing matched yet."""
+        start = self._first_unmatched(bound)
+        return int(self.run.leaving[0][start]) if start < len(self.run) else None
+
+    def last_until(self, before: Microseconds, bound: Microseconds, unmatched: bool) -> Microseconds | None:
+        """The last match of all rows that are still kept and whose time is before another."""
+        if self.run.span[0] >= before:
+            return None
+        rows = self.run.leaving[1][self._gone(bound) :]
+        chosen = self.run.times[rows] < before
+        if unmatched and self.matched is not None:
+            chosen &= ~self.matched[rows]
+        rows = rows[chosen]
+        return int(self.run.untils[rows].max()) if len(rows) else None
+
+    def _first_unmatched(self, bound: Microseconds) -> int:
+        """Where the first row that nothing matched stands in the order of letting go; looked for from the last on."""
+        assert self.matched is not None
+        start, step = max(self._searched, self._gone(bound)), 16
+        while start < len(self.run):
+            left = np.flatnonzero(~self.matched[self.run.leaving[1][start : start + step]])
+            if len(left):
+                start += int(left[0])
+                break
+            start, step = min(start + step, len(self.run)), 2 * step
+        self._searched = start
+        return start
+
+    # State
+
+    def mark(self, rows: Integers) -> None:
+        """Say that rows have been matched."""
+        assert self.matched is not None
+        news = rows[~self.matched[rows]]
+        if len(news):
+            self.matched[news] = True
+            self._news.append(news)
+
+    def save(self) -> None:
+        """Put what was matched since the last save in a segment."""
+        if not self._news:
+            return
+        assert self.matched is not None
+        places = np.unique(np.concatenate(self._news))
+        if len(self._marks) >= _MARKS:
+            places = np.flatnonzero(self.matched)
+            self._remove_marks()
+        run = np.full(len(places), self.number)
+        self._marks.append(self._segments.add(pa.table({RUN: run, _PLACE: places})))
+        self._news = []
+
+    def drop(self) -> None:
+        """Remove all its segments."""
+        self._segments.remove(self.number)
+        self._remove_marks()
+
+    def _remove_marks(self) -> None:
+        for mark in self._marks:
+            self._segments.remove(mark)
+        self._marks = []
+
+
+def merged(runs: Sequence[KeptRun], segments: Segments, bound: Microseconds) -> KeptRun | None:
+    """One run of the rows of several that are still kept; None of none."""
+    live = [_live(kept, bound) for kept in runs]
+    live = [each for each in live if len(each[0])]
+    if not live:
+        return None
+    parts = [run for run, _ in live]
+    run = Run(
+        parts[0].reader,
+        concat_rows([each.rows for each in parts]),
+        np.concatenate([each.times for each in parts]),
+        np.concatenate([each.untils for each in parts]),
+        np.concatenate([each.values for each in parts]),
+    )
+    flags = [flags for _, flags in live if flags is not None]
+    return KeptRun(segments, run, np.concatenate(flags) if flags else None)
+
+
+def _live(kept: KeptRun, bound: Microseconds) -> tuple[Run, Mask | None]:
+    if kept.count(bound) == len(kept.run):
+        return kept.run, kept.matched
+    live = kept.run.untils >= bound
+    return kept.run.where(live), None if kept.matched is None else kept.matched[live]

@@ -1,0 +1,280 @@
+"""The rows of one input of a join that others may still match.
+
+Rules:
+- A row is kept until the bound of every other input has passed the last time that may match it, its `until`.
+- Rows that came last are few and are looked through. Others stand in runs, each a segment with an index.
+- A run holds rows that are let go at about the same time, within a slice of the time that rows are kept. Runs of a
+  slice are merged when there are several of similar size. A run is dropped whole, and never rewritten otherwise.
+- However long rows are kept there are few runs: where there would be many, slices become wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
+from millrace.kernel.kept_run import MATCHED, RUN, KeptRun, merged
+from millrace.kernel.match_keys import Integers, KeyReader
+from millrace.kernel.match_run import Questions, Run, shifted
+from millrace.kernel.sides import Side
+from millrace.kernel.state import Changes, Segments
+from millrace.kernel.young import ROOM, Young, concat_rows
+
+_MANY = 12
+"""Runs, above which slices become wider."""
+_SIMILAR = 3
+"""Runs of a slice that are left as they are."""
+_LOOKED_THROUGH = 2**16
+"""Pairs of rows that are looked through rather than searched."""
+
+Holder = Run | KeptRun | Young
+
+
+class Matches:
+    """The rows of one input, kept while they may match."""
+
+    def __init__(self, side: Side, schema: pa.Schema, reach: int | None) -> None:
+        self.side = side
+        self.reader = KeyReader(side.keys, schema)
+        self.bound: Microseconds = NO_BOUND
+        """Rows whose last match is below it have been let go."""
+        self._width = None if reach is None else max(reach // 4, 1)
+        self._level = 0
+        """How many times the width of slices has been doubled."""
+        self._young = Young(self.reader)
+        self._runs: list[KeptRun] = []
+        self._segments = Segments()
+
+    def read(self, batch: Batch) -> tuple[Run, pa.RecordBatch | None]:
+        """The rows that may match something, and those that match nothing, if there are any."""
+        rows, times = batch.rows, batch.times
+        untils, usable = self._untils(rows, times), self.reader.without_null(rows)
+        if self.side.until is not None and rows.column(self.side.until).null_count:
+            valid = rows.column(self.side.until).is_valid().to_numpy(zero_copy_only=False)
+            usable = valid if usable is None else usable & valid
+        if usable is None:
+            return Run(self.reader, rows, times, untils), None
+        kept = rows.filter(pa.array(usable))
+        return Run(self.reader, kept, times[usable], untils[usable]), rows.filter(pa.array(~usable))
+
+    def _untils(self, rows: pa.RecordBatch, times: Times) -> Times:
+        """The last time that may match each row."""
+        untils = times if self.side.ahead is None else shifted(times, self.side.ahead)
+        if self.side.until is None:
+            return untils
+        ends: Times = rows.column(self.side.until).cast(pa.int64()).fill_null(NO_BOUND).to_numpy()
+        return ends if self.side.ahead is None else np.minimum(untils, ends)
+
+    # Looking up
+
+    def answers(self, asked: Questions) -> Iterator[tuple[KeptRun | Young, Integers, Integers]]:
+        """Where answers stand, each with pairs of a question, by its place, and a row there that answers it."""
+        if len(self._young) * len(asked) > _LOOKED_THROUGH:
+            self._settle()
+        first, last = int(asked.latest.min()), int(asked.upper.max())
+        for kept in list(self._runs):
+            if kept.run.last >= first and kept.run.span[0] <= last:
+                questions, rows = kept.run.answers(asked, self.side.ahead)
+                if len(rows):
+                    yield kept, questions, rows
+        if len(self._young):
+            questions, rows = self._young.answers(asked)
+            if len(rows):
+                yield self._young, questions, rows
+
+    # Keeping
+
+    def add(self, run: Run, matched: Mask) -> None:
+        """Keep rows, of which some have been matched."""
+        if len(run) > ROOM // 2:
+            self._keep(run, matched)
+            return
+        if len(self._young) + len(run) > ROOM:
+            self._make_room()
+        if len(run):
+            self._young.add(run, matched)
+
+    def _make_room(self) -> None:
+        """Let rows out of the young ones: those that have been let go, or else all of them."""
+        run, matched = self._young.taken()
+        live = ~passed(run.untils, self.bound)
+        if 2 * np.count_nonzero(live) > len(run):
+            self._keep(run, matched)
+        else:
+            self._young.add(run.where(live), matched[live])
+
+    def _settle(self) -> None:
+        """Make a run of the young rows."""
+        if len(self._young):
+            self._keep(*self._young.taken())
+
+    def _keep(self, run: Run, matched: Mask) -> None:
+        """Keep rows in runs, a slice each."""
+        live = ~passed(run.untils, self.bound)
+        run, matched = run.where(live), matched[live]
+        if len(run):
+            for part, flags in self._cut(run, matched):
+                self._runs.append(KeptRun(self._segments, part.compact(), flags if self.side.outer else None))
+            self._merge()
+
+    def _cut(self, run: Run, matched: Mask) -> Iterator[tuple[Run, Mask]]:
+        """Rows by slices, which are as wide as most of them need; what is far ahead is by itself."""
+        first, last, width = _middle(run.untils), _middle(run.untils, 0.9), self._slice(run)
+        while last - first > width:
+            width *= 2
+        if run.last - run.first <= 2 * width:
+            yield run, matched
+            return
+        slices = np.clip(run.untils // width, first // width, last // width + 1)
+        for number in range(int(slices.min()), int(slices.max()) + 1):
+            chosen = slices == number
+            if chosen.any():
+                yield run.where(chosen), matched[chosen]
+
+    def _slice(self, run: Run | None = None) -> int:
+        """How wide a slice is."""
+        if self._width is None and run is not None:
+            # Where a column says how long rows are kept, the first of them are taken for an example.
+            reach = _middle(run.untils) - _middle(run.times)
+            self._width = max(reach // 4, 1)
+        return (self._width or 1) << self._level
+
+    def _merge(self) -> None:
+        """Merge runs of similar size of a slice; where there are many slices they become wider."""
+        self._merge_slices()
+        while len(self._runs) > _MANY and self._slice() < 2**62:
+            self._level += 1
+            self._merge_slices()
+
+    def _merge_slices(self) -> None:
+        slices: dict[int, list[KeptRun]] = {}
+        for kept in self._runs:
+            slices.setdefault(kept.run.last // self._slice(), []).append(kept)
+        for runs in slices.values():
+            if len(runs) > _SIMILAR:
+                self._replace(_similar(runs))
+
+    def _replace(self, runs: Sequence[KeptRun]) -> None:
+        """Make one run of several."""
+        made = merged(runs, self._segments, self.bound)
+        for kept in runs:
+            kept.drop()
+        self._runs = [kept for kept in self._runs if kept not in runs]
+        self._runs += [] if made is None else [made]
+
+    # Letting go
+
+    def release(self, bound: Microseconds) -> pa.RecordBatch | None:
+        """Let the rows go that only times below a bound may match; those of an outer side that nothing matched."""
+        before, self.bound = self.bound, bound
+        unmatched = self._unmatched(before, bound) if self.side.outer else []
+        gone = [kept for kept in self._runs if kept.run.last < bound or bound == END_OF_TIME]
+        for kept in gone:
+            kept.drop()
+        if gone:
+            self._runs = [kept for kept in self._runs if kept not in gone]
+            self._level -= self._level > 0 and len(self._runs) <= _MANY // 3
+        if len(self._young) and (bound == END_OF_TIME):
+            self._young.taken()
+        return concat_rows(unmatched) if unmatched else None
+
+    def _unmatched(self, before: Microseconds, bound: Microseconds) -> list[pa.RecordBatch]:
+        """The rows that nothing matched, of those that are let go as one bound follows another."""
+        found = [kept.unmatched(before, bound) for kept in self._runs]
+        if len(self._young):
+            young = self._young
+            left = ~young.matched & passed(young.untils, bound) & ~passed(young.untils, before)
+            if left.any():
+                found.append(young.rows.filter(pa.array(left)))
+        return [each for each in found if each is not None]
+
+    # What is kept
+
+    def least_time(self, *, unmatched: bool = False) -> Microseconds:
+        """The least time of the rows that are kept, or of those that nothing has matched yet."""
+        times = [kept.least_time(self.bound, unmatched) for kept in self._runs]
+        times += [int(self._young.times[self._young_rows(unmatched)].min(initial=END_OF_TIME))]
+        return min(times)
+
+    def least_until(self) -> Microseconds | None:
+        """The bound of the others below which a row that nothing has matched yet is not let go."""
+        untils = [until for kept in self._runs if (until := kept.least_until(self.bound)) is not None]
+        young = self._young.untils[self._young_rows(True)]
+        return min([*untils, *([int(young.min())] if len(young) else [])], default=None)
+
+    def last_until(self, before: Microseconds, *, unmatched: bool = False) -> Microseconds | None:
+        """The last time that may match a row whose own time is before another."""
+        untils = [kept.last_until(before, self.bound, unmatched) for kept in self._runs]
+        young = self._young.untils[self._young_rows(unmatched) & (self._young.times < before)]
+        found = [until for until in untils if until is not None]
+        return max([*found, *([int(young.max())] if len(young) else [])], default=None)
+
+    def _young_rows(self, unmatched: bool) -> Mask:
+        live = ~passed(self._young.untils, self.bound)
+        return live & ~self._young.matched if unmatched else live
+
+    def __len__(self) -> int:
+        young = int(np.count_nonzero(self._young_rows(False))) if len(self._young) else 0
+        return young + sum([kept.count(self.bound) for kept in self._runs])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all rows."""
+        return self._young.nbytes + sum([int(kept.run.rows.nbytes) for kept in self._runs])
+
+    # State
+
+    def changes(self) -> Changes:
+        """What changed since the last save."""
+        self._settle()
+        for kept in self._runs:
+            kept.save()
+        note = {"bound": self.bound, "width": self._width, "level": self._level, "next": self._segments.following}
+        return self._segments.changes(note)
+
+    def restore(self, changes: Changes) -> None:
+        """Go on from saved segments (all of them, as `added`) and the note of the last save."""
+        note = changes.note
+        self.bound, self._width, self._level = note["bound"], note["width"], note["level"]
+        self._segments.restore(changes.added, note["next"])
+        marks: dict[int, list[int]] = {}
+        for number, table in self._segments.live.items():
+            if RUN in table.schema.names:
+                marks.setdefault(table.column(RUN)[0].as_py(), []).append(number)
+        for number, table in self._segments.live.items():
+            if RUN not in table.schema.names:
+                self._runs.append(self._restored(number, table.combine_chunks(), marks.get(number, [])))
+
+    def _restored(self, number: int, table: pa.Table, marks: list[int]) -> KeptRun:
+        flags = table.column(MATCHED).to_numpy().copy() if self.side.outer else None
+        rows = (table.drop_columns([MATCHED]) if self.side.outer else table).to_batches()[0]
+        times: Times = rows.column(TIME).to_numpy()
+        run = Run(self.reader, rows, times, self._untils(rows, times))
+        return KeptRun(self._segments, run, flags, number, marks)
+
+
+def passed(untils: Times, bound: Microseconds) -> Mask:
+    """Which times no row still to come can have; at the end of time it is all of them."""
+    gone: Mask = untils < bound
+    return gone if bound < END_OF_TIME else np.ones(len(untils), np.bool_)
+
+
+def _similar(runs: Sequence[KeptRun]) -> list[KeptRun]:
+    """The smallest runs, and others as long as they are not much larger than those together."""
+    ordered = sorted(runs, key=lambda kept: len(kept.run))
+    chosen, rows = ordered[:2], sum([len(kept.run) for kept in ordered[:2]])
+    for kept in ordered[2:]:
+        if len(kept.run) > 2 * rows:
+            break
+        chosen.append(kept)
+        rows += len(kept.run)
+    return chosen
+
+
+def _middle(numbers: Times, share: float = 0.1) -> int:
+    """A number above a share of all, as far as a sample can tell."""
+    sample = np.sort(numbers[:: len(numbers) // 256 + 1])
+    return int(sample[int(share * (len(sample) - 1))])

@@ -1,0 +1,40 @@
+"""FROM with several inputs, bound: which kind of join it is, and what each kind is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from millrace.language.join_chains import bind_chain
+from millrace.language.join_inputs import as_input, check_names
+from millrace.language.joins import Bound, bind_inner, written
+from millrace.language.places import Source
+from millrace.language.rows_joins import bind_rows
+from millrace.language.scopes import Relation, Scope
+from millrace.language.sequences import bind_sequence
+from millrace.language.statements import Select
+
+
+def bind_joins(
+    select: Select,
+    source: Source,
+    relations: Sequence[Relation],
+    refuse_in_where: Callable[[Scope, exp.Expr], None],
+    limited: bool,
+) -> Bound:
+    """The join that a select reads, over the relations of its inputs.
+
+    `refuse_in_where` refuses what cannot stand in WHERE; `limited` says that the query has a limit of state.
+    """
+    items = (select.source, *(each.item for each in select.joins))
+    inputs = tuple(as_input(each, item, select.window) for each, item in zip(relations, items, strict=True))
+    check_names(inputs)
+    given = written(select, source, inputs, refuse_in_where)
+    if select.sequence is not None:
+        return bind_sequence(given, select.sequence, limited)
+    if any(each.rows is not None for each in inputs):
+        return bind_rows(given)
+    if all(each.kind == "inner" for each in select.joins):
+        return bind_inner(given)
+    return bind_chain(given)

@@ -1,0 +1,133 @@
+"""Joins and sequences in words: what matches, how long rows are kept, which time a result has, and how it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from millrace.kernel.sides import RowsSide, Side
+from millrace.plan.intervals import interval_text
+from millrace.plan.nodes import Following, Join, Node, RowsJoin
+
+
+def join_label(join: Join) -> str:
+    """What matches: equal keys, and for two inputs the band of their times."""
+    names = names_of(join.inputs)
+    words = f"join {_listed(names)}{_on(join.sides)}"
+    if len(join.sides) == 2 and (band := band_text(names, join.sides)):
+        words += f", {band}"
+    kept = [name for name, side in zip(names, join.sides, strict=True) if side.outer]
+    return words + (f", with all rows of {_listed(kept)}" if kept else "")
+
+
+def join_notes(join: Join) -> Iterator[str]:
+    """What there is to say about a join beside its label, a line each."""
+    names = names_of(join.inputs)
+    yield "; ".join(_kept_text(name, side) for name, side in zip(names, join.sides, strict=True))
+    if join.residual is not None:
+        yield f"only where {join.residual}"
+    if join.joint:
+        yield "punctuation: joint, for pairs of times, beside that of the later time"
+    elif join.time != "max":
+        which = "the earliest time of its parts" if join.time == "min" else f"the time of {names[join.time]}"
+        yield f"a result has {which}"
+
+
+def rows_join_label(join: RowsJoin) -> str:
+    """What matches, and the window that each side keeps."""
+    names = names_of(join.inputs)
+    windows = [_window_text(name, side) for name, side in zip(names, join.sides, strict=True)]
+    where = "" if join.residual is None else f", only where {join.residual}"
+    return f"join by rows {_listed(names)}{_on(join.sides)}: {'; '.join(windows)}{where}"
+
+
+def following_label(node: Following) -> str:
+    """Which row each row is given with."""
+    answered, looked_up = names_of(node.inputs)
+    equal = _equal(node.keys)
+    where = "before it" if node.strict else "not after it"
+    within = "" if node.within is None else f", at most {interval_text(node.within)} older"
+    found = (
+        f"the latest row of {looked_up} {where}"
+        if node.mode == "recent"
+        else f"the earliest row of {looked_up} {where} that no other has used"
+    )
+    kind = "as-of join" if node.mode == "recent" else "chronicle"
+    kept = ", or with nulls" if node.outer else ""
+    return f"{kind}: each row of {answered} with {found}{f' of equal {equal}' if equal else ''}{within}{kept}"
+
+
+# Names
+
+
+def names_of(inputs: Sequence[Node]) -> list[str]:
+    """What the inputs of a join are called: the first part of their columns' names."""
+    return [name_of(each.schema) or f"input {place}" for place, each in enumerate(inputs, 1)]
+
+
+def name_of(schema: pa.Schema) -> str:
+    """The names before the dots, in order; an input that is itself a join has several.
+
+    >>> name_of(pa.schema([("x.k", pa.int64()), ("x.ts", pa.int64()), ("y.k", pa.int64())]))
+    'x + y'
+    """
+    return " + ".join(dict.fromkeys(each.split(".", 1)[0] for each in schema.names if "." in each))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _on(sides: Sequence[Side] | Sequence[RowsSide]) -> str:
+    equal = _equal([side.keys for side in sides])
+    return f" on {equal}" if equal else ""
+
+
+def _equal(keys: Sequence[Sequence[str]]) -> str:
+    return " and ".join(" = ".join(each) for each in zip(*keys, strict=True))
+
+
+# Times
+
+
+def band_text(names: Sequence[str], sides: Sequence[Side]) -> str:
+    """From when to when rows of the second input match a row of the first; nothing where columns say it.
+
+    >>> band_text(["x", "y"], [Side(ahead=180_000_000), Side(ahead=120_000_000)])
+    'y from 2 MINUTES before x to 3 MINUTES after it'
+    >>> band_text(["x", "y"], [Side(ahead=5_000_000), Side(ahead=-1_000_000)])
+    'y from 1 SECOND after x to 5 SECONDS after it'
+    """
+    left, right = sides
+    if left.ahead is None or right.ahead is None:
+        return ""
+    if left.ahead == right.ahead == 0:
+        return f"{names[1]} at the time of {names[0]}"
+    return f"{names[1]} from {_offset(-right.ahead, names[0])} to {_offset(left.ahead, 'it')}"
+
+
+def _offset(length: int, what: str) -> str:
+    if length == 0:
+        return f"the time of {what}"
+    return f"{interval_text(abs(length))} {'after' if length > 0 else 'before'} {what}"
+
+
+def _kept_text(name: str, side: Side) -> str:
+    """How long a row of one side is kept."""
+    reaches = [] if side.ahead is None else [_passed(side.ahead)]
+    reaches += [] if side.until is None else [f"{side.until}"]
+    return f"{name} is kept until the bound passes {' or '.join(reaches)}"
+
+
+def _passed(ahead: int) -> str:
+    return "its time" if ahead == 0 else f"its time {'+' if ahead > 0 else '-'} {interval_text(abs(ahead))}"
+
+
+def _window_text(name: str, side: RowsSide) -> str:
+    partition = f" of its {', '.join(side.partition)}" if side.partition else ""
+    if side.rows is not None:
+        return f"{name} keeps the last {side.rows} rows{partition}"
+    if side.range is not None:
+        return f"{name} keeps rows at most {interval_text(side.range)} old"
+    return f"{name} keeps none"

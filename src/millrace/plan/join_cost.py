@@ -1,0 +1,181 @@
+"""What an in-order window join of two streams costs, in closed form (003 sections 4 and 5, equations 1 to 8).
+
+Rules:
+- Times are seconds and rates rows a second. The slow stream is the paper's S with rate λ1, the fast one its T with λ2;
+  c is what comparing a pair of rows takes, |w| the window, n = λ2/λ1 the fast rows between two slow ones.
+- A response time is that of a fast row: from its arrival until it has been worked on and its results may leave.
+- The paper's equations hold for evenly spaced rows. Those of Poisson streams stand beside them.
+- C_S is what probing S takes, so it is what a row of T costs; and on one processor the two streams' probes add up, so
+  that the load is twice what equation 1 counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Method = Literal["sync_filter", "filter_order"]
+
+GREATEST_IMPROVEMENT = 0.5
+"""Equation 8: what the relative improvement tends to as the work approaches what equation 1 allows."""
+
+
+@dataclass(frozen=True)
+class JoinCost:
+    """A window join: `pair` is c, `window` is |w|, `slow` and `fast` are λ1 and λ2.
+
+    >>> cost = JoinCost.of(pair=0.0005, window=60, rates=(10, 1))
+    >>> cost.slow, cost.fast, cost.between
+    (1, 10, 10.0)
+    >>> round(cost.work, 3), round(cost.load, 3)
+    (0.3, 0.6)
+    """
+
+    pair: float
+    window: float
+    slow: float
+    fast: float
+
+    @classmethod
+    def of(cls, pair: float, window: float, rates: tuple[float, float]) -> JoinCost:
+        """The join of two streams of these rates, in either order; for windows that differ `window` is their mean."""
+        return cls(pair, window, min(rates), max(rates))
+
+    @property
+    def between(self) -> float:
+        """n: how many fast rows come from one slow row to the next."""
+        return self.fast / self.slow
+
+    @property
+    def probe_slow(self) -> float:
+        """C_S = c|w|λ1: what a fast row takes, which is compared with a window of slow ones."""
+        return self.pair * self.window * self.slow
+
+    @property
+    def probe_fast(self) -> float:
+        """C_T = c|w|λ2: what a slow row takes, which is compared with a window of fast ones."""
+        return self.pair * self.window * self.fast
+
+    @property
+    def work(self) -> float:
+        """c|w|λ1λ2: what the rows of either stream take in a second; what the adaptive join holds against its alpha."""
+        return self.pair * self.window * self.slow * self.fast
+
+    @property
+    def keeps_up(self) -> bool:
+        """Equation 1, c|w| < 1/(λ1λ2): each stream by itself is worked off as fast as it comes.
+
+        >>> JoinCost.of(0.0016, 60, (1, 10)).keeps_up, JoinCost.of(0.0017, 60, (1, 10)).keeps_up
+        (True, False)
+        """
+        return self.work < 1
+
+    @property
+    def load(self) -> float:
+        """2c|w|λ1λ2: the share of one processor that both streams take together; from 1 on it falls behind.
+
+        >>> round(JoinCost.of(0.0008, 60, (1, 10)).load, 2)
+        0.96
+        """
+        return 2 * self.work
+
+    # Evenly spaced rows
+
+    @property
+    def sync_filter_total(self) -> float:
+        """Equation 2: the response times of n fast rows together, with Sync-Filter."""
+        n = self.between
+        return n / self.slow - (n * n - n) / (2 * self.fast) + n * (n + 1) / 2 * self.probe_slow
+
+    @property
+    def sync_filter(self) -> float:
+        """Equation 3: the mean response time with Sync-Filter.
+
+        >>> round(JoinCost.of(0.0005, 60, (1, 10)).sync_filter, 3)
+        0.715
+        """
+        return self.filter_order + self._put_off
+
+    @property
+    def filter_order_total(self) -> float:
+        """Equation 4: the response times of n fast rows together, with Filter-Order."""
+        n = self.between
+        return n / self.slow - (n * n - n) / (2 * self.fast)
+
+    @property
+    def filter_order(self) -> float:
+        """Equation 5: the mean response time with Filter-Order, whatever a pair costs.
+
+        >>> round(JoinCost.of(0.0005, 60, (1, 10)).filter_order, 3)
+        0.55
+        """
+        return 1 / self.slow - (self.between - 1) / (2 * self.fast)
+
+    @property
+    def improvement_of_means(self) -> float:
+        """Equation 6: by how much Filter-Order is faster than Sync-Filter, as a share of the latter."""
+        return self._put_off / self.sync_filter
+
+    @property
+    def improvement(self) -> float:
+        """Equation 7, which is equation 6 reduced: c|w|λ1λ2 / (1 + c|w|λ1λ2).
+
+        >>> round(JoinCost.of(0.0005, 60, (1, 10)).improvement, 3)
+        0.231
+        """
+        return self.work / (1 + self.work)
+
+    @property
+    def _put_off(self) -> float:
+        """The work on the rows before it, and its own, that a fast row waits for under Sync-Filter."""
+        return (self.between + 1) / 2 * self.probe_slow
+
+    # Poisson streams
+
+    @property
+    def filter_order_poisson(self) -> float:
+        """The mean response time with Filter-Order where rows come at random: until the next slow row, 1/λ1.
+
+        >>> JoinCost.of(0.0005, 60, (1, 10)).filter_order_poisson
+        1.0
+        """
+        return 1 / self.slow
+
+    @property
+    def sync_filter_poisson(self) -> float:
+        """The mean response time with Sync-Filter where rows come at random, as long as the load is low.
+
+        A fast row finds n others before it on average, twice as many as where rows are evenly spaced.
+
+        >>> round(JoinCost.of(0.0005, 60, (1, 10)).sync_filter_poisson, 3)
+        1.33
+        """
+        return 1 / self.slow + (self.between + 1) * self.probe_slow
+
+    # The adaptive join
+
+    def adaptive(self, alpha: float) -> Method:
+        """The method that the adaptive join comes to: Filter-Order from c|w|λ1λ2 >= alpha on.
+
+        >>> [JoinCost.of(0.0005, 60, rates).adaptive(0.25) for rates in ((1, 8), (1, 10))]
+        ['sync_filter', 'filter_order']
+        """
+        return "filter_order" if self.work >= alpha else "sync_filter"
+
+
+def switching_product(pair: float, window: float, alpha: float) -> float:
+    """The product of both rates from which on the adaptive join uses Filter-Order: alpha / (c|w|).
+
+    >>> round(switching_product(0.0005, 60, 0.3), 6)
+    10.0
+    """
+    return alpha / (pair * window)
+
+
+def assured_improvement(alpha: float) -> float:
+    """The relative improvement that is reached wherever the adaptive join uses Filter-Order (003 section 6).
+
+    >>> round(assured_improvement(0.9), 2)
+    0.47
+    """
+    return alpha / (1 + alpha)

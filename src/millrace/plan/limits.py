@@ -1,0 +1,49 @@
+"""How far apart the times of rows may be that join: for each pair of inputs the most that one is after the other.
+
+Limits follow from each other: what is at most a minute after something that is at most a minute after a row is at most
+two minutes after that row (shortest paths).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A row of input `later` is at most `most` microseconds after a row of input `first`; before it if negative."""
+
+    first: int
+    later: int
+    most: int
+
+
+class Limits:
+    """The closure of limits between a number of inputs."""
+
+    def __init__(self, count: int, limits: Iterable[Limit]) -> None:
+        self.most: dict[tuple[int, int], int] = {}
+        for each in limits:
+            self._lower(each.first, each.later, each.most)
+        for through in range(count):
+            for first in range(count):
+                for later in range(count):
+                    self._by_way_of(first, through, later)
+
+    def _by_way_of(self, first: int, through: int, later: int) -> None:
+        to, on = self.most.get((first, through)), self.most.get((through, later))
+        if to is not None and on is not None and first != through != later:
+            self._lower(first, later, to + on)
+
+    def _lower(self, first: int, later: int, most: int) -> None:
+        known = self.most.get((first, later))
+        self.most[first, later] = most if known is None else min(known, most)
+
+    def of(self, first: int, later: int) -> int | None:
+        """How far a row of `later` may be after one of `first`; None: any time."""
+        return 0 if first == later else self.most.get((first, later))
+
+    def contradict(self) -> bool:
+        """Whether no rows can meet all of them."""
+        return any(most < 0 for (first, later), most in self.most.items() if first == later)

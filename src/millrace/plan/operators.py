@@ -1,0 +1,221 @@
+"""Which operator of the kernel carries out a node of a plan, under the options of its query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from millrace.kernel import operators as kernel
+from millrace.kernel.expressions import Column, Expression
+from millrace.kernel.frames import Calendar, Divided, Frames, Instants
+from millrace.kernel.partials import Aggregation, Partials
+from millrace.plan.describing import groups_of
+from millrace.plan.levels import is_prefix
+from millrace.plan.nodes import (
+    Aggregate,
+    AnyWindow,
+    CalendarWindow,
+    Distinct,
+    DividedWindow,
+    Filter,
+    Following,
+    Join,
+    Node,
+    Numbered,
+    OrderByTime,
+    PairWindow,
+    PartitionedRows,
+    Project,
+    Rank,
+    RollUp,
+    RowsJoin,
+    Scan,
+    SessionWindow,
+    Since,
+    Slack,
+    TrailingWindow,
+    Union,
+    Window,
+    walk,
+)
+from millrace.plan.panes import chosen
+
+Options = Mapping[str, str]
+Method = Literal["sync_filter", "filter_order", "adaptive"]
+
+ALPHA = 0.3
+"""From which load on an adaptive join joins rows as they come, where a query does not say."""
+
+_MEANING: Mapping[type, tuple[str, ...]] = {
+    Aggregate: ("panes", "state_limit"),
+    Following: ("state_limit",),
+    Join: ("alpha",),
+}
+"""The options, beside the order, that change what an operator is."""
+
+
+def content_of(node: Node, options: Options, method: Method | None = None) -> object:
+    """What an operator's meaning depends on."""
+    if is_prefix(node):
+        return node
+    further = [options.get(each) for each in _MEANING.get(type(node), ())]
+    return node, is_in_order(options), further if method is None else [*further, method]
+
+
+def is_in_order(options: Options) -> bool:
+    """Whether a query is carried out by the plan that keeps everything in order, for comparison."""
+    return options.get("order") == "in"
+
+
+def operator_of(node: Node, options: Options, method: Method | None = None) -> kernel.Operator:
+    """A new operator for a node; a join by `method` gives its rows in order of time."""
+    match node:
+        case Filter():
+            return kernel.Filter(node.predicate)
+        case Project():
+            return kernel.Project(node.columns)
+        case Union():
+            return kernel.Merge() if is_in_order(options) else kernel.Union()
+        case OrderByTime():
+            return kernel.Union() if _is_latent(node) else kernel.Merge()
+        case Numbered():
+            return kernel.Number()
+        case Aggregate():
+            return _aggregate(node, options)
+        case Distinct():
+            return kernel.Distinct(tuple(node.schema.names))
+        case Rank():
+            return kernel.Rank(node.function, node.partition, node.order, node.name, node.limit)
+        case Since():
+            return kernel.Since(node.time)
+        case RollUp():
+            return kernel.RollUp()
+        case Slack():
+            return kernel.Slack(node.slack)
+        case Join() | RowsJoin() | Following():
+            return _join(node, options, method)
+        case Scan():
+            raise AssertionError("a scan is a leaf")
+
+
+def method_of(node: Node, options: Options) -> Method | None:
+    """How the join right below an order by time, if there is one, gives its rows in order; None: they are sorted.
+
+    Filters and projections between leave the order as it is. Rows in order of another time than the latest of their
+    parts, and rows that matched nothing, are sorted after the join.
+    """
+    asked = options.get("join", "adaptive")
+    below = ordered_join(node)
+    if below is None or asked == "oop" or is_in_order(options):
+        return None
+    return asked  # type: ignore[return-value]  # the language has checked it
+
+
+def ordered_join(node: Node) -> Join | None:
+    """The join whose own order an order by time asks for."""
+    if not isinstance(node, OrderByTime):
+        return None
+    below = node.input
+    while isinstance(below, Filter | Project):
+        below = below.input
+    if not isinstance(below, Join) or below.time != "max" or any(side.outer for side in below.sides):
+        return None
+    return below
+
+
+# Joins
+
+
+def _join(node: Join | RowsJoin | Following, options: Options, method: Method | None) -> kernel.Operator:
+    schemas = [each.schema for each in node.inputs]
+    by_entry = [is_prefix(each) for each in node.inputs]
+    match node:
+        case Join() if method is not None:
+            alpha = float(options.get("alpha", ALPHA))
+            return kernel.OrderedJoin(schemas, node.sides, node.residual, method=method, alpha=alpha)
+        case Join():
+            return kernel.Join(schemas, node.sides, node.residual, node.time, joint=node.joint)
+        case RowsJoin():
+            return kernel.RowsJoin(schemas, node.sides, node.residual, by_entry=(by_entry[0], by_entry[1]))
+        case Following(mode="recent"):
+            return kernel.Recent(
+                schemas, node.keys, node.within, strict=node.strict, outer=node.outer, by_entry=by_entry[1]
+            )
+        case Following():
+            limit = int(options["state_limit"]) if "state_limit" in options else None
+            return kernel.Chronicle(
+                schemas,
+                node.keys,
+                node.within,
+                outer=node.outer,
+                by_entry=(by_entry[0], by_entry[1]),
+                state_limit=limit,
+            )
+
+
+# Aggregates
+
+
+def _aggregate(node: Aggregate, options: Options) -> kernel.Operator:
+    partials = partials_of(node)
+    limit = int(options["state_limit"]) if "state_limit" in options else None
+    match node.window:
+        case SessionWindow(gap):
+            return kernel.SessionAggregate(partials, gap, groups=groups_of(node))
+        case TrailingWindow(reach, unit):
+            return kernel.TrailingAggregate(partials, reach, counts_rows=unit == "rows", state_limit=limit)
+        case PartitionedRows(rows, slide):
+            where = None if node.where is None else _name(node.where)
+            return kernel.PartitionedRowsAggregate(partials, rows, slide, where=where, state_limit=limit)
+        case PairWindow(first, second):
+            return kernel.PairAggregate(partials, first, second)
+        case window:
+            return kernel.WindowAggregate(
+                partials,
+                in_order=is_in_order(options),
+                buffered=chosen(node, options).buffered,
+                groups=groups_of(node),
+                counts_rows=isinstance(window, Window) and window.unit == "rows",
+            )
+
+
+def partials_of(node: Aggregate) -> Partials:
+    """How an aggregate reduces rows by frame and key."""
+    aggregations = [
+        Aggregation(
+            each.name,
+            each.function,
+            tuple(map(_name, each.arguments)),
+            None if each.where is None else _name(each.where),
+            each.parameters,
+        )
+        for each in node.aggregations
+    ]
+    return Partials(_frames(node.window), [name for name, _ in node.keys], aggregations)
+
+
+def _frames(window: AnyWindow) -> Frames:
+    match window:
+        case CalendarWindow():
+            return Calendar({"month": 1, "quarter": 3, "year": 12}[window.every])
+        case DividedWindow():
+            return Divided(window.tick, window.count)
+        case Window():
+            return Frames(window.range, window.slide, window.origin)
+        case _:
+            # Windows that follow single groups make their own frames.
+            return Instants()
+
+
+def _name(expression: Expression) -> str:
+    assert isinstance(expression, Column), "keys and arguments have been prepared"
+    return expression.name
+
+
+def _is_latent(node: Node) -> bool:
+    """Whether nothing below has a time to be ordered by: then rows come as they come."""
+    below = list(walk(node))
+    scans = [each for each in below if isinstance(each, Scan)]
+    return not any(isinstance(each, Aggregate) for each in below) and all(
+        scan.stream.time.kind == "latent" for scan in scans
+    )

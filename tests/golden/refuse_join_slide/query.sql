@@ -1,0 +1,4 @@
+-- error: see error.txt
+CREATE STREAM a (k STRING, v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'inputs/a.csv');
+CREATE STREAM b (k STRING, v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'inputs/b.csv');
+SELECT a.v FROM a [RANGE 10 SECONDS SLIDE 5 SECONDS], b [RANGE 10 SECONDS] WHERE a.k = b.k;
