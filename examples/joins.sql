@@ -20,11 +20,11 @@ CREATE QUERY priced AS
   SELECT o.ts, o.id, o.item, q.cents AS price
   FROM orders o ASOF JOIN prices q ON q.ts <= o.ts AND q.item = o.item;
 
--- Orders and payments less than two minutes apart, in order of the later of the two.
+-- Orders and payments at most two minutes apart, in order of the later of the two.
 CREATE QUERY close WITH (join = 'filter_order') AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM orders [RANGE 2 MINUTES] AS o, payments [RANGE 2 MINUTES] AS p
-  ORDER BY ts;
+  ORDER BY greatest(o.ts, p.ts);
 
 -- What was paid within three minutes, by the minute of the order.
 CREATE QUERY per_minute AS
@@ -32,7 +32,7 @@ CREATE QUERY per_minute AS
   FROM orders [RANGE 3 MINUTES] AS o, payments [RANGE 0 SECONDS] AS p
   WHERE o.id = p.order_id;
 
--- Each payment with the earliest order before it that no other payment has used.
+-- Each payment with the earliest order of the last three minutes that no other payment has used, or with none.
 CREATE QUERY served AS
   SELECT payments.ts, payments.order_id, orders.id AS served
-  FROM orders SEQ payments MODE CHRONICLE OUTER WITHIN INTERVAL 10 MINUTES;
+  FROM orders SEQ payments MODE CHRONICLE OUTER WITHIN INTERVAL 3 MINUTES;

@@ -39,7 +39,7 @@ from millrace.plan.nodes import (
 from tests.reference_admission import admitted
 from tests.reference_aggregates import Between, aggregate
 from tests.reference_joins import joined
-from tests.reference_values import TIME, Row, micros, nulls_first, timestamp, value_of
+from tests.reference_values import TIME, Row, micros, nulls_first, timestamp, value_of, values_of
 from tests.reference_windows import Frame, frames
 
 __all__ = ["admitted", "evaluate", "multiset", "same"]
@@ -69,9 +69,10 @@ def _applied(node: Node, rows: list[Row]) -> list[Row]:
     """What a node with one input makes of its rows."""
     match node:
         case Filter(predicate=predicate):
-            return [row for row in rows if value_of(predicate, row, node.schema) is True]
+            answers = values_of(predicate, rows, node.schema)
+            return [row for row, answer in zip(rows, answers, strict=True) if answer is True]
         case Project():
-            return [_projected(node, row) for row in rows]
+            return _projected(node, rows)
         case Numbered():
             in_order = sorted(rows, key=lambda row: row[TIME])
             return [{**row, TIME: number} for number, row in enumerate(in_order)]
@@ -101,8 +102,9 @@ def _scanned(node: Scan, rows: list[Row]) -> list[Row]:
     return [{**row, TIME: micros(row[column])} for row in rows]
 
 
-def _projected(node: Project, row: Row) -> Row:
-    return {**{name: value_of(each, row, node.input.schema) for name, each in node.columns}, TIME: row[TIME]}
+def _projected(node: Project, rows: list[Row]) -> list[Row]:
+    columns = {name: values_of(each, rows, node.input.schema) for name, each in node.columns}
+    return [{**{name: columns[name][place] for name in columns}, TIME: row[TIME]} for place, row in enumerate(rows)]
 
 
 def _aggregated(node: Aggregate, rows: list[Row]) -> list[Row]:

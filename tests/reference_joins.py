@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millrace.kernel.expressions import Expression
 from millrace.kernel.sides import RowsSide, Side
 from millrace.plan.levels import is_prefix
 from millrace.plan.nodes import AnyJoin, Following, Join, Node, RowsJoin
-from tests.reference_values import TIME, Row, micros, nulls_first, value_of
+from tests.reference_values import TIME, Row, micros, nulls_first, values_of
 
 Rows = list[Row]
 
@@ -30,7 +29,7 @@ def joined(node: AnyJoin, inputs: Sequence[Rows]) -> Rows:
 
 def _by_time(node: Join, inputs: Sequence[Rows]) -> Rows:
     """The combinations of a row of each input of which all pairs match; then rows that are part of none."""
-    found: list[list[Row]] = [[]]
+    found: list[Rows] = [[]]
     for rows, side in zip(inputs, node.sides, strict=True):
         found = [
             [*parts, row]
@@ -38,7 +37,7 @@ def _by_time(node: Join, inputs: Sequence[Rows]) -> Rows:
             for row in rows
             if all(_match(*each, row, side) for each in zip(parts, node.sides, strict=False))
         ]
-    found = [parts for parts in found if _holds(node.residual, _merged(parts), node)]
+    found = _passing(node, found)
     matched = {id(row) for parts in found for row in parts}
     alone = [
         {**_nulls(node), **row}
@@ -82,14 +81,14 @@ def _by_rows(node: RowsJoin, first: Rows, second: Rows) -> Rows:
     """The pairs of which the earlier row is in its side's window at the time of the later one."""
     first, second = (_ordered(rows, each) for rows, each in zip((first, second), node.inputs, strict=True))
     one_side, other_side = node.sides
-    return [
-        {**_merged([one, other]), TIME: max(one[TIME], other[TIME])}
+    found = [
+        [one, other]
         for one in first
         for other in second
         if _equal(one, one_side.keys, other, other_side.keys)
         and (_kept(one, first, one_side, other[TIME]) or _kept(other, second, other_side, one[TIME]))
-        and _holds(node.residual, _merged([one, other]), node)
     ]
+    return [{**_merged(parts), TIME: max(row[TIME] for row in parts)} for parts in _passing(node, found)]
 
 
 def _kept(row: Row, rows: Rows, side: RowsSide, now: int) -> bool:
@@ -148,8 +147,12 @@ def _ordered(rows: Rows, node: Node) -> Rows:
     return sorted(rows, key=lambda row: row[TIME])
 
 
-def _holds(condition: Expression | None, row: Row, node: AnyJoin) -> bool:
-    return condition is None or value_of(condition, row, node.schema) is True
+def _passing(node: Join | RowsJoin, found: list[Rows]) -> list[Rows]:
+    """The combinations of rows for which what else is asked is true."""
+    if node.residual is None:
+        return found
+    answers = values_of(node.residual, [_merged(parts) for parts in found], node.schema)
+    return [parts for parts, answer in zip(found, answers, strict=True) if answer is True]
 
 
 def _merged(parts: Sequence[Row]) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,13 +18,19 @@ TIME = "time of the row"
 
 def value_of(expression: Expression, row: Row, schema: pa.Schema) -> Any:
     """What an expression says of one row."""
+    return values_of(expression, [row], schema)[0]
+
+
+def values_of(expression: Expression, rows: Sequence[Row], schema: pa.Schema) -> list[Any]:
+    """What an expression says of each row."""
     if isinstance(expression, Column):
-        return row[expression.name]
+        return [row[expression.name] for row in rows]
     read = sorted(set(expression.columns()))
     fields = [(name, schema.field(name).type) for name in read]
-    given = {name: [row[name]] for name in read}
-    one = pa.RecordBatch.from_pydict(given, schema=pa.schema(fields)) if read else pa.record_batch({"": [0]})
-    return expression.over(one)[0].as_py()
+    given = {name: [row[name] for row in rows] for name in read}
+    all_of_them = pa.RecordBatch.from_pydict(given, schema=pa.schema(fields))
+    found: list[Any] = expression.over(all_of_them if read else pa.record_batch({"": [0] * len(rows)})).to_pylist()
+    return found
 
 
 def micros(value: Any) -> int:

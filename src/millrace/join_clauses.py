@@ -25,11 +25,15 @@ _CALL = re.compile(r"\b\w+\s*\([^()]*\)")
 
 @dataclass(frozen=True)
 class Part:
-    """One input of a join: its text, the name of its rows, its time column, and its window if it has one."""
+    """One input of a join: its text, the name of its rows, its time column, and its window if it has one.
+
+    `ends` says that the time column is the end of a window, which is the first instant after the rows' own time.
+    """
 
     text: str
     name: str
     time: str | None = None
+    ends: bool = False
     window: str = ""
 
     def __str__(self) -> str:
@@ -88,14 +92,25 @@ def _differ(names: Sequence[str]) -> bool:
     return len({each.lower() for each in names}) == len(names)
 
 
+def latest(parts: Sequence[Part]) -> str:
+    """What holds the latest time of some relations; nothing where not all have a column for it.
+
+    >>> latest([Part("a", "x", "ts"), Part("b", "y", "at")]), latest([Part("a", "x", "ts")]), latest([Part("a", "x")])
+    ('greatest(x.ts, y.at)', 'x.ts', '')
+    """
+    if any(each.time is None or each.ends for each in parts):
+        return ""
+    times = ", ".join(f"{each.name}.{each.time}" for each in parts)
+    return times if len(parts) == 1 else f"greatest({times})"
+
+
 # Conditions
 
 
-def join_condition(on: Columns, left: Sequence[Part], right: Part) -> str:
+def join_condition(on: Columns) -> str:
     """What stands after a joined relation: columns that are equal, a condition, or nothing.
 
-    >>> a, b = Part("a", "x"), Part("b", "y")
-    >>> join_condition("k", [a], b), join_condition("x.k = y.k2", [a], b), join_condition((), [a], b)
+    >>> join_condition("k"), join_condition("x.k = y.k2"), join_condition(())
     (' USING (k)', ' ON x.k = y.k2', '')
     """
     columns = columns_of(on)
@@ -109,16 +124,6 @@ def columns_of(on: Columns) -> list[str] | None:
     if not isinstance(on, str):
         return list(on)
     return [on.strip()] if _COLUMN.fullmatch(on.strip()) else None
-
-
-def equalities(on: Columns, left: str, right: str) -> list[str]:
-    """The conditions that make columns of two relations equal, or the condition as it is.
-
-    >>> equalities(["k", "n"], "x", "y"), equalities("x.a = y.b", "x", "y"), equalities((), "x", "y")
-    (['x.k = y.k', 'x.n = y.n'], ['x.a = y.b'], [])
-    """
-    columns = columns_of(on)
-    return [str(on)] if columns is None else [f"{left}.{each} = {right}.{each}" for each in columns]
 
 
 def join_kind(how: str, *, without: bool) -> str:
@@ -219,13 +224,19 @@ def asof_condition(left: Part, right: Part, on: Columns, tolerance: object, *, s
 
     >>> trades, quotes = Part("trades", "t", "ts"), Part("quotes", "q", "at")
     >>> asof_condition(trades, quotes, "k", "5 seconds", strict=False)
-    ' ON q.at <= t.ts AND t.k = q.k AND q.at >= t.ts - INTERVAL 5 seconds'
+    ' MATCH_CONDITION (q.at <= t.ts AND q.at >= t.ts - INTERVAL 5 seconds) USING (k)'
+    >>> asof_condition(trades, quotes, "t.a = q.b", None, strict=True)
+    ' ON q.at < t.ts AND t.a = q.b'
     """
     earlier, later = _time(right), _time(left)
-    parts = [f"{earlier} {'<' if strict else '<='} {later}", *equalities(on, left.name, right.name)]
+    before = "<=" if right.ends else "<" if strict or left.ends else "<="
+    times = [f"{earlier} {before} {later}"]
     if tolerance is not None:
-        parts.append(f"{earlier} >= {later} - INTERVAL {_length('tolerance', tolerance)}")
-    return f" ON {' AND '.join(parts)}"
+        times.append(f"{earlier} >= {later} - INTERVAL {_length('tolerance', tolerance)}")
+    columns = columns_of(on)
+    if columns:
+        return f" MATCH_CONDITION ({' AND '.join(times)}) USING ({', '.join(columns)})"
+    return f" ON {' AND '.join([*times, *([str(on)] if columns is None else [])])}"
 
 
 def _time(part: Part) -> str:
@@ -249,10 +260,11 @@ def sequence_clauses(parts: Sequence[Part], on: Columns, mode: str, within: obje
     ' ON a.k = b.k AND b.k = c.k MODE CHRONICLE OUTER WITHIN INTERVAL 5 minutes'
     """
     _check("mode", mode, ("recent", "chronicle"))
-    if columns_of(on) is None:
+    columns = columns_of(on)
+    if columns is None:
         conditions = [str(on)]
     else:
-        conditions = [each for a, b in pairwise(parts) for each in equalities(on, a.name, b.name)]
+        conditions = [f"{a.name}.{each} = {b.name}.{each}" for a, b in pairwise(parts) for each in columns]
     clauses = [f"ON {' AND '.join(conditions)}"] if conditions else []
     clauses += [f"MODE {mode.upper()}", *(["OUTER"] if outer else [])]
     clauses += [f"WITHIN INTERVAL {_length('within', within)}"] if within is not None else []

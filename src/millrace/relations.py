@@ -26,6 +26,7 @@ from millrace.join_clauses import (
     columns_of,
     join_condition,
     join_kind,
+    latest,
     named,
     sequence_clauses,
     side_windows,
@@ -59,8 +60,8 @@ class Relation:
     state_limit: int | None = None
     joined: Joined | None = None
     """How the source is made, where further relations can be joined to it."""
-    windowed_inside: bool = False
-    """Whether a window behind the source would be that of its last relation alone."""
+    own_time: str | None = None
+    """Of a join, what holds the time of its rows, if that is known. A window behind it would be that of an input."""
 
     @property
     def sql(self) -> str:
@@ -191,10 +192,10 @@ class Relation:
         first = before.joined.parts if before.joined else (before._part(found[0]),)
         chain = replace(before.joined or Joined(first, (), ()), parts=with_windows(first, windows))
         right = replace(other._part(found[-1]), window=windows.get("right", ""))
-        condition = join_condition(on, chain.parts, right)
+        condition = join_condition(on)
         chain = chain.with_next(right, join_kind(how, without=not condition), condition)
         kept = before.predicate if before.joined else ""
-        return self._joined([self, other], str(chain), predicate=kept, joined=chain)
+        return self._joined([self, other], str(chain), latest(chain.parts), predicate=kept, joined=chain)
 
     def asof_join(
         self,
@@ -225,7 +226,7 @@ class Relation:
         """
         left, right = self._pair(other, names, by)
         text = f"{left} {asof_kind(how)} {right}{asof_condition(left, right, on, tolerance, strict=strict)}"
-        return self._joined([self, other], text)
+        return self._joined([self, other], text, latest([left]))
 
     def seq(
         self,
@@ -256,35 +257,37 @@ class Relation:
         found = named([each._stream_name() for each in relations], names)
         parts = [each._part(name) for each, name in zip(relations, found, strict=True)]
         text = " SEQ ".join(map(str, parts)) + sequence_clauses(parts, on, mode, within, outer=outer)
-        return self._joined(relations, text, limit=state_limit)
+        return self._joined(relations, text, latest(parts[-1:]), limit=state_limit)
 
     def _joined(
         self,
         relations: Sequence[Relation],
         source: str,
+        own_time: str,
         *,
         predicate: str = "",
         joined: Joined | None = None,
         limit: int | None = None,
     ) -> Relation:
         limit = limit or _limit(relations)
-        made = Relation(self.network, source, predicate, state_limit=limit, joined=joined, windowed_inside=True)
+        made = Relation(self.network, source, predicate, state_limit=limit, joined=joined, own_time=own_time)
         return made._checked()
 
     def _pair(self, other: Relation, names: object, by: tuple[str, str] | None) -> tuple[Part, Part]:
         check_member(self.network, other)
         relations = (self, other)
         found = named([each._stream_name() for each in relations], names)
-        times = by or tuple(each._time_column() for each in relations)
-        left, right = (
-            replace(each._part(name), time=time) for each, name, time in zip(relations, found, times, strict=True)
-        )
-        return left, right
+        left, right = (each._part(name) for each, name in zip(relations, found, strict=True))
+        return (replace(left, time=by[0]), replace(right, time=by[1])) if by else (left, right)
 
     def _part(self, name: str) -> Part:
         """The relation as an input of a join."""
         plain = replace(self, ordered=False)
-        return Part(self.source if plain._is_stream() else f"({plain._select})", name)
+        outermost = self._outermost()
+        window = None if outermost is None else outermost.window
+        ends = window is not None and not isinstance(window, nodes.InstantWindow | nodes.TrailingWindow)
+        time = nodes.WINDOW_END if ends else self._time_column()
+        return Part(self.source if plain._is_stream() else f"({plain._select})", name, time, ends)
 
     def _to_join(self, how: str) -> Relation:
         """What a further relation is joined to: a join that can go on, or a relation like any other.
@@ -310,19 +313,27 @@ class Relation:
 
     def _is_stream(self) -> bool:
         plain = not self.predicate and self.items == "*" and not self.ordered
-        return plain and not self.windowed_inside and not self.source.startswith("(")
+        return plain and self.own_time is None and not self.source.startswith("(")
 
     def _time(self) -> str:
-        return self._time_column() or "ts"
+        """What stands in ORDER BY."""
+        return self.own_time or self._time_column() or "ts"
 
     def _time_column(self) -> str | None:
         """The name of the time column: a bound of an aggregate's window, or as its stream declares it, if it does."""
-        parts = list(nodes.walk(self.network.bound(replace(self, ordered=False).sql).queries[-1].root))
-        outermost = next((each for each in reversed(parts) if isinstance(each, nodes.Aggregate)), None)
+        outermost = self._outermost()
         if outermost is not None:
             return _time_of(outermost)
-        scan = next(each for each in parts if isinstance(each, nodes.Scan))
+        scan = next(each for each in nodes.walk(self._root()) if isinstance(each, nodes.Scan))
         return scan.stream.time.column
+
+    def _outermost(self) -> nodes.Aggregate | None:
+        """The aggregate whose results its rows are, if they are."""
+        found = [each for each in nodes.walk(self._root()) if isinstance(each, nodes.Aggregate)]
+        return found[-1] if found else None
+
+    def _root(self) -> nodes.Node:
+        return self.network.bound(replace(self, ordered=False).sql).queries[-1].root
 
     def _checked(self) -> Relation:
         self.network.bound(self.sql)
@@ -344,8 +355,9 @@ class Windowed:
     def agg(self, **aggregates: str) -> Relation:
         """One row a window and group, with the named aggregates."""
         base = self.relation
-        window = "" if base.windowed_inside else f" {self.window}"
-        computed = with_window(aggregates, self.window) if base.windowed_inside else aggregates
+        is_join = base.own_time is not None
+        window = "" if is_join else f" {self.window}"
+        computed = with_window(aggregates, self.window) if is_join else aggregates
         items = ", ".join([*self.keys, *(f"{text} AS {name}" for name, text in computed.items())])
         where = f" WHERE {base.predicate}" if base.predicate else ""
         group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""

@@ -97,7 +97,8 @@ OURS = {
     " WITH (state_limit = 1000)",
 } | {
     f"ordered_{method}": "SELECT x.k AS k, x.v AS xv, y.v AS yv, greatest(x.ts, y.ts) AS ts"
-    f" FROM a [RANGE 3 SECONDS] AS x, b [RANGE 3 SECONDS] AS y WHERE x.k = y.k ORDER BY ts WITH (join = '{method}')"
+    f" FROM a [RANGE 3 SECONDS] AS x, b [RANGE 3 SECONDS] AS y WHERE x.k = y.k"
+    f" ORDER BY greatest(x.ts, y.ts) WITH (join = '{method}')"
     for method in ("oop", "sync_filter", "filter_order", "adaptive")
 }
 QUERIES = PLAIN | OURS

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from random import Random
 
 from hypothesis import strategies as st
 
-from tests.property.cases import Case, Row, rows
+from tests.property.cases import EPOCH, SECOND, Case, Row
 
 COLUMNS = "k STRING, j INT, v BIGINT, x DOUBLE, ts TIMESTAMP, began TIMESTAMP"
 """The columns of every stream; `began` says until when a row counts, where a query asks for it."""
 
 KEYS = [
     "",
+    "x.k = y.k AND ",
     "x.k = y.k AND ",
     "x.k = y.k AND ",
     "x.j = y.j AND x.k = y.k AND ",
@@ -29,6 +31,7 @@ BANDS = [
     "x.ts >= y.ts - INTERVAL 2 SECONDS AND x.ts <= y.ts + INTERVAL 20 SECONDS",
     "y.ts > x.ts AND y.ts < x.ts + INTERVAL 3 SECONDS",
     "y.ts BETWEEN x.ts + INTERVAL 2 SECONDS AND x.ts + INTERVAL 6 SECONDS",
+    "y.ts BETWEEN x.ts - INTERVAL 9 SECONDS AND x.ts + INTERVAL 9 SECONDS",
     "x.ts = y.ts",
     "date_trunc('minute', x.ts) = date_trunc('minute', y.ts)",
 ]
@@ -36,7 +39,7 @@ DIVIDED = "unix_timestamp(x.ts) div 7 = unix_timestamp(y.ts) div 7"
 RESIDUALS = ["", "", " AND x.v < y.v", " AND x.v + y.v > 3", " AND x.k <> y.k", " AND (x.j IS NULL OR y.v > 2)"]
 FILTERS = ["", "", "WHERE x.v > 1", "WHERE y.k IS NOT NULL AND x.j < 2"]
 BOTH = "x.k AS xk, x.j AS xj, x.v AS xv, x.ts AS xts, y.k AS yk, y.v AS yv, y.x AS yx, y.ts AS yts"
-RANGES = ["[RANGE 1 SECOND]", "[RANGE 5 SECONDS]", "[RANGE 20 SECONDS]", "[RANGE 0 SECONDS]"]
+RANGES = ["[RANGE 5 SECONDS]", "[RANGE 20 SECONDS]", "[RANGE 1 SECOND]", "[RANGE 0 SECONDS]"]
 METHODS = ["oop", "sync_filter", "filter_order", "adaptive"]
 
 Query = Callable[[st.DrawFn], str]
@@ -177,7 +180,7 @@ def of_subqueries(draw: st.DrawFn) -> str:
 
 def aggregated(draw: st.DrawFn) -> str:
     """An aggregate over a join, by any of the times of its rows."""
-    on = one_of(draw, KEYS) + one_of(draw, BANDS[:6])
+    on = one_of(draw, KEYS) + one_of(draw, BANDS[:7])
     what = "sum(x.v) AS a, max(y.v) AS b"
     by = one_of(
         draw,
@@ -200,7 +203,8 @@ def aggregated(draw: st.DrawFn) -> str:
 
 
 def ordered(draw: st.DrawFn) -> str:
-    return f"{in_order(draw)} WITH (join = '{one_of(draw, METHODS)}', alpha = {one_of(draw, ['0', '0.3'])})"
+    methods = [f"join = '{method}'" for method in METHODS]
+    return f"{in_order(draw)} WITH ({one_of(draw, [*methods, 'alpha = 0', 'alpha = 0.9'])})"
 
 
 def in_order(draw: st.DrawFn) -> str:
@@ -209,10 +213,11 @@ def in_order(draw: st.DrawFn) -> str:
     if draw(st.integers(0, 3)):
         sides = f"s0 {window} AS x, s1 {one_of(draw, RANGES)} AS y"
         selected = f"{BOTH}, greatest(x.ts, y.ts) AS ts"
-        return f"SELECT {selected} FROM {sides} WHERE {keys}TRUE{one_of(draw, RESIDUALS)} ORDER BY ts"
+        where = f"{keys}TRUE{one_of(draw, RESIDUALS)}"
+        return f"SELECT {selected} FROM {sides} WHERE {where} ORDER BY greatest(x.ts, y.ts)"
     sides = f"s0 {window} AS x, s1 {window} AS y, s2 {window} AS z"
     selected = f"{BOTH}, z.v AS zv, greatest(x.ts, y.ts, z.ts) AS ts"
-    return f"SELECT {selected} FROM {sides} WHERE x.k = y.k AND y.k = z.k ORDER BY ts"
+    return f"SELECT {selected} FROM {sides} WHERE x.k = y.k AND y.k = z.k ORDER BY greatest(x.ts, y.ts, z.ts)"
 
 
 PLAIN: dict[str, Query] = {each.__name__: each for each in (banded, outer, crossed, with_itself)}
@@ -259,16 +264,26 @@ def declared(stream: str, disorder: int) -> str:
 
 @st.composite
 def ending(draw: st.DrawFn, disorder: int) -> list[Row]:
-    """Rows that end some time after they begin, or before, or nobody knows when; keys are few, one of them busy."""
-    found = draw(rows(disorder, draw(st.sampled_from([-8, -3])), size=18))
-    lengths = st.sampled_from([None, -1, 0, 1, 4, 9])
-    every = draw(st.sampled_from([1, 5]))
-    ends = [draw(lengths) for _ in found]
-    return [
-        {
-            **row,
-            "k": "a" if number % every else row["k"],
-            "began": None if end is None else row["ts"] + dt.timedelta(seconds=end),
-        }
-        for number, (row, end) in enumerate(zip(found, ends, strict=True))
-    ]
+    """Rows that end some time after they begin, or before, or nobody knows when; keys are few, one may be busy.
+
+    They come from a seed: rows drawn one by one seldom match.
+    """
+    random, busy = Random(draw(st.integers(0, 2**32))), draw(st.sampled_from([0.0, 0.7]))
+    found, greatest = [], random.choice([-8, -3]) * SECOND
+    for _ in range(draw(st.sampled_from([4, 20, 24, 20, 12, 0]))):
+        greatest += random.choice([0, 0, 1, SECOND // 2, SECOND, SECOND, 2 * SECOND, 5 * SECOND])
+        # Counted from the greatest time so far, so that no row is late.
+        found.append(_row(random, greatest - random.randint(0, disorder * 2) * SECOND // 2, busy))
+    return found
+
+
+def _row(random: Random, time: int, busy: float) -> Row:
+    lasts = random.choice([None, -1, 0, 1, 4, 9])
+    return {
+        "k": "a" if random.random() < busy else random.choice([None, "a", "b", "ä"]),
+        "j": random.choice([None, 0, 1, 2]),
+        "v": random.choice([None, *range(-1, 5)]),
+        "x": random.choice([None, 0.0, -0.0, 2.0, -1.25]),
+        "ts": EPOCH + dt.timedelta(microseconds=time),
+        "began": None if lasts is None else EPOCH + dt.timedelta(microseconds=time + lasts * SECOND),
+    }

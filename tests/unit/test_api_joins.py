@@ -168,7 +168,8 @@ def test_windows_that_differ_along_a_chain_are_refused_with_a_way_out() -> None:
 def test_an_as_of_join_finds_the_latest_row_before() -> None:
     _, (a, b) = network(a=A, b=B)
     found = b.asof_join(a, on="k", how="left")
-    assert found.sql == "SELECT * FROM b ASOF LEFT JOIN a ON a.ts <= b.ts AND b.k = a.k"
+    assert found.sql == "SELECT * FROM b ASOF LEFT JOIN a MATCH_CONDITION (a.ts <= b.ts) USING (k)"
+    assert found.schema.names == ["k", "b_n", "b_ts", "a_n", "a_ts"]
     ordered = sorted(answers(found.select("b.n", "a.n")), key=str)
     assert ordered == [(10, 1), (20, None), (30, None), (40, 1)]
 
@@ -177,6 +178,17 @@ def test_an_as_of_join_may_be_strict_and_has_a_tolerance() -> None:
     _, (a, b) = network(a=[("x", 1, 4), ("x", 2, 9)], b=[("x", 10, 4), ("x", 20, 8), ("x", 30, 9), ("x", 40, 60)])
     near = b.asof_join(a, on="k", strict=True, tolerance="5 seconds", names=("late", "early"))
     assert sorted(answers(near.select("late.n", "early.n"))) == [(20, 1), (30, 1)]
+
+
+def test_an_as_of_join_with_windows_goes_by_those_that_have_ended() -> None:
+    _, (a, b) = network(a=[("x", 1, 1), ("x", 2, 59), ("x", 3, 61)], b=[("x", 10, 59), ("x", 20, 60), ("x", 30, 90)])
+    counts = a.window(range="1 minute").group_by("k").agg(n="count(*)")
+    found = b.asof_join(counts, on="k", how="left", names=("b", "w")).select("b.n", "w.n")
+    assert sorted(answers(found), key=str) == [(10, None), (20, 2), (30, 2)]
+    _, (a, b) = network(a=[("x", 1, 1), ("x", 2, 59), ("x", 3, 61)], b=[("x", 10, 59), ("x", 20, 60), ("x", 30, 90)])
+    counts = a.window(range="1 minute").group_by("k").agg(n="count(*)")
+    last = counts.asof_join(b, on="k", names=("w", "b")).select("w.n", "b.n")
+    assert sorted(answers(last)) == [(1, 30), (2, 10)]
 
 
 def test_a_sequence_takes_the_latest_or_the_earliest_that_is_free() -> None:
@@ -234,9 +246,9 @@ def test_a_join_that_would_keep_rows_for_ever_is_refused_at_once() -> None:
 def test_relations_of_two_networks_are_not_joined() -> None:
     _, (a,) = network(a=A)
     _, (b,) = network(b=B)
-    for refused in (lambda: a.join(b, on="k"), lambda: a.asof_join(b), lambda: a.seq(b)):
+    for method in (a.join, a.asof_join, a.seq):
         with pytest.raises(RequestError, match="another network"):
-            refused()
+            method(b)
 
 
 def test_a_latent_stream_has_no_time_to_look_back_from() -> None:

@@ -66,11 +66,12 @@ def poisson(slow: float, fast: float, seconds: float, seed: int) -> Arrivals:
 def network(method: str, window: float = WINDOW, alpha: float = ALPHA) -> str:
     """The query, joined by a method."""
     length = f"{round(window * _SECOND)} MICROSECONDS"
+    options = f"join = '{METHODS[method]}'" + (f", alpha = {alpha}" if method == ADAPTIVE else "")
     return f"""CREATE STREAM slow (id BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS NONE FROM iterable;
 CREATE STREAM fast (partner BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS NONE FROM iterable;
-CREATE QUERY joined WITH (join = '{METHODS[method]}', alpha = {alpha}) AS
+CREATE QUERY joined WITH ({options}) AS
   SELECT f.ts FROM slow [RANGE {length}] AS s, fast [RANGE {length}] AS f
-  WHERE s.id - f.partner = 0 ORDER BY ts;"""
+  WHERE s.id - f.partner = 0 ORDER BY greatest(s.ts, f.ts);"""
 
 
 def responses(run: VirtualRun) -> tuple[Times, Times]:

@@ -15,8 +15,9 @@ PAIR = 5e-4
 """Seconds that a pair of rows takes."""
 FAST = 10.0
 EVEN, POISSON = "even", "Poisson"
-RATES = {EVEN: (0.03, 0.1, 0.3, 1.0), POISSON: (0.01, 0.1, 1.0)}
-"""Slow rows a second. At less than one in a window fast rows have no partner among evenly spaced ones."""
+RATES = {EVEN: (1 / 30, 0.1, 0.3, 1.0), POISSON: (0.01, 0.1, 1.0)}
+"""Slow rows a second. Evenly spaced ones come a whole number of times in a window, so that every fast row is compared
+with as many, as the equations have it."""
 SPARSEST = min(RATES[POISSON])
 
 
@@ -34,8 +35,8 @@ def settings() -> dict[Key, JoinCase]:
 
 
 def _seconds(arrivals: str, rate: float) -> float:
-    """Long enough for some slow rows after the first window; of Poisson streams for 40 of them at least."""
-    return WINDOW + max(120.0, 8 / rate) if arrivals == EVEN else max(600.0, 40 / rate)
+    """Long enough for some slow rows after the first window; of Poisson streams for 30 of them at least."""
+    return WINDOW + max(120.0, 8 / rate) if arrivals == EVEN else max(600.0, 30 / rate)
 
 
 def _name(arrivals: str, method: str) -> str:
@@ -71,7 +72,14 @@ def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:
         Claim("even: the improvement is what equation 7 says; off by at most", max(by_seven), high=0.1, unit="%"),
         about("even: at one slow row a second it is 23 %", even[1.0], 0.23, 0.05, "%"),
         Claim("Poisson: it grows with the rate; the least step between two rates", _least_step(random), low=1),
-        about("Poisson: at 0.01 slow rows a second it is 0.3 %", random[SPARSEST], 0.003, 0.3, "%"),
+        Claim(
+            "Poisson: at 0.01 slow rows a second it is 0.3 %, within 30 %",
+            random[SPARSEST],
+            0.0021,
+            0.0039,
+            "%",
+            reproduces=False,
+        ),
         about(
             f"even: Adaptive is Filter-Order from c|w|λ1λ2 >= {ALPHA} on, else Sync-Filter; the furthest ratio",
             furthest(adapted(found)),

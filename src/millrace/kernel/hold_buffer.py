@@ -9,7 +9,7 @@ from millrace.kernel.runs import SortedRuns, concat_tables
 from millrace.kernel.state import Changes
 
 _FEW = 2**16
-"""Rows are gathered up to this number before they are sorted, so that single rows cost little."""
+"""Rows are gathered until there are as many, so that single rows cost little, and what leaves at once is not kept."""
 
 
 class HoldBuffer:
@@ -42,6 +42,8 @@ class HoldBuffer:
 
     def add(self, batch: Batch) -> None:
         """Keep rows, in any order."""
+        if self._rows >= _FEW:
+            self._settle()
         times = batch.times
         least = greatest = int(times[0])
         if len(times) > 1:
@@ -52,8 +54,6 @@ class HoldBuffer:
             self._greatest = greatest
         self._gathered.append(batch)
         self._rows += len(batch)
-        if self._rows >= _FEW:
-            self._settle()
 
     def release(self, until: Microseconds) -> Batch | None:
         """Let go of the rows whose time is at most `until`, in order; later rows at that time may be released too."""

@@ -122,8 +122,10 @@ class JoinMonitor:
         return row_cost * sum(rates) / 2
 
     def note(self) -> dict[str, Any]:
-        """What to go on from."""
+        """What to go on from; rates and c are told beside it, for those who look at what was saved."""
         return {
+            "rates": self.rates,
+            "pair_cost": self.pair_cost,
             "counts": [sorted(each.items()) for each in self._counts],
             "first": self._first,
             "now": self._now,

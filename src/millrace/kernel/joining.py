@@ -13,31 +13,44 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, RESERVED, TIME, Batch, Mask, Microseconds, Times
+from millrace.kernel.elements import (
+    ARRIVED,
+    END_OF_TIME,
+    NO_BOUND,
+    RESERVED,
+    TIME,
+    Batch,
+    Microseconds,
+    Times,
+    column_times,
+)
 from millrace.kernel.expressions import Expression
 from millrace.kernel.match_keys import Integers
-from millrace.kernel.match_run import Questions, Run
+from millrace.kernel.match_run import Questions, Rows
 from millrace.kernel.matches import Holder, Matches, passed
 from millrace.kernel.sides import JoinTime, Side
 from millrace.kernel.state import Changes
 from millrace.kernel.stores import joined, parted
 
+Picks = dict[int, tuple[Holder, Integers]]
+"""Combinations of rows: by input where its rows stand, and which rows of them."""
 
-@dataclass(frozen=True, eq=False)
+
 class _Found:
-    """Combinations of rows, one of each input that has been looked at: by input its run, and places in it."""
+    """Combinations of rows of those inputs that have been looked at, and what is asked of the next."""
 
-    picks: Mapping[int, tuple[Holder, Integers]]
-    asked: Questions
+    def __init__(self, picks: Mapping[int, tuple[Holder, Integers | None]], asked: Questions) -> None:
+        self.picks = picks
+        self.asked = asked
 
-    def where(self, places: Integers) -> dict[int, tuple[Holder, Integers]]:
+    def where(self, places: Integers) -> Picks:
         """What some of the combinations are made of."""
-        return {port: (run, rows[places]) for port, (run, rows) in self.picks.items()}
+        return {port: (holder, places if rows is None else rows[places]) for port, (holder, rows) in self.picks.items()}
 
 
 class Joining:
@@ -62,43 +75,47 @@ class Joining:
         self._outer = any(side.outer for side in sides)
         self._timed = False
         assert not self._outer or len(schemas) == 2, "an outer join has two inputs"
-        places = {name: (port, name) for port, schema in enumerate(schemas) for name in schema.names}
-        self._read = {name: places[name] for name in (dict.fromkeys(residual.columns()) if residual else ())}
+        self._names = [name for schema in schemas for name in schema.names]
+        read = set(residual.columns()) if residual is not None else set()
+        self._read = [[name for name in schema.names if name in read] for schema in schemas]
+        """The columns of each input that the residual condition reads."""
 
     # Rows
 
     def arrive(self, port: int, batch: Batch) -> Batch | None:
         """The rows that a batch makes with what is kept, if any; what of it may match later is kept, too."""
-        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
-        store = self.stores[port]
-        run, unusable = store.read(batch)
-        matched = np.zeros(len(run), np.bool_)
-        made = []
-        for picks in self._matches(port, run) if len(run) else ():
-            self._mark(port, picks, matched)
-            made.append(self._joined(picks))
-        kept = ~passed(run.untils, self._others(port))
-        if store.side.outer:
-            if unusable is not None:
-                made.append(self._alone(port, unusable))
-            proven = ~kept & ~matched
-            if proven.any():
-                made.append(self._alone(port, run.rows.filter(pa.array(proven))))
-        store.add(run.where(kept), matched[kept])
+        made = list(self.pieces(port, batch))
         return Batch(pa.concat_batches(made)) if made else None
 
-    def _matches(self, port: int, run: Run) -> Iterator[dict[int, tuple[Holder, Integers]]]:
-        """The matches of a run that has come, in pieces."""
-        rows = run.in_order
-        found = [_Found({port: (run, rows)}, Questions(run, rows, run.times, run.untils))]
-        others = [each for each in range(len(self.stores)) if each != port]
-        for other in others[:-1]:
+    def pieces(self, port: int, batch: Batch) -> Iterator[pa.RecordBatch]:
+        """What `arrive` gives, in pieces; all of them must be taken."""
+        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
+        store = self.stores[port]
+        rows, unusable = store.read(batch)
+        for picks in self._matches(port, rows) if len(rows) else ():
+            if self._outer:
+                _mark(picks)
+            yield self._joined(picks)
+        kept = ~passed(rows.untils, self._others(port))
+        if store.side.outer:
+            if unusable is not None:
+                yield self._alone(port, unusable)
+            assert rows.matched is not None
+            proven = ~kept & ~rows.matched
+            if proven.any():
+                yield self._alone(port, rows.rows.filter(pa.array(proven)))
+        store.add(rows.where(kept))
+
+    def _matches(self, port: int, rows: Rows) -> Iterator[Picks]:
+        """The matches of rows that have come, in pieces."""
+        found = [_Found({port: (rows, None)}, Questions(rows, None, rows.times, rows.untils))]
+        *others, last = [each for each in range(len(self.stores)) if each != port]
+        for other in others:
             found = [each for before in found for each in self._extended(before, other)]
         for before in found:
-            for answering, questions, answers in self.stores[others[-1]].answers(before.asked):
+            for holder, questions, answers in self.stores[last].answers(before.asked):
                 self.compared += len(answers)
-                picks = {**before.where(questions), others[-1]: (answering, answers)}
-                picks = self._passing(picks)
+                picks = self._passing({**before.where(questions), last: (holder, answers)})
                 if len(picks[port][1]):
                     yield picks
 
@@ -110,40 +127,33 @@ class Joining:
             picks = {**found.where(questions), other: (run, answers)}
             latest = np.maximum(asked.latest[questions], run.times[answers])
             upper = np.minimum(asked.upper[questions], run.untils[answers])
-            yield _Found(picks, Questions(asked.run, asked.rows[questions], latest, upper))
+            yield _Found(picks, Questions(asked.source, asked.rows(questions), latest, upper))
 
-    def _passing(self, picks: dict[int, tuple[Holder, Integers]]) -> dict[int, tuple[Holder, Integers]]:
+    def _passing(self, picks: Picks) -> Picks:
         """The combinations for which the residual condition is true."""
         if self.residual is None:
             return picks
-        columns = {name: _taken(*picks[port], name) for name, (port, name) in self._read.items()}
+        parts = [
+            holder.rows.select(self._read[port]).take(pa.array(places))
+            for port, (holder, places) in picks.items()
+            if self._read[port]
+        ]
+        columns = {name: part.column(name) for part in parts for name in part.schema.names}
         count = len(next(iter(picks.values()))[1])
-        rows = pa.RecordBatch.from_pydict(columns) if columns else pa.record_batch({"": pa.nulls(count)})
+        rows = pa.record_batch(columns or {"": pa.nulls(count)})
         passing = np.flatnonzero(self.residual.over(rows).fill_null(False).to_numpy(zero_copy_only=False))
         return {port: (run, places[passing]) for port, (run, places) in picks.items()}
 
-    def _mark(self, port: int, picks: Mapping[int, tuple[Holder, Integers]], matched: Mask) -> None:
-        """Note which rows of outer sides have been matched."""
-        if self._outer:
-            matched[picks[port][1]] = True
-            for other, (run, rows) in picks.items():
-                if not isinstance(run, Run) and self.stores[other].side.outer:
-                    run.mark(rows)
-
     # Results
 
-    def _joined(self, picks: Mapping[int, tuple[Holder, Integers]]) -> pa.RecordBatch:
+    def _joined(self, picks: Picks) -> pa.RecordBatch:
         """Combinations as rows."""
-        columns = [_taken(*picks[port], name) for port, schema in enumerate(self.schemas) for name in schema.names]
-        return self._rows(columns, self._times(picks), [_arrivals(*pick) for pick in picks.values()])
-
-    def _times(self, picks: Mapping[int, tuple[Holder, Integers]]) -> Times:
-        """The time of each combination."""
+        parts = [picks[port][0].rows.take(pa.array(picks[port][1])) for port in range(len(self.schemas))]
+        columns = [part.column(name) for part, schema in zip(parts, self.schemas, strict=True) for name in schema.names]
+        times = [column_times(part, TIME) for part in parts]
         if isinstance(self.time, int):
-            run, rows = picks[self.time]
-            return run.times[rows]
-        parts = [run.times[rows] for run, rows in picks.values()]
-        return (np.maximum if self.time == "max" else np.minimum).reduce(parts)
+            return self._rows(columns, times[self.time], parts)
+        return self._rows(columns, reduce(np.maximum if self.time == "max" else np.minimum, times), parts)
 
     def _alone(self, port: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows that match nothing, with nulls for the other input."""
@@ -152,17 +162,16 @@ class Joining:
             for place, schema in enumerate(self.schemas)
             for name, kind in zip(schema.names, schema.types, strict=True)
         ]
-        arrived = [rows.column(ARRIVED).to_numpy()] if ARRIVED in rows.schema.names else []
-        return self._rows(columns, rows.column(TIME).to_numpy(), arrived)
+        return self._rows(columns, column_times(rows, TIME), [rows])
 
-    def _rows(self, columns: list[pa.Array], times: Times, arrived: Sequence[Times | None]) -> pa.RecordBatch:
-        """Columns with the reserved ones behind them."""
-        names = [name for schema in self.schemas for name in schema.names]
-        reserved = [pa.array(times)]
+    def _rows(self, columns: list[pa.Array], times: Times, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Columns with the reserved ones behind them; a row has arrived when the last of its parts has."""
         if self._timed:
-            known = [each for each in arrived if each is not None]
-            reserved.append(pa.array(np.maximum.reduce(known) if known else np.full(len(times), NO_BOUND)))
-        return pa.RecordBatch.from_arrays([*columns, *reserved], names=[*names, *RESERVED[: len(reserved)]])
+            arrived = [column_times(part, ARRIVED) for part in parts if ARRIVED in part.schema.names]
+            reserved = [pa.array(times), pa.array(reduce(np.maximum, arrived, np.full(len(times), NO_BOUND)))]
+        else:
+            reserved = [pa.array(times)]
+        return pa.RecordBatch.from_arrays([*columns, *reserved], names=[*self._names, *RESERVED[: len(reserved)]])
 
     # Bounds
 
@@ -219,20 +228,15 @@ class Joining:
             store.restore(saved)
 
 
+def _mark(picks: Picks) -> None:
+    """Note which rows of outer sides have been matched."""
+    for holder, rows in picks.values():
+        if holder.matched is not None:
+            holder.mark(rows)
+
+
 def _reach(port: int, sides: Sequence[Side]) -> int | None:
     """How long a row of an input may be kept, from the first to the last that it matches; None where a column says."""
     ahead = sides[port].ahead
     behind = [side.ahead for place, side in enumerate(sides) if place != port and side.ahead is not None]
     return None if ahead is None else ahead + max(behind, default=0)
-
-
-def _taken(run: Holder, places: Integers, name: str) -> pa.Array:
-    return run.rows.column(name).take(pa.array(places))
-
-
-def _arrivals(run: Holder, places: Integers) -> Times | None:
-    """When rows arrived; None where that is not known."""
-    if ARRIVED not in run.rows.schema.names:
-        return None
-    arrived: Times = run.rows.column(ARRIVED).to_numpy()
-    return arrived[places]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, Mask, Microseconds
 from millrace.kernel.match_keys import Integers
-from millrace.kernel.match_run import Run
+from millrace.kernel.match_run import Rows, Run
 from millrace.kernel.state import Segments
 from millrace.kernel.young import concat_rows
 
@@ -29,32 +29,31 @@ _MARKS = 8
 
 
 class KeptRun:
-    """A run under its segment's number; `matched` only if it is of an outer side."""
+    """A run under its segment's number."""
 
-    def __init__(
-        self,
-        segments: Segments,
-        run: Run,
-        matched: Mask | None = None,
-        number: int | None = None,
-        marks: Sequence[int] = (),
-    ) -> None:
+    def __init__(self, segments: Segments, run: Run, number: int | None = None, marks: Sequence[int] = ()) -> None:
         self.run = run
-        self.matched = matched
         self._segments = segments
         self._marks = list(marks)
         self._news: list[Integers] = []
         """Rows that have been matched since the last save."""
         self._searched = 0
         """How many rows, in the order of letting go, are known to have been matched or let go."""
-        for mark in marks:
-            assert matched is not None
-            matched[segments.live[mark].column(_PLACE).to_numpy()] = True
         self.number = segments.add(self._table()) if number is None else number
 
     def _table(self) -> pa.Table:
         table = pa.Table.from_batches([self.run.rows])
-        return table if self.matched is None else table.append_column(MATCHED, pa.array(self.matched))
+        return table if self.run.matched is None else table.append_column(MATCHED, pa.array(self._flags))
+
+    @property
+    def matched(self) -> Mask | None:
+        """Which rows have been matched, if it is of an outer side."""
+        return self.run.matched
+
+    @property
+    def _flags(self) -> Mask:
+        assert self.run.matched is not None, "the side is an outer one"
+        return self.run.matched
 
     @property
     def times(self) -> Integers:
@@ -85,12 +84,11 @@ class KeptRun:
 
     def unmatched(self, before: Microseconds, bound: Microseconds) -> pa.RecordBatch | None:
         """The rows that nothing matched, of those that are let go as one bound follows another."""
-        assert self.matched is not None
         start, stop = self._gone(before), self._gone(bound)
         if start == stop:
             return None
         leaving = self.run.leaving[1][start:stop]
-        leaving = leaving[~self.matched[leaving]]
+        leaving = leaving[~self._flags[leaving]]
         return self.run.rows.take(pa.array(leaving)) if len(leaving) else None
 
     # What is kept
@@ -105,8 +103,8 @@ class KeptRun:
         if self.run.steady:
             return int(self.run.times[self.run.leaving[1][start]])
         rows = self.run.leaving[1][start:]
-        if unmatched and self.matched is not None:
-            rows = rows[~self.matched[rows]]
+        if unmatched:
+            rows = rows[~self._flags[rows]]
         return int(self.run.times[rows].min())
 
     def least_until(self, bound: Microseconds) -> Microseconds | None:
@@ -120,17 +118,16 @@ class KeptRun:
             return None
         rows = self.run.leaving[1][self._gone(bound) :]
         chosen = self.run.times[rows] < before
-        if unmatched and self.matched is not None:
-            chosen &= ~self.matched[rows]
+        if unmatched:
+            chosen &= ~self._flags[rows]
         rows = rows[chosen]
         return int(self.run.untils[rows].max()) if len(rows) else None
 
     def _first_unmatched(self, bound: Microseconds) -> int:
         """Where the first row that nothing matched stands in the order of letting go; looked for from the last on."""
-        assert self.matched is not None
         start, step = max(self._searched, self._gone(bound)), 16
         while start < len(self.run):
-            left = np.flatnonzero(~self.matched[self.run.leaving[1][start : start + step]])
+            left = np.flatnonzero(~self._flags[self.run.leaving[1][start : start + step]])
             if len(left):
                 start += int(left[0])
                 break
@@ -142,20 +139,18 @@ class KeptRun:
 
     def mark(self, rows: Integers) -> None:
         """Say that rows have been matched."""
-        assert self.matched is not None
-        news = rows[~self.matched[rows]]
+        news = rows[~self._flags[rows]]
         if len(news):
-            self.matched[news] = True
+            self._flags[news] = True
             self._news.append(news)
 
     def save(self) -> None:
         """Put what was matched since the last save in a segment."""
         if not self._news:
             return
-        assert self.matched is not None
         places = np.unique(np.concatenate(self._news))
         if len(self._marks) >= _MARKS:
-            places = np.flatnonzero(self.matched)
+            places = np.flatnonzero(self._flags)
             self._remove_marks()
         run = np.full(len(places), self.number)
         self._marks.append(self._segments.add(pa.table({RUN: run, _PLACE: places})))
@@ -172,26 +167,33 @@ class KeptRun:
         self._marks = []
 
 
+def marked(rows: pa.RecordBatch, marks: Sequence[pa.Table]) -> Mask:
+    """Which rows of a saved run have been matched, then or as its marks say."""
+    matched: Mask = rows.column(MATCHED).to_numpy(zero_copy_only=False).copy()
+    for mark in marks:
+        matched[mark.column(_PLACE).to_numpy()] = True
+    return matched
+
+
 def merged(runs: Sequence[KeptRun], segments: Segments, bound: Microseconds) -> KeptRun | None:
     """One run of the rows of several that are still kept; None of none."""
-    live = [_live(kept, bound) for kept in runs]
-    live = [each for each in live if len(each[0])]
-    if not live:
+    parts = [_live(kept, bound) for kept in runs]
+    parts = [each for each in parts if len(each)]
+    if not parts:
         return None
-    parts = [run for run, _ in live]
-    run = Run(
+    flags = [each.matched for each in parts if each.matched is not None]
+    rows = Rows(
         parts[0].reader,
         concat_rows([each.rows for each in parts]),
         np.concatenate([each.times for each in parts]),
         np.concatenate([each.untils for each in parts]),
+        np.concatenate(flags) if flags else None,
         np.concatenate([each.values for each in parts]),
     )
-    flags = [flags for _, flags in live if flags is not None]
-    return KeptRun(segments, run, np.concatenate(flags) if flags else None)
+    return KeptRun(segments, Run(rows))
 
 
-def _live(kept: KeptRun, bound: Microseconds) -> tuple[Run, Mask | None]:
+def _live(kept: KeptRun, bound: Microseconds) -> Rows:
     if kept.count(bound) == len(kept.run):
-        return kept.run, kept.matched
-    live = kept.run.untils >= bound
-    return kept.run.where(live), None if kept.matched is None else kept.matched[live]
+        return kept.run
+    return kept.run.where(kept.run.untils >= bound)

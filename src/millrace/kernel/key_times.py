@@ -67,7 +67,8 @@ class KeyTimes:
         """Each time's place in the row of cells of a hash; -1 before all."""
         if self._moments is not None:
             return np.searchsorted(self._moments, times, side="right") - 1
-        return np.clip(times, self._low - 1, self._high) - self._low
+        offsets: Places = np.minimum(np.maximum(times, self._low - 1), self._high) - self._low
+        return offsets
 
 
 def order_of(hashes: Hashes, times: Times) -> Places:
@@ -143,6 +144,6 @@ def same_keys(ones: Sequence[pa.ChunkedArray | pa.Array], others: Sequence[pa.Ch
         equal = pc.equal(one, other)
         if pa.types.is_floating(one.type):
             equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
-        mask = pc.fill_null(equal, False).to_numpy()
+        mask = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
         found = mask if found is None else found & mask
     return found

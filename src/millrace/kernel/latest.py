@@ -217,7 +217,8 @@ class Latest:
         ]
         codes, _ = codes_of(columns, len(wrong) + near.num_rows)
         own, others = codes[: len(wrong)], codes[len(wrong) :]
-        order = self._order(near, order_of(others, _times(near)), others)
+        order = order_of(others, _times(near))
+        order = self._order(near, order, others[order])
         run = _Run(-1, near.take(pa.array(order)), KeyTimes(others[order], _times(near)[order]), _times(near)[:0])
         rows, found = self._best([run], own, times[wrong], np.ones(len(wrong), np.bool_))
         if found is None:

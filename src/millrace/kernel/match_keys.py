@@ -3,14 +3,12 @@
 Rules:
 - Null equals nothing: whoever reads keys leaves rows with a null in one of them out before.
 - Fractions are canonical: 0.0 equals -0.0, and NaN equals NaN, as SQL has it.
-- A dense form numbers the distinct keys of some rows in order of their values. It is pure if equal values are equal
-  keys among these rows: then other rows need be compared with one row of each key only, not with all.
+- The numbers live in memory only, and are made anew after a restart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +17,15 @@ import pyarrow.compute as pc
 
 from millrace.kernel import hashing
 from millrace.kernel.elements import Mask
-from millrace.kernel.grouping import codes_of
-from millrace.kernel.ordinals import canonical, ordinals
-from millrace.kernel.sorting import starts
+from millrace.kernel.ordinals import ordinals
+from millrace.kernel.text_words import is_text, text_words
 
 Integers = npt.NDArray[np.int64]
 
 _SPREAD = 4
 """Distinct numbers are found in a table if their range is at most this many times as large as their count."""
-
-
-@dataclass(frozen=True, eq=False)
-class Dense:
-    """The distinct values of some rows in order, each row's place among them, and a row of each."""
-
-    distinct: Integers
-    codes: Integers
-    firsts: Integers
-    pure: bool
+_FACTOR = np.uint64(0x94D049BB133111EB)
+_SHIFT = np.uint64(29)
 
 
 class KeyReader:
@@ -50,9 +39,9 @@ class KeyReader:
 
     def without_null(self, rows: pa.RecordBatch) -> Mask | None:
         """Which rows have a value in every key; None when all have."""
-        columns = [rows.column(name) for name in self.names]
         found: Mask | None = None
-        for column in columns:
+        for name in self.names:
+            column = rows.column(name)
             if column.null_count:
                 valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
                 found = valid if found is None else found & valid
@@ -61,53 +50,33 @@ class KeyReader:
     def columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """The key columns as they are compared."""
         columns = [rows.column(name) for name in self.names]
-        return [pa.array(ordinals(each)) if pa.types.is_floating(each.type) else each for each in columns]
+        return [pa.array(_numbers(each)) if pa.types.is_floating(each.type) else each for each in columns]
 
     def values(self, rows: pa.RecordBatch) -> Integers:
-        """Each row's value; no key is null."""
+        """Each row's key as a number; no key is null."""
         if not self.names:
             return np.zeros(rows.num_rows, np.int64)
-        if self.exact:
-            return _numbers(rows.column(self.names[0]))
-        return hashing.hashes([rows.column(name) for name in self.names]).view(np.int64)
-
-    def dense(self, rows: pa.RecordBatch) -> Dense:
-        """The dense form of many rows: what repeats is hashed once."""
-        if self.exact:
-            return dense_values(self.values(rows))
-        columns = [canonical(rows.column(name)) for name in self.names]
-        codes, firsts = codes_of(columns, rows.num_rows)
-        places = pa.array(firsts)
-        values = hashing.hashes([column.take(places) for column in columns]).view(np.int64)
-        order = np.argsort(values)
-        ranks = np.empty(len(order), np.int64)
-        distinct = starts(values[order])
-        ranks[order] = np.cumsum(distinct) - 1
-        return Dense(values[order][distinct], ranks[codes], firsts[order][distinct], bool(distinct.all()))
+        parts = [_value(rows.column(name)) for name in self.names]
+        mixed = parts[0].view(np.uint64)
+        for part in parts[1:]:
+            mixed = mixed * _FACTOR
+            mixed = (mixed ^ (mixed >> _SHIFT)) + part.view(np.uint64)
+        return mixed.view(np.int64)
 
 
-def dense_values(values: Integers) -> Dense:
-    """The dense form by values alone; pure as far as they say."""
-    if not len(values):
-        return Dense(values, values, values, True)
+def dense(values: Integers) -> tuple[Integers, Integers]:
+    """The distinct values in order, and the place of each value among them.
+
+    >>> distinct, codes = dense(np.array([30, 10, 30]))
+    >>> distinct.tolist(), codes.tolist()
+    ([10, 30], [1, 0, 1])
+    """
     least, greatest = int(values.min()), int(values.max())
     if greatest - least <= max(_SPREAD * len(values), 2**12):
-        distinct, codes = _by_table(values, least, greatest)
-    else:
-        distinct, codes = _by_encoding(values)
-    firsts = np.empty(len(distinct), np.int64)
-    firsts[codes] = np.arange(len(values))
-    return Dense(distinct, codes, firsts, True)
-
-
-def _by_table(values: Integers, least: int, greatest: int) -> tuple[Integers, Integers]:
-    offsets = values - least
-    seen = np.zeros(greatest - least + 1, np.bool_)
-    seen[offsets] = True
-    return np.flatnonzero(seen) + least, (np.cumsum(seen) - 1)[offsets]
-
-
-def _by_encoding(values: Integers) -> tuple[Integers, Integers]:
+        seen = np.zeros(greatest - least + 1, np.bool_)
+        offsets = values - least
+        seen[offsets] = True
+        return np.flatnonzero(seen) + least, (np.cumsum(seen) - 1)[offsets]
     encoded = pa.array(values).dictionary_encode()
     distinct = encoded.dictionary.to_numpy()
     order = np.argsort(distinct)
@@ -125,13 +94,30 @@ def same(left: Sequence[pa.Array], left_places: Integers, right: Sequence[pa.Arr
     return equal
 
 
+def same_as_before(columns: Sequence[pa.Array]) -> Mask:
+    """Which rows but the first agree with the one before them in all columns."""
+    equal = np.ones(len(columns[0]) - 1, np.bool_)
+    for column in columns:
+        equal &= pc.equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+    return equal
+
+
 def _is_number(kind: pa.DataType) -> bool:
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_temporal(kind) or types.is_boolean(kind))
 
 
-def _numbers(column: pa.Array) -> Integers:
+def _value(column: pa.Array) -> Integers:
     """A column without nulls as 64-bit numbers, equal where its values are."""
+    if _is_number(column.type):
+        return _numbers(column)
+    if is_text(column.type):
+        return text_words(column).view(np.int64)
+    return hashing.hashes([column]).view(np.int64)
+
+
+def _numbers(column: pa.Array) -> Integers:
+    """A column of numbers without nulls, different where its values are."""
     kind = column.type
     if pa.types.is_floating(kind):
         return ordinals(column).astype(np.int64, copy=False)

@@ -1,26 +1,243 @@
-"""A run of rows that matches are looked up in: by key and time at once.
+"""Runs of rows that matches are looked up in, by key and time at once.
 
-The keys of a run are numbered densely, and number and time of a row make one integer. The rows of a key within a range
-of times then stand together in its order, and two binary searches find them, for a whole batch of questions at once.
-Where both do not fit 63 bits the time is coarsened, and compared again.
+The distinct keys of a run are numbered, and number and time of a row make one integer, by which the rows are sorted.
+The rows of a key within a range of times then stand together, and two binary searches find them, for a whole batch of
+questions at once. Where both do not fit 63 bits the time is coarsened, and compared again.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Times
 from millrace.kernel.keyed import spread
-from millrace.kernel.match_keys import Dense, Integers, KeyReader, dense_values, same
+from millrace.kernel.match_keys import Integers, KeyReader, dense, same, same_as_before
 
-_FEW = 64
-"""Up to so many rows keys are hashed row by row, and looked up one by one."""
+FEW = 64
+"""Up to so many questions are looked up one by one."""
 
 _BITS = 63
+
+_PAIRS = 2**22
+"""Pairs that are made at once, at most: each takes memory before a condition refuses it."""
+
+
+class Rows:
+    """Rows without null keys, each with its time and the last time that may match it.
+
+    They never change; but of an outer side it is noted which have been `matched`.
+    """
+
+    def __init__(
+        self,
+        reader: KeyReader,
+        rows: pa.RecordBatch,
+        times: Times,
+        untils: Times,
+        matched: Mask | None = None,
+        values: Integers | None = None,
+    ) -> None:
+        self.reader = reader
+        self.rows = rows
+        self.times = times
+        self.untils = untils
+        self.matched = matched
+        if values is not None:
+            self.values = values
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @cached_property
+    def values(self) -> Integers:
+        """Each row's key as a number."""
+        return self.reader.values(self.rows)
+
+    @cached_property
+    def columns(self) -> list[pa.Array]:
+        """The key columns as they are compared."""
+        return self.reader.columns(self.rows)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The least and the greatest time."""
+        return int(self.times.min()), int(self.times.max())
+
+    @cached_property
+    def first(self) -> int:
+        """The least `until`."""
+        return int(self.untils.min())
+
+    @cached_property
+    def last(self) -> int:
+        """The greatest `until`: no later time matches any of them."""
+        return int(self.untils.max())
+
+    def mark(self, places: Integers) -> None:
+        """Say that rows have been matched."""
+        assert self.matched is not None
+        self.matched[places] = True
+
+    def where(self, mask: Mask) -> Rows:
+        """The rows where a mask holds; the rows themselves where it holds everywhere."""
+        if mask.all():
+            return self
+        rows = self.rows.filter(pa.array(mask))
+        matched = None if self.matched is None else self.matched[mask]
+        return Rows(self.reader, rows, self.times[mask], self.untils[mask], matched, self.values[mask])
+
+
+class Questions:
+    """What is looked up: some rows, each with the time that an answer must reach and the last that it may have."""
+
+    def __init__(self, source: Rows, places: Integers | None, latest: Times, upper: Times) -> None:
+        self.source = source
+        self.places = places
+        """Which rows of the source ask, None where each does, in their order."""
+        self.latest = latest
+        self.upper = upper
+
+    def __len__(self) -> int:
+        return len(self.latest)
+
+    def of(self, numbers: Integers) -> Integers:
+        """What the asking rows have of some numbers of all rows of their source."""
+        return numbers if self.places is None else numbers[self.places]
+
+    def rows(self, questions: Integers) -> Integers:
+        """The places of the rows that ask some questions."""
+        return questions if self.places is None else self.places[questions]
+
+
+class Run(Rows):
+    """Rows in order of their key's number and their time."""
+
+    def __init__(self, given: Rows) -> None:
+        distinct, codes = dense(given.values)
+        least, greatest = given.span
+        code_bits, time_bits = (len(distinct) - 1).bit_length(), (greatest - least).bit_length()
+        self.distinct = distinct
+        self.span = (least, greatest)
+        self._shift = max(0, code_bits + time_bits - _BITS)
+        self._bits = time_bits - self._shift
+        self._keys, order = _ordered((codes << self._bits) | self._offsets(given.times), code_bits + self._bits)
+        self.moved = order is not None
+        """Whether the rows were in another order before."""
+        rows, times, untils, matched = given.rows, given.times, given.untils, given.matched
+        if order is not None:
+            rows, times, untils = rows.take(pa.array(order)), times[order], untils[order]
+            matched = None if matched is None else matched[order]
+        super().__init__(given.reader, rows, times, untils, matched)
+
+    def _offsets(self, times: Times) -> Integers:
+        # Unsigned, because the span of a run may be larger than the greatest integer with a sign.
+        offsets = times.view(np.uint64) - np.uint64(self.span[0] % 2**64)
+        return (offsets >> np.uint64(self._shift)).view(np.int64)
+
+    @property
+    def codes(self) -> Integers:
+        """The number of each row's key."""
+        return self._keys >> self._bits
+
+    @cached_property
+    def values(self) -> Integers:
+        return self.distinct[self.codes]
+
+    @cached_property
+    def firsts(self) -> Integers:
+        """A row of each key."""
+        return np.searchsorted(self._keys, np.arange(len(self.distinct)) << self._bits)
+
+    @cached_property
+    def pure(self) -> bool:
+        """Whether rows of equal values have equal keys, so that other rows need be compared with one of each only."""
+        if self.reader.exact:
+            return True
+        codes = self.codes
+        return bool((same_as_before(self.columns) | (codes[1:] != codes[:-1])).all())
+
+    @cached_property
+    def leaving(self) -> tuple[Times, Integers]:
+        """The `untils` in order, and the row of each: so rows are let go."""
+        offsets = (self.untils.view(np.uint64) - np.uint64(self.first % 2**64)).view(np.int64)
+        bits = (self.last - self.first).bit_length()
+        order = _ordered(offsets if bits <= _BITS else self.untils, bits)[1]
+        return (self.untils, np.arange(len(self))) if order is None else (self.untils[order], order)
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether all rows are kept equally long, so that they are let go in order of their times."""
+        kept = self.untils - self.times
+        return bool((kept == kept[0]).all())
+
+    # Looking up
+
+    def answers(self, asked: Questions, ahead: int | None, each_until: bool) -> Iterator[tuple[Integers, Integers]]:
+        """Pairs of a question and a row of this run that answers it.
+
+        `ahead`: rows of this run are matched at most so long after their own time. `each_until`: some are not for
+        even so long, as their `untils` say.
+        """
+        lower = np.full(len(asked), self.span[0]) if ahead is None else shifted(asked.latest, -ahead)
+        codes, verified = self._codes(asked)
+        meets = (codes >= 0) & (asked.upper >= self.span[0]) & (lower <= self.span[1])
+        if ahead is None:
+            meets &= asked.latest <= self.last
+        places = np.flatnonzero(meets)
+        if not len(places):
+            return
+        begins, counts = self._find(codes[places], lower[places], asked.upper[places])
+        for part in _parts(counts):
+            questions = np.repeat(places[part], counts[part])
+            rows = spread(begins[part], counts[part])
+            kept = self._kept(asked, questions, rows, lower, each_until)
+            if kept is not None:
+                questions, rows = questions[kept], rows[kept]
+            if not verified:
+                equal = same(asked.source.columns, asked.rows(questions), self.columns, rows)
+                questions, rows = questions[equal], rows[equal]
+            if len(rows):
+                yield questions, rows
+
+    def _codes(self, asked: Questions) -> tuple[Integers, bool]:
+        """The number here of each question's key, -1 where it has none; whether the keys themselves were compared."""
+        source = asked.source
+        if not isinstance(source, Run):
+            return _found(self.distinct, asked.of(source.values)), self.reader.exact
+        found = _found(self.distinct, source.distinct)
+        verified = self.reader.exact
+        if not verified and source.pure and self.pure:
+            common = np.flatnonzero(found >= 0)
+            equal = same(source.columns, source.firsts[common], self.columns, self.firsts[found[common]])
+            found[common[~equal]] = -1
+            verified = True
+        return found[asked.of(source.codes)], verified
+
+    def _find(self, codes: Integers, lower: Times, upper: Times) -> tuple[Integers, Integers]:
+        """Where the rows of each code within a range of times begin, and how many there are.
+
+        Ranges meet the span of the run; where the time is coarse some rows of them lie outside.
+        """
+        base = codes << self._bits
+        begins = np.searchsorted(self._keys, base | self._offsets(np.maximum(lower, self.span[0])))
+        ends = np.searchsorted(self._keys, base | self._offsets(np.minimum(upper, self.span[1])), side="right")
+        return begins, np.maximum(ends - begins, 0)
+
+    def _kept(
+        self, asked: Questions, questions: Integers, rows: Integers, lower: Times, each_until: bool
+    ) -> Mask | None:
+        """Which pairs match in what the search did not decide; None where it did."""
+        kept = asked.latest[questions] <= self.untils[rows] if each_until else None
+        if self._shift:
+            times = self.times[rows]
+            inside: Mask = (times >= lower[questions]) & (times <= asked.upper[questions])
+            kept = inside if kept is None else kept & inside
+        return kept
 
 
 def shifted(times: Times, distance: int) -> Times:
@@ -30,40 +247,16 @@ def shifted(times: Times, distance: int) -> Times:
     True
     """
     if distance >= 0:
-        return np.where(times > END_OF_TIME - distance, END_OF_TIME, times + distance)
-    return np.where(times < NO_BOUND - distance, NO_BOUND, times + distance)
+        limit = END_OF_TIME - distance
+        return times + distance if times.max(initial=0) <= limit else np.minimum(times, limit) + distance
+    limit = NO_BOUND - distance
+    return times + distance if times.min(initial=0) >= limit else np.maximum(times, limit) + distance
 
 
-class Index:
-    """Rows in order of their key's number and their time."""
-
-    def __init__(self, codes: Integers, count: int, times: Times) -> None:
-        self.least, self.greatest = int(times.min()), int(times.max())
-        time_bits = (self.greatest - self.least).bit_length()
-        code_bits = (count - 1).bit_length()
-        self.shift = max(0, code_bits + time_bits - _BITS)
-        self.bits = time_bits - self.shift
-        composite = (codes << self.bits) | self._offsets(times)
-        self.composite, self.order = _ordered(composite, code_bits + self.bits)
-
-    def find(self, codes: Integers, lower: Times, upper: Times) -> tuple[Integers, Integers]:
-        """Where the rows of each code within a range of times begin in the order, and how many there are.
-
-        Ranges meet the span of the run; where the time is coarse some rows of them lie outside.
-        """
-        base = codes << self.bits
-        begins = np.searchsorted(self.composite, base | self._offsets(np.maximum(lower, self.least)))
-        ends = np.searchsorted(self.composite, base | self._offsets(np.minimum(upper, self.greatest)), side="right")
-        return begins, np.maximum(ends - begins, 0)
-
-    def _offsets(self, times: Times) -> Integers:
-        # Unsigned, because the span of a run may be larger than the greatest integer with a sign.
-        offsets = times.view(np.uint64) - np.uint64(self.least % 2**64)
-        return (offsets >> np.uint64(self.shift)).view(np.int64)
-
-
-def _ordered(numbers: Integers, bits: int) -> tuple[Integers, Integers]:
-    """Numbers of so many bits in order, and the place of each before."""
+def _ordered(numbers: Integers, bits: int) -> tuple[Integers, Integers | None]:
+    """Numbers of so many bits in order, and the place of each before; None where they were in order."""
+    if bool((numbers[1:] >= numbers[:-1]).all()):
+        return numbers, None
     place_bits = (len(numbers) - 1).bit_length()
     if bits + place_bits > _BITS:
         order = np.argsort(numbers, kind="stable")
@@ -73,161 +266,20 @@ def _ordered(numbers: Integers, bits: int) -> tuple[Integers, Integers]:
     return packed >> place_bits, packed & ((1 << place_bits) - 1)
 
 
-class Questions:
-    """What is looked up: rows of a run, each with the time that an answer must reach and the last it may have."""
-
-    def __init__(self, run: Run, rows: Integers, latest: Times, upper: Times) -> None:
-        self.run = run
-        self.rows = rows
-        self.latest = latest
-        self.upper = upper
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-class Run:
-    """Rows without null keys, each with its time and the last time that may match it; never changed."""
-
-    def __init__(
-        self, reader: KeyReader, rows: pa.RecordBatch, times: Times, untils: Times, values: Integers | None = None
-    ) -> None:
-        self.reader = reader
-        self.rows = rows
-        self.times = times
-        self.untils = untils
-        if values is not None:
-            self.values = values
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    @cached_property
-    def span(self) -> tuple[int, int]:
-        """The least and the greatest time."""
-        return int(self.times.min()), int(self.times.max())
-
-    @cached_property
-    def first(self) -> int:
-        """The bound of the others above which some of its rows are let go."""
-        return int(self.untils.min())
-
-    @cached_property
-    def last(self) -> int:
-        """The greatest time that may match one of its rows."""
-        return int(self.untils.max())
-
-    @cached_property
-    def leaving(self) -> tuple[Times, Integers]:
-        """The `untils` in order, and the row of each: so rows are let go."""
-        bits = (self.last - self.first).bit_length()
-        if bits > _BITS:
-            order = np.argsort(self.untils, kind="stable")
-            return self.untils[order], order
-        offsets, order = _ordered(self.untils - self.first, bits)
-        return offsets + self.first, order
-
-    @cached_property
-    def columns(self) -> list[pa.Array]:
-        """The key columns as they are compared."""
-        return self.reader.columns(self.rows)
-
-    @cached_property
-    def values(self) -> Integers:
-        """Each row's key as a number."""
-        if self.reader.exact or len(self) <= _FEW:
-            return self.reader.values(self.rows)
-        return self.dense.distinct[self.dense.codes]
-
-    @cached_property
-    def dense(self) -> Dense:
-        """The distinct keys."""
-        if not self.reader.exact and len(self) > _FEW and "values" not in self.__dict__:
-            return self.reader.dense(self.rows)
-        dense = dense_values(self.values)
-        if self.reader.exact:
-            return dense
-        pure = same(self.columns, np.arange(len(self)), self.columns, dense.firsts[dense.codes])
-        return replace(dense, pure=bool(pure.all()))
-
-    @cached_property
-    def index(self) -> Index:
-        """The rows in order of key and time."""
-        return Index(self.dense.codes, len(self.dense.distinct), self.times)
-
-    @property
-    def in_order(self) -> Integers:
-        """Its rows by number, those of a key together where they are many: neighbours are then found at once."""
-        return np.arange(len(self)) if len(self) <= _FEW else self.index.order
-
-    @cached_property
-    def steady(self) -> bool:
-        """Whether all its rows are kept equally long, so that they are let go in order of their times."""
-        kept = self.untils - self.times
-        return bool((kept == kept[0]).all())
-
-    def compact(self) -> Run:
-        """The same rows, without what else their memory holds."""
-        if self.rows.get_total_buffer_size() <= 2 * self.rows.nbytes:
-            return self
-        rows = self.rows.take(pa.array(np.arange(len(self))))
-        return Run(self.reader, rows, self.times.copy(), self.untils, self.values)
-
-    def where(self, mask: Mask) -> Run:
-        """The rows where a mask holds."""
-        if mask.all():
-            return self
-        rows = self.rows.filter(pa.array(mask))
-        return Run(self.reader, rows, self.times[mask], self.untils[mask], self.values[mask])
-
-    def answers(self, asked: Questions, ahead: int | None) -> tuple[Integers, Integers]:
-        """Pairs of a question, by its place, and a row of this run that answers it.
-
-        `ahead`: no row of this run is matched later than so long after its own time.
-        """
-        lower = shifted(asked.latest, -ahead) if ahead is not None else np.full(len(asked), self.span[0])
-        codes, verified = self._codes(asked)
-        meets = (codes >= 0) & (asked.upper >= self.span[0]) & (lower <= self.span[1])
-        places = np.flatnonzero(meets)
-        if not len(places):
-            return places, places
-        begins, counts = self.index.find(codes[places], lower[places], asked.upper[places])
-        questions = np.repeat(places, counts)
-        rows = self.index.order[spread(begins, counts)]
-        return self._checked(asked, questions, rows, lower if self.index.shift else None, verified)
-
-    def _codes(self, asked: Questions) -> tuple[Integers, bool]:
-        """The number here of each question's key, -1 where it has none; whether the keys themselves were compared."""
-        distinct = self.dense.distinct
-        if len(asked) <= _FEW:
-            return _found(distinct, asked.run.values[asked.rows]), self.reader.exact
-        other = asked.run.dense
-        found = _found(distinct, other.distinct)
-        verified = self.reader.exact
-        if not verified and other.pure and self.dense.pure:
-            common = np.flatnonzero(found >= 0)
-            firsts = self.dense.firsts[found[common]]
-            found[common[~same(asked.run.columns, other.firsts[common], self.columns, firsts)]] = -1
-            verified = True
-        return found[other.codes[asked.rows]], verified
-
-    def _checked(
-        self, asked: Questions, questions: Integers, rows: Integers, lower: Times | None, verified: bool
-    ) -> tuple[Integers, Integers]:
-        """The pairs that match in all that the search did not decide."""
-        kept = asked.latest[questions] <= self.untils[rows]
-        if lower is not None:
-            times = self.times[rows]
-            kept &= (times >= lower[questions]) & (times <= asked.upper[questions])
-        questions, rows = questions[kept], rows[kept]
-        if not verified and len(rows):
-            equal = same(asked.run.columns, asked.rows[questions], self.columns, rows)
-            questions, rows = questions[equal], rows[equal]
-        return questions, rows
-
-
 def _found(distinct: Integers, values: Integers) -> Integers:
     """The place of each value among distinct ones; -1 where it is not."""
     places = np.minimum(np.searchsorted(distinct, values), len(distinct) - 1)
     places[distinct[places] != values] = -1
     return places
+
+
+def _parts(counts: Integers) -> Iterator[slice]:
+    """Stretches of questions with not too many pairs each."""
+    reached = np.cumsum(counts)
+    if int(reached[-1]) <= _PAIRS:
+        yield slice(0, len(counts))
+        return
+    cuts = np.searchsorted(reached, np.arange(_PAIRS, int(reached[-1]), _PAIRS)) + 1
+    cuts = np.unique(np.concatenate([[0], cuts, [len(counts)]])).tolist()
+    for start, stop in pairwise(cuts):
+        yield slice(start, stop)

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
-from millrace.kernel.kept_run import MATCHED, RUN, KeptRun, merged
+from millrace.kernel.kept_run import MATCHED, RUN, KeptRun, marked, merged
 from millrace.kernel.match_keys import Integers, KeyReader
-from millrace.kernel.match_run import Questions, Run, shifted
+from millrace.kernel.match_run import FEW, Questions, Rows, Run, shifted
 from millrace.kernel.sides import Side
 from millrace.kernel.state import Changes, Segments
 from millrace.kernel.young import ROOM, Young, concat_rows
@@ -30,7 +30,7 @@ _SIMILAR = 3
 _LOOKED_THROUGH = 2**16
 """Pairs of rows that are looked through rather than searched."""
 
-Holder = Run | KeptRun | Young
+Holder = Rows | KeptRun | Young
 
 
 class Matches:
@@ -48,7 +48,7 @@ class Matches:
         self._runs: list[KeptRun] = []
         self._segments = Segments()
 
-    def read(self, batch: Batch) -> tuple[Run, pa.RecordBatch | None]:
+    def read(self, batch: Batch) -> tuple[Rows, pa.RecordBatch | None]:
         """The rows that may match something, and those that match nothing, if there are any."""
         rows, times = batch.rows, batch.times
         untils, usable = self._untils(rows, times), self.reader.without_null(rows)
@@ -56,9 +56,14 @@ class Matches:
             valid = rows.column(self.side.until).is_valid().to_numpy(zero_copy_only=False)
             usable = valid if usable is None else usable & valid
         if usable is None:
-            return Run(self.reader, rows, times, untils), None
-        kept = rows.filter(pa.array(usable))
-        return Run(self.reader, kept, times[usable], untils[usable]), rows.filter(pa.array(~usable))
+            return self._rows(rows, times, untils), None
+        kept = self._rows(rows.filter(pa.array(usable)), times[usable], untils[usable])
+        return kept, rows.filter(pa.array(~usable))
+
+    def _rows(self, rows: pa.RecordBatch, times: Times, untils: Times) -> Rows:
+        """Rows ready to ask: many are sorted, so that those of a key ask one after another."""
+        read = Rows(self.reader, rows, times, untils, np.zeros(len(times), np.bool_) if self.side.outer else None)
+        return Run(read) if len(read) > FEW else read
 
     def _untils(self, rows: pa.RecordBatch, times: Times) -> Times:
         """The last time that may match each row."""
@@ -77,68 +82,64 @@ class Matches:
         first, last = int(asked.latest.min()), int(asked.upper.max())
         for kept in list(self._runs):
             if kept.run.last >= first and kept.run.span[0] <= last:
-                questions, rows = kept.run.answers(asked, self.side.ahead)
-                if len(rows):
-                    yield kept, questions, rows
-        if len(self._young):
-            questions, rows = self._young.answers(asked)
-            if len(rows):
-                yield self._young, questions, rows
+                for pairs in kept.run.answers(asked, self.side.ahead, self.side.until is not None):
+                    yield kept, *pairs
+        for pairs in self._young.answers(asked) if len(self._young) else ():
+            yield self._young, *pairs
 
     # Keeping
 
-    def add(self, run: Run, matched: Mask) -> None:
-        """Keep rows, of which some have been matched."""
-        if len(run) > ROOM // 2:
-            self._keep(run, matched)
+    def add(self, rows: Rows) -> None:
+        """Keep rows."""
+        if len(rows) > ROOM // 2:
+            self._keep(rows)
             return
-        if len(self._young) + len(run) > ROOM:
+        if len(self._young) + len(rows) > ROOM:
             self._make_room()
-        if len(run):
-            self._young.add(run, matched)
+        if len(rows):
+            self._young.add(rows)
 
     def _make_room(self) -> None:
         """Let rows out of the young ones: those that have been let go, or else all of them."""
-        run, matched = self._young.taken()
-        live = ~passed(run.untils, self.bound)
-        if 2 * np.count_nonzero(live) > len(run):
-            self._keep(run, matched)
-        else:
-            self._young.add(run.where(live), matched[live])
+        rows = self._young.taken()
+        live = rows.where(~passed(rows.untils, self.bound))
+        if 2 * len(live) > len(rows):
+            self._keep(live)
+        elif len(live):
+            self._young.add(live)
 
     def _settle(self) -> None:
         """Make a run of the young rows."""
         if len(self._young):
-            self._keep(*self._young.taken())
+            self._keep(self._young.taken())
 
-    def _keep(self, run: Run, matched: Mask) -> None:
+    def _keep(self, rows: Rows) -> None:
         """Keep rows in runs, a slice each."""
-        live = ~passed(run.untils, self.bound)
-        run, matched = run.where(live), matched[live]
-        if len(run):
-            for part, flags in self._cut(run, matched):
-                self._runs.append(KeptRun(self._segments, part.compact(), flags if self.side.outer else None))
+        rows = rows.where(~passed(rows.untils, self.bound))
+        if len(rows):
+            rows.matched = rows.matched if self.side.outer else None
+            self._runs += [KeptRun(self._segments, _run(part)) for part in self._cut(rows)]
             self._merge()
 
-    def _cut(self, run: Run, matched: Mask) -> Iterator[tuple[Run, Mask]]:
+    def _cut(self, rows: Rows) -> Iterator[Rows]:
         """Rows by slices, which are as wide as most of them need; what is far ahead is by itself."""
-        first, last, width = _middle(run.untils), _middle(run.untils, 0.9), self._slice(run)
+        first, last, width = _middle(rows.untils, 0.1), _middle(rows.untils, 0.9), self._slice(rows)
         while last - first > width:
             width *= 2
-        if run.last - run.first <= 2 * width:
-            yield run, matched
+        if rows.last - rows.first <= 2 * width:
+            yield rows
             return
-        slices = np.clip(run.untils // width, first // width, last // width + 1)
+        slices = np.clip(rows.untils // width, first // width, last // width + 1)
         for number in range(int(slices.min()), int(slices.max()) + 1):
-            chosen = slices == number
-            if chosen.any():
-                yield run.where(chosen), matched[chosen]
+            part = rows.where(slices == number)
+            if len(part):
+                yield part
 
-    def _slice(self, run: Run | None = None) -> int:
+    def _slice(self, rows: Rows | None = None) -> int:
         """How wide a slice is."""
-        if self._width is None and run is not None:
+        if self._width is None and rows is not None:
             # Where a column says how long rows are kept, the first of them are taken for an example.
-            reach = _middle(run.untils) - _middle(run.times)
+            reach = _middle(rows.untils, 0.5) - _middle(rows.times, 0.5)
             self._width = max(reach // 4, 1)
         return (self._width or 1) << self._level
 
@@ -241,19 +242,30 @@ class Matches:
         self.bound, self._width, self._level = note["bound"], note["width"], note["level"]
         self._segments.restore(changes.added, note["next"])
         marks: dict[int, list[int]] = {}
-        for number, table in self._segments.live.items():
+        for number, table in changes.added.items():
             if RUN in table.schema.names:
                 marks.setdefault(table.column(RUN)[0].as_py(), []).append(number)
-        for number, table in self._segments.live.items():
-            if RUN not in table.schema.names:
-                self._runs.append(self._restored(number, table.combine_chunks(), marks.get(number, [])))
+        runs = [number for number, table in self._segments.live.items() if RUN not in table.schema.names]
+        self._runs = [self._restored(number, marks.get(number, [])) for number in runs]
 
-    def _restored(self, number: int, table: pa.Table, marks: list[int]) -> KeptRun:
-        flags = table.column(MATCHED).to_numpy().copy() if self.side.outer else None
-        rows = (table.drop_columns([MATCHED]) if self.side.outer else table).to_batches()[0]
+    def _restored(self, number: int, marks: list[int]) -> KeptRun:
+        rows = pa.Table.to_batches(self._segments.live[number].combine_chunks())[0]
         times: Times = rows.column(TIME).to_numpy()
-        run = Run(self.reader, rows, times, self._untils(rows, times))
-        return KeptRun(self._segments, run, flags, number, marks)
+        matched = None
+        if self.side.outer:
+            matched = marked(rows, [self._segments.live[mark] for mark in marks])
+            rows = rows.drop_columns([MATCHED])
+        run = Run(Rows(self.reader, rows, times, self._untils(rows, times), matched))
+        kept = KeptRun(self._segments, run, number, marks)
+        if not run.moved:
+            return kept
+        # It was sorted by other numbers than today's, and marks go by place: it is made anew.
+        kept.drop()
+        return KeptRun(self._segments, run)
+
+
+def _run(rows: Rows) -> Run:
+    return rows if isinstance(rows, Run) else Run(rows)
 
 
 def passed(untils: Times, bound: Microseconds) -> Mask:
@@ -274,7 +286,7 @@ def _similar(runs: Sequence[KeptRun]) -> list[KeptRun]:
     return chosen
 
 
-def _middle(numbers: Times, share: float = 0.1) -> int:
+def _middle(numbers: Times, share: float) -> int:
     """A number above a share of all, as far as a sample can tell."""
     sample = np.sort(numbers[:: len(numbers) // 256 + 1])
     return int(sample[int(share * (len(sample) - 1))])

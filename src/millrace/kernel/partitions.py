@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from millrace.kernel.grouping import codes_of
 from millrace.kernel.keyed import HASH, KeyedRuns, hashes_of
+from millrace.kernel.ordinals import canonical
 from millrace.kernel.runs import concat_tables
 from millrace.kernel.state import Changes
 
@@ -39,7 +40,11 @@ class Partitions:
         if not self.names:
             return np.zeros(rows.num_rows, np.int64)
         hashes = hashes_of(rows, self.names)
-        columns = [pa.array(hashes), *map(rows.column, self.names), pa.array(np.zeros(len(hashes), np.int64))]
+        columns = [
+            pa.array(hashes),
+            *(canonical(rows.column(name)) for name in self.names),
+            pa.array(np.zeros(len(hashes), np.int64)),
+        ]
         made = concat_tables(
             [*self._known.get(hashes), pa.Table.from_arrays(columns, names=[HASH, *self.names, _NUMBER])]
         )

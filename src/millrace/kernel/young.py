@@ -5,12 +5,14 @@ Single rows cost little this way; they become a run, with an index and a segment
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import ARRIVED, NO_BOUND, Mask, Times
 from millrace.kernel.match_keys import Integers, KeyReader, same
-from millrace.kernel.match_run import Questions, Run
+from millrace.kernel.match_run import Questions, Rows
 
 ROOM = 1024
 """How many rows there may be."""
@@ -58,45 +60,45 @@ class Young:
         """The memory of the rows."""
         return sum(int(batch.nbytes) for batch in self._batches)
 
-    def add(self, run: Run, matched: Mask) -> None:
+    def add(self, given: Rows) -> None:
         """Take rows in, for which there is room."""
-        start, stop = self._count, self._count + len(run)
-        self._times[start:stop] = run.times
-        self._untils[start:stop] = run.untils
-        self._values[start:stop] = run.values
-        self._matched[start:stop] = matched
-        self._batches.append(run.rows)
+        start, stop = self._count, self._count + len(given)
+        self._times[start:stop] = given.times
+        self._untils[start:stop] = given.untils
+        self._values[start:stop] = given.values
+        self._matched[start:stop] = False if given.matched is None else given.matched
+        self._batches.append(given.rows)
         self._count = stop
 
     def mark(self, rows: Integers) -> None:
         """Say that rows have been matched."""
         self._matched[rows] = True
 
-    def taken(self) -> tuple[Run, Mask]:
-        """All rows as a run, and which of them have been matched; none is left."""
-        run = Run(self.reader, self.rows, self.times.copy(), self.untils.copy(), self._values[: self._count].copy())
-        matched = self.matched.copy()
-        self._count, self._batches = 0, []
-        return run, matched
-
-    def answers(self, asked: Questions) -> tuple[Integers, Integers]:
-        """Pairs of a question, by its place, and a row that answers it; see `Run.answers`."""
+    def taken(self) -> Rows:
+        """All rows; none is left."""
         values = self._values[: self._count]
+        taken = Rows(self.reader, self.rows, self.times.copy(), self.untils.copy(), self.matched.copy(), values.copy())
+        self._count, self._batches = 0, []
+        return taken
+
+    def answers(self, asked: Questions) -> Iterator[tuple[Integers, Integers]]:
+        """Pairs of a question and a row that answers it, if there are any; see `Run.answers`."""
+        values, own = asked.of(asked.source.values), self._values[: self._count]
         if len(asked) == 1:
-            matching = values == asked.run.values[asked.rows[0]]
-            matching &= self.times <= asked.upper[0]
-            matching &= self.untils >= asked.latest[0]
-            rows = np.flatnonzero(matching)
+            rows = np.flatnonzero(
+                (own == values[0]) & (self.times <= asked.upper[0]) & (self.untils >= asked.latest[0])
+            )
             questions = np.zeros(len(rows), np.int64)
         else:
-            every = values == asked.run.values[asked.rows][:, None]
+            every = own == values[:, None]
             every &= self.times <= asked.upper[:, None]
             every &= self.untils >= asked.latest[:, None]
             questions, rows = np.nonzero(every)
-        if not self.reader.exact and len(rows):
-            equal = same(asked.run.columns, asked.rows[questions], self.reader.columns(self.rows), rows)
+        if len(rows) and not self.reader.exact:
+            equal = same(asked.source.columns, asked.rows(questions), self.reader.columns(self.rows), rows)
             questions, rows = questions[equal], rows[equal]
-        return questions, rows
+        if len(rows):
+            yield questions, rows
 
 
 def concat_rows(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from millrace.kernel.expressions import Call, Column, Expression, Literal
 from millrace.language.monotone import Bucket, bucket_of, ticks_of
-from millrace.language.typed import INTERVAL, TIMESTAMP
+from millrace.language.typed import INTERVAL
 from millrace.plan.limits import Limit
 from millrace.plan.nodes import CalendarWindow, DividedWindow, Window
 
@@ -144,6 +144,11 @@ def band_of(condition: Expression, times: Times, owners: Mapping[str, int]) -> B
     return _until(condition.function, left, right, times, owners)
 
 
+def is_comparison(condition: Expression) -> bool:
+    """Whether a condition may say something of times."""
+    return isinstance(condition, Call) and condition.function in _FLIPPED
+
+
 def _of_distance(function: str, left: Expression, right: Expression, times: Times) -> Band | None:
     """`abs(difference) <= constant`."""
     if function in (">", ">="):
@@ -232,41 +237,36 @@ def _of_buckets(left: Expression, right: Expression, times: Times) -> Band:
 
 
 def _with_ends(band: Band, left: Expression, right: Expression, times: Times) -> Band:
-    """The band with the ends of the buckets, where they can be computed."""
+    """The band with the ends of the buckets, where they can be computed: then it says all that equality does."""
     pair = _pair_of_buckets(left, right, times)
     if pair is None:
         plain = all(isinstance(each, Column) for each in (left, right))
         return replace(band, is_equal=plain)
     parts = [times[each.column] for each in pair]
     untils = []
-    for bucket, (part, _), (other, further) in zip(pair, parts, reversed(parts), strict=True):
-        end = _end(bucket)
+    for value, bucket, (part, _), (other, further) in zip((left, right), pair, parts, reversed(parts), strict=True):
+        end = _end(value, bucket)
         if end is not None:
             untils.append(Until(part, other, later(end, -further)))
-    return replace(band, untils=tuple(untils), exact=False, is_equal=True)
+    return replace(band, untils=tuple(untils), exact=len(untils) == 2, is_equal=True)
 
 
-def _end(bucket: Bucket) -> Expression | None:
-    """The last time of the bucket that a row is in."""
-    micros = Call("unix_micros", (Column(bucket.column),))
+def _end(value: Expression, bucket: Bucket) -> Expression | None:
+    """The last time of the bucket that a row is in, where the function has some value."""
     match bucket.window:
+        case Window(range=length) if bucket.is_start:
+            return later(value, length - 1)
         case Window(range=length, origin=origin):
+            micros = Call("unix_micros", (Column(bucket.column),))
             into = _modulo(_number("-", micros, origin), length)
             return Call("timestamp_micros", (_number("+", Call("-", (micros, into)), length - 1),))
         case DividedWindow(tick, count):
-            return Call("timestamp_micros", (_divided_end(micros, tick, count),))
+            # Before 1970 a bucket ends with the tick that is its number times the count.
+            first = Call("*", (value, Literal(tick * count, pa.int64())))
+            is_before = Call("<", (value, Literal(0, pa.int64())))
+            last = Call("case", (is_before, _number("+", first, tick - 1), _number("+", first, tick * count - 1)))
+            return Call("timestamp_micros", (last,))
     return None
-
-
-def _divided_end(micros: Expression, tick: int, count: int) -> Expression:
-    """The last microsecond of a bucket of `ticks div count`: the one around 1970 has both sides of it."""
-    length = tick * count
-    shifted = _number("-", micros, tick)
-    before = _number("+", Call("-", (shifted, _modulo(shifted, length))), length + tick - 1)
-    after = _number("+", Call("-", (micros, _modulo(micros, length))), length - 1)
-    is_before = Call("<", (micros, Literal(tick - length, pa.int64())))
-    is_around = Call("<", (micros, Literal(0, pa.int64())))
-    return Call("case", (is_before, before, is_around, Literal(length - 1, pa.int64()), after))
 
 
 def _number(sign: str, value: Expression, number: int) -> Expression:
@@ -304,8 +304,3 @@ def later(expression: Expression, micros: int) -> Expression:
         return expression
     sign = "+" if micros > 0 else "-"
     return Call(sign, (expression, Literal(abs(micros), INTERVAL)))
-
-
-def is_timestamp(kind: pa.DataType) -> bool:
-    """Whether a value can be compared with times."""
-    return kind == TIMESTAMP

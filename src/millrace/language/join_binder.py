@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
+from millrace.language.bands import is_comparison
 from millrace.language.join_chains import bind_chain
-from millrace.language.join_inputs import as_input, check_names
+from millrace.language.join_inputs import as_input, check_names, settled
 from millrace.language.joins import Bound, bind_inner, written
 from millrace.language.places import Source
 from millrace.language.rows_joins import bind_rows
@@ -31,6 +33,9 @@ def bind_joins(
     inputs = tuple(as_input(each, item, select.window) for each, item in zip(relations, items, strict=True))
     check_names(inputs)
     given = written(select, source, inputs, refuse_in_where)
+    conditions = [each for one in (*given.on, given.where) for each in one if len(each.parts) > 1]
+    compared = [each.expression for each in conditions if is_comparison(each.expression)]
+    given = replace(given, inputs=tuple(settled(each, compared) for each in inputs))
     if select.sequence is not None:
         return bind_sequence(given, select.sequence, limited)
     if any(each.rows is not None for each in inputs):

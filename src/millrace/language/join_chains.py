@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from millrace.errors import QueryError
 from millrace.kernel.expressions import Expression
 from millrace.language.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
 from millrace.language.join_inputs import times_of
-from millrace.language.joins import Bound, Written, joined_relation, refuse_contradiction, variants_of, windows_of
+from millrace.language.joins import Bound, Written, check_limits, joined_relation, variants_of, windows_of
 from millrace.language.sequences import AsOf, as_of
-from millrace.plan.join_order import Condition, Group, Inputs, all_of, step
-from millrace.plan.join_order import keys_of as pairs_of
+from millrace.plan.join_steps import Condition, Group, Inputs, all_of, step
+from millrace.plan.join_steps import keys_of as pairs_of
 from millrace.plan.nodes import Following, JoinTime, Node
 
 _KEPT = {"left": (True, False), "right": (False, True), "full": (True, True)}
@@ -55,14 +56,20 @@ class _Chain:
         found = _Step(kind)
         self.steps.append(found)
         if kind == "asof":
-            found.as_of = as_of(self.given, position, self.timed)
-            found.equalities = list(found.as_of.equalities)
+            self._add_as_of(position, found)
             return
         self._sort(position, self.given.on[position - 1])
         before = frozenset(range(position))
         kept = _KEPT.get(kind, (False, False))
         self.nullable |= (before if kept[1] else frozenset()) | (frozenset((position,)) if kept[0] else frozenset())
         self.timed.append(position)
+
+    def _add_as_of(self, position: int, found: _Step) -> None:
+        """An as-of join: from here on rows have the time that it compares."""
+        free = [each for each in self.timed if each not in self.nullable]
+        found.as_of = as_of(self.given, position, free)
+        found.equalities = list(found.as_of.equalities)
+        self.timed = [found.as_of.part]
 
     def _sort(self, position: int, conjuncts: Sequence[Conjunct]) -> None:
         """The conditions of one join."""
@@ -120,29 +127,38 @@ class _Chain:
         group = Group(nodes[0], (0,), 0)
         for position, each in enumerate(self.steps, 1):
             if each.as_of is not None:
-                pairs = pairs_of(keys[position - 1].columns, group, position)
-                columns = (tuple(old for old, _ in pairs), tuple(new for _, new in pairs))
-                outer = self.given.clauses[position - 1].outer
-                found = each.as_of
-                node = Following(
-                    (group.node, nodes[position]), columns, "recent", found.within, found.strict, outer=outer
-                )
-                group = Group(node, group.parts, group.time, group.beside | {position})
+                group = self._as_of(group, position, each.as_of, keys[position - 1], nodes[position])
                 continue
             inputs = self.inputs(position, keys, nodes)
-            outer_sides = _KEPT.get(each.kind, (False, False))
-            group = step(inputs, group, position, time, outer=outer_sides, also=each.also)
+            compared = next((one.as_of.part for one in self.steps[position:] if one.as_of is not None), time)
+            outer = _KEPT.get(each.kind, (False, False))
+            group = step(inputs, group, position, compared, outer=outer, also=each.also)
         return group.node
+
+    def _as_of(self, group: Group, position: int, found: AsOf, keys: Keys, node: Node) -> Group:
+        pairs = pairs_of(keys.columns, group, position)
+        columns = (tuple(old for old, _ in pairs), tuple(new for _, new in pairs))
+        outer = self.given.clauses[position - 1].outer
+        following = Following((group.node, node), columns, "recent", found.within, found.strict, outer=outer)
+        return Group(following, (found.part,), found.part, group.all - {found.part} | {position})
 
     def inputs(self, position: int, keys: Sequence[Keys], nodes: Sequence[Node]) -> Inputs:
         """What is known when the join at a position is made."""
         conditions = [condition for each in self.steps[:position] for condition in each.conditions]
         here = self.given.inputs[: position + 1]
         absent = self._absent_before(position)
-        beside = frozenset(range(position + 1)) - frozenset(self.timed)
+        beside = self._beside(position)
         windows = [each for each in windows_of(here, absent) if not each.parts & beside]
         times = tuple(each.time for each in here)
         return Inputs(tuple(nodes[: position + 1]), times, keys[position - 1].columns, (*conditions, *windows), absent)
+
+    def _beside(self, position: int) -> frozenset[int]:
+        """The inputs whose times have no part in that of the rows, when the join at a position is made."""
+        found: frozenset[int] = frozenset()
+        for number, each in enumerate(self.steps[:position], 1):
+            if each.as_of is not None:
+                found = frozenset(range(number + 1)) - {each.as_of.part}
+        return found
 
     def _absent_before(self, position: int) -> frozenset[int]:
         """The inputs that may be absent from rows before the join at a position."""
@@ -157,10 +173,16 @@ class _Chain:
 
 def bind_chain(given: Written) -> Bound:
     """Joins of several kinds."""
+    if all(each.kind == "asof" for each in given.clauses) and given.inputs[0].range is not None:
+        raise QueryError(
+            "a window stands in an as-of join",
+            hint="It answers every row once: leave the window out.",
+            place=given.inputs[0].place,
+        )
     chain = _Chain(given)
     keys, nodes = chain.keys()
     limits = chain.inputs(len(given.clauses), keys, nodes).limits
-    refuse_contradiction(limits, given)
+    check_limits(limits, given)
     free = [each for each in chain.timed if each not in chain.nullable]
     times: list[JoinTime] = ["max", "min", *free]
     variants = variants_of(given, lambda time: chain.build(time, keys, nodes), times)

@@ -13,7 +13,8 @@ from millrace.kernel.expressions import Call, Column, Expression
 from millrace.language.bands import Band, Times, band_of
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.join_inputs import Input, key_value, owners_of, times_of
-from millrace.plan.join_order import Condition
+from millrace.plan.join_steps import Condition
+from millrace.plan.limits import Limit
 
 _PLAIN_TYPES = (pa.types.is_duration, pa.types.is_null)
 
@@ -103,7 +104,7 @@ def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[Input], times: T
         if len(each.parts) < 2:
             (found.single if each.parts else found.constant).append(each)
             continue
-        band = band_of(each.expression, times, owners) if len(each.parts) == 2 else Band()
+        band = _band(each, times, owners, inputs)
         equality = _equality(each, band, owners, schema)
         if equality is None:
             untils = tuple((until.part, until.other, until.expression) for until in band.untils)
@@ -113,6 +114,20 @@ def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[Input], times: T
         else:
             found.equal.append(equality)
     return found
+
+
+def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequence[Input]) -> Band:
+    """What a condition says of the times of two inputs."""
+    if len(given.parts) != 2:
+        return Band()
+    match given.expression:
+        case Call("=", (Column(left), Column(right))) if left not in times and right not in times:
+            one, other = (inputs[owners[name]] for name in (left, right))
+            instants = [each.instant(name) for each, name in ((one, left), (other, right))]
+            if instants[0] is not None and instants[0] == instants[1]:
+                limits = (Limit(owners[left], owners[right], 0), Limit(owners[right], owners[left], 0))
+                return Band(limits, exact=True, is_equal=True)
+    return band_of(given.expression, times, owners)
 
 
 def _equality(given: Conjunct, band: Band, owners: Mapping[str, int], schema: pa.Schema) -> Equality | None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
 import pyarrow as pa
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.expressions import Call, Column, Expression
 from millrace.language.bands import Times, later
+from millrace.language.choices import by_time
 from millrace.language.join_scopes import JoinScope, Merged, inner
 from millrace.language.ranks import filtered
 from millrace.language.scopes import Relation, Scope
 from millrace.language.statements import Count, FromItem, Name, WindowClause
 from millrace.language.windows import by_attribute, extent
-from millrace.plan.join_order import all_of, substituted
-from millrace.plan.nodes import Project
+from millrace.plan.join_steps import all_of, substituted
+from millrace.plan.nodes import Aggregate, AnyWindow, Distinct, Filter, Project, Rank
 
 _AGGREGATE_HINT = (
     "A join keeps rows for [RANGE 5 MINUTES] or [ROWS 100]; the window of an aggregate stands after it: "
@@ -50,6 +52,20 @@ class Input:
         for name, more in sorted(self.relation.times.items(), key=lambda item: (abs(item[1]), item[0])):
             return later(Column(inner(self.qualifier, name)), -more)
         return None
+
+    def instant(self, name: str) -> tuple[AnyWindow, Expression] | None:
+        """The windows whose results a column tells apart, and how: rows that agree in it have one time."""
+        column = name.removeprefix(f"{self.qualifier}.")
+        if column not in self.relation.instants:
+            return None
+        node, expression = self.relation.node, cast(Expression, Column(column))
+        while not isinstance(node, Aggregate):
+            if isinstance(node, Project):
+                expression = substituted(expression, dict(node.columns))
+            if not isinstance(node, Project | Filter | Rank | Distinct):
+                return None
+            node = node.input
+        return node.window, expression
 
     def own(self, expression: Expression) -> Expression:
         """An expression of the join over the input's own names."""
@@ -109,6 +125,17 @@ def _check_window(clause: WindowClause) -> None:
         )
     if clause.kind == "range" and clause.partition:
         raise QueryError("PARTITION BY goes with ROWS", hint="Join on equal columns instead.", place=clause.place)
+
+
+def settled(given: Input, expressions: Iterable[Expression]) -> Input:
+    """An input that is a join itself by the time that conditions compare, where that is not its own."""
+    choices = given.relation.choices
+    if choices is None or given.relation.times:
+        return given
+    names = [given.own(Column(name)) for each in expressions for name in each.columns()]
+    times = [choices.choice(each) for each in names if isinstance(each, Column) and each.name in choices.columns]
+    time = next((each for each in times if each is not None), None)
+    return given if time is None else replace(given, relation=by_time(given.relation, time))
 
 
 def check_names(inputs: Sequence[Input]) -> None:

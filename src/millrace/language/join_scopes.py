@@ -120,6 +120,14 @@ class JoinScope(Scope):
         rest = [pair for each in self.inputs for pair in self._columns(each, place) if pair[0] not in hidden]
         return once + rest
 
+    def written(self, node: exp.Expr, place: Place) -> list[exp.Expr]:
+        columns = {
+            inner(each, column): exp.column(column, table=each)
+            for each, scope in self.inputs.items()
+            for column in scope.schema.names
+        }
+        return [columns.get(name) or exp.column(name) for name, _ in self.starred(node, place)]
+
     def _columns(self, qualifier: str, place: Place) -> list[tuple[str, Typed]]:
         names = [inner(qualifier, column) for column in self.inputs[qualifier].schema.names]
         return [(name, typed.column(name, self.schema.field(name).type, place)) for name in names]

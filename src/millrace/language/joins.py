@@ -28,7 +28,9 @@ from millrace.language.places import Source
 from millrace.language.scopes import Relation, Scope
 from millrace.language.statements import JoinClause, Name, Select
 from millrace.language.typed import Typed
-from millrace.plan.join_order import Condition, Inputs, Timeless, Unbounded, all_of, joined
+from millrace.language.windows import LONGEST
+from millrace.plan.join_order import joined
+from millrace.plan.join_steps import Condition, Inputs, Timeless, Unbounded, all_of
 from millrace.plan.limits import Limit, Limits
 from millrace.plan.nodes import Join, JoinTime, Node
 
@@ -102,7 +104,7 @@ def _using(name: Name, clause: JoinClause, before: JoinScope, new: Input) -> tup
     right = scope_of([new]).column(exp.column(column), name.place)
     first, second = typed.unify([left, right], name.place)
     value = {"right": second.expression, "full": Call("coalesce", (first.expression, second.expression))}
-    columns = frozenset((*left.expression.columns(), *right.expression.columns()))
+    columns = frozenset((*before.candidates(name.text), *right.expression.columns()))
     chosen = value.get(clause.kind, first.expression)
     merged = Merged(before.shown_alone(left) or column, chosen, first.type, columns)
     return typed.call("=", [first, second], name.place), merged
@@ -123,7 +125,7 @@ def bind_inner(given: Written) -> Bound:
         for position, each in enumerate(given.inputs)
     )
     inputs = Inputs(nodes, tuple(each.time for each in given.inputs), keys.columns, tuple(conditions))
-    refuse_contradiction(inputs.limits, given)
+    check_limits(inputs.limits, given)
     times: list[JoinTime] = ["max", "min", *range(len(nodes))]
     variants = variants_of(given, lambda time: joined(inputs, time), times)
     relation = joined_relation(given, variants, inputs.limits)
@@ -145,8 +147,14 @@ def windows_of(inputs: Sequence[Input], leave: frozenset[int] = frozenset()) -> 
     return found
 
 
-def refuse_contradiction(limits: Limits, given: Written) -> None:
-    """Refuse conditions on times that no rows can meet."""
+def check_limits(limits: Limits, given: Written) -> None:
+    """Refuse conditions on times that no rows can meet, and lengths of time beyond all reason."""
+    if max((abs(most) for most in limits.most.values()), default=0) > LONGEST:
+        raise QueryError(
+            "what the join says about times is too long",
+            hint="It is at most 1,000,000 days.",
+            place=given.clauses[-1].place,
+        )
     if limits.contradict():
         raise QueryError(
             "no rows can meet what the join says about their times",
@@ -174,7 +182,8 @@ def unbounded(error: Unbounded, given: Written) -> QueryError:
     """The refusal of a join that would keep rows for ever, with what would bound it."""
     kept, other = given.inputs[error.part], given.inputs[error.other]
     names = [_time_name(each) for each in (kept, other)]
-    hint = f"Give it a window, {kept.relation.label} [RANGE 5 MINUTES] AS {kept.qualifier}"
+    named = "" if kept.qualifier == kept.relation.label else f" AS {kept.qualifier}"
+    hint = f"Give it a window, {kept.relation.label} [RANGE 5 MINUTES]{named}"
     if None not in names:
         where = "WHERE" if all(each.kind == "inner" and each.on is None for each in given.clauses) else "ON"
         hint += f", or add to {where}: {names[1]} <= {names[0]} + INTERVAL 5 MINUTES"

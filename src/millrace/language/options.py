@@ -96,7 +96,7 @@ OPTIONS: Mapping[str, Option] = {
     "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
     "share": Option("a positive number", _positive, _positive),
     "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks, is_breaks),
-    "alpha": Option("a number from 0 up to, but not including, 1", _fraction, _fraction),
+    "alpha": Option("a number from 0 on, below 1", _fraction, _fraction),
     "flush": Option("in_order, slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
     "low_level_groups": Option("a whole number above 0", _whole, _whole),
     "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),

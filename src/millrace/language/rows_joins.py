@@ -9,7 +9,7 @@ from millrace.kernel.expressions import Expression
 from millrace.language.join_conditions import Equality, keys_of, sort_conditions
 from millrace.language.join_inputs import Input, scope_of
 from millrace.language.joins import Bound, Written, joined_relation
-from millrace.plan.join_order import all_of
+from millrace.plan.join_steps import all_of
 from millrace.plan.limits import Limits
 from millrace.plan.nodes import RowsJoin, RowsSide
 

@@ -47,6 +47,10 @@ class Scope:
             self.check_qualifier(node, place)
         return [(each.name, typed.column(each.name, each.type, place)) for each in self.schema]
 
+    def written(self, node: exp.Expr, place: Place) -> list[exp.Expr]:
+        """The columns that `*` or `name.*` stands for, as one would write them."""
+        return [exp.column(name) for name, _ in self.starred(node, place)]
+
     def column(self, node: exp.Column, place: Place) -> Typed:
         """The column that a node names."""
         self.check_qualifier(node, place)

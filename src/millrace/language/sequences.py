@@ -12,9 +12,9 @@ from millrace.language.join_conditions import Conjunct, Equality, Keys, keys_of,
 from millrace.language.join_inputs import owners_of, times_of
 from millrace.language.joins import Bound, Written, joined_relation
 from millrace.language.statements import JoinClause, SequenceClause
-from millrace.plan.join_order import Group, all_of
-from millrace.plan.join_order import keys_of as pairs_of
-from millrace.plan.limits import Limits
+from millrace.plan.join_steps import Group, all_of
+from millrace.plan.join_steps import keys_of as pairs_of
+from millrace.plan.limits import Limit, Limits
 from millrace.plan.nodes import Following
 
 _KEYS_ONLY = "Compare columns of both for equality, in ON; filter in WHERE, or an input in a subquery."
@@ -25,40 +25,49 @@ _KEYS_ONLY = "Compare columns of both for equality, in ON; filter in WHERE, or a
 
 @dataclass(frozen=True)
 class AsOf:
-    """What ON says of an as-of join: the equalities, how far back at most, and whether only before."""
+    """What ON says of an as-of join: by which input's time, the equalities, how far back, and whether only before."""
 
+    part: int
     equalities: tuple[Equality, ...]
     within: int | None
     strict: bool
 
 
 def as_of(given: Written, position: int, timed: Sequence[int]) -> AsOf:
-    """The as-of join that the clause at a position stands for; `timed` are the inputs that give its rows their time."""
+    """The as-of join that the clause at a position stands for; `timed` are the inputs that have a time before it."""
     clause = given.clauses[position - 1]
+    if given.inputs[position].range is not None:
+        raise QueryError(
+            "a window stands in an as-of join",
+            hint=f"Say how far back in ON: {_comparison(given, position, '>=')} - INTERVAL 5 MINUTES.",
+            place=given.inputs[position].place,
+        )
     inputs = given.inputs[: position + 1]
-    conditions = given.on[position - 1]
-    found = sort_conditions(conditions, inputs)
-    equalities = tuple(each for each in found.equal if position in each.sides)
-    allowed = {each.place for each in equalities}
-    after: list[int] = []
-    within: list[int] = []
-    for each in conditions:
-        if each.place in allowed and _is_key(each, equalities):
-            continue
-        limits = band_of(each.expression, times_of(inputs), owners_of(inputs)).limits
-        if len(limits) != 1 or {limits[0].first, limits[0].later} - {position, *timed} or not each.parts:
-            raise _refused(each, given, position)
-        (within if limits[0].first == position else after).append(limits[0].most)
-    return AsOf(equalities, _tolerance(within, after, given, clause), _strict(after, within, given, position))
+    found = sort_conditions(given.on[position - 1], inputs)
+    equalities = tuple(each for each in (*found.equal, *found.spare) if position in each.sides)
+    limits = [
+        _time_limit(each, given, position, timed) for each in given.on[position - 1] if not _is_key(each, equalities)
+    ]
+    after = [each.most for each in limits if each.later == position]
+    within = [each.most for each in limits if each.first == position]
+    strict = _strict(after, within, given, position)
+    parts = {each.first if each.later == position else each.later for each in limits}
+    if len(parts) > 1:
+        raise QueryError(
+            "an as-of join compares with the times of two inputs", hint="Compare with one of them.", place=clause.place
+        )
+    return AsOf(parts.pop(), equalities, _tolerance(within, clause), strict)
 
 
-def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
-    return any(frozenset(each.sides) == given.parts and each.place == given.place for each in equalities)
-
-
-def _refused(condition: Conjunct, given: Written, position: int) -> QueryError:
+def _time_limit(condition: Conjunct, given: Written, position: int, timed: Sequence[int]) -> Limit:
+    """What a condition of ON says of the times, if it says nothing else."""
+    inputs = given.inputs[: position + 1]
+    found = band_of(condition.expression, times_of(inputs), owners_of(inputs))
+    allowed = {position, *timed}
+    if len(found.limits) == 1 and found.exact and {found.limits[0].first, found.limits[0].later} <= allowed:
+        return found.limits[0]
     name = given.inputs[position].qualifier
-    return QueryError(
+    raise QueryError(
         "ON of an as-of join takes equal columns, one comparison of the times, and how far back they may be",
         hint=f"Put other conditions into WHERE, which chooses among the pairs, or into a subquery that filters "
         f'"{name}" before.',
@@ -66,10 +75,14 @@ def _refused(condition: Conjunct, given: Written, position: int) -> QueryError:
     )
 
 
+def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
+    return any(frozenset(each.sides) == given.parts and each.place == given.place for each in equalities)
+
+
 def _strict(after: Sequence[int], within: Sequence[int], given: Written, position: int) -> bool:
     """Whether rows at the same time are no match; refuses what is no comparison of the times."""
     found, answered = given.inputs[position], given.inputs[0]
-    example = _comparison(given, position)
+    example = _comparison(given, position, "<=")
     place = given.clauses[position - 1].place
     if not after and within:
         raise QueryError(
@@ -86,14 +99,14 @@ def _strict(after: Sequence[int], within: Sequence[int], given: Written, positio
     return after[0] == -1
 
 
-def _comparison(given: Written, position: int) -> str:
+def _comparison(given: Written, position: int, sign: str) -> str:
     sides = [given.inputs[position], given.inputs[0]]
     names = [next(iter(sorted(each.relation.times)), "ts") for each in sides]
-    return f"{sides[0].qualifier}.{names[0]} <= {sides[1].qualifier}.{names[1]}"
+    return f"{sides[0].qualifier}.{names[0]} {sign} {sides[1].qualifier}.{names[1]}"
 
 
-def _tolerance(within: Sequence[int], after: Sequence[int], given: Written, clause: JoinClause) -> int | None:
-    if not within or not after:
+def _tolerance(within: Sequence[int], clause: JoinClause) -> int | None:
+    if not within:
         return None
     if min(within) < 0:
         raise QueryError(
@@ -142,7 +155,7 @@ def _conditions(given: Written, clause: SequenceClause) -> tuple[list[Equality],
         place = next(each.place for each in given.on[-1] if not _is_key(each, [*on.equal, *on.spare]))
         raise QueryError("ON of a sequence takes equal columns alone", hint=_KEYS_ONLY, place=place)
     where = sort_conditions(given.where, given.inputs)
-    keyed = [] if clause.outer else where.equal
+    keyed = [] if clause.outer else [*where.equal, *where.spare]
     equalities = [*on.equal, *on.spare, *keyed]
     last = len(given.inputs) - 1
     below: list[Expression] = []

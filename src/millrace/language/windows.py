@@ -28,7 +28,7 @@ from millrace.plan.nodes import (
 _SPARK_HINT = "Write GROUP BY window(ts, '1 minute'), or window(ts, '5 minutes', '1 minute') with a slide."
 _SESSION_HINT = "Write GROUP BY session_window(ts, '5 minutes')."
 _MOST_ROWS = 2**53
-_LONGEST = 1_000_000 * 86_400_000_000
+LONGEST = 1_000_000 * 86_400_000_000
 """A million days: bounds of windows stay far inside 64 bits."""
 
 
@@ -130,7 +130,7 @@ def extent(size: Length | Count | None, what: str, *, least: int = 1) -> int:
     if number < least:
         example = "1 MINUTE" if isinstance(size, Length) else "100"
         raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
-    if isinstance(size, Length) and number > _LONGEST:
+    if isinstance(size, Length) and number > LONGEST:
         raise QueryError(f"{what} is too long", hint="It is at most 1,000,000 days.", place=size.place)
     if isinstance(size, Count) and number > _MOST_ROWS:
         raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,} rows.", place=size.place)

@@ -9,7 +9,7 @@ from millrace.kernel.graph import Graph, ets_arcs
 from millrace.kernel.strategy import state_table, with_breaks
 from millrace.plan.explain_contracts import contract_text
 from millrace.plan.explain_costs import Expected, cost_notes
-from millrace.plan.explain_joins import following_label, join_label, join_notes, name_of, rows_join_label
+from millrace.plan.explain_joins import following_label, is_one_of_several, join_label, join_notes, rows_join_label
 from millrace.plan.intervals import clock_text, interval_text
 from millrace.plan.join_order import reason
 from millrace.plan.levels import Cut, Exchange, read_by
@@ -107,7 +107,7 @@ class _Tree:
         if not isinstance(node, Join):
             return
         yield from join_notes(node)
-        if len(name_of(node.schema).split(" + ")) > 2:
+        if is_one_of_several(node):
             yield reason(node)
         if is_in_order(self.options):
             yield "order = 'in': the inputs are sorted before, the results after it"

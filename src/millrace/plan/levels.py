@@ -81,10 +81,13 @@ Cut = Exchange | Crossing
 
 @dataclass(frozen=True)
 class Placed:
-    """On which level the rows of a tree are, and by which of its columns they are spread; None: nobody knows."""
+    """On which level the rows of a tree are, and by which of its columns they are spread; () if nobody knows.
+
+    There are several ways to say it where columns are equal, as the keys of a join are.
+    """
 
     level: int
-    spread: Keys | None
+    spread: tuple[Keys, ...]
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,9 @@ class _Wish:
 
     def is_met(self, placed: Placed) -> bool:
         """Whether rows are as they should be already."""
-        if self.keys is None or placed.spread is None:
-            return self.keys is None
-        return placed.spread == self.keys if self.alike else set(placed.spread) <= set(self.keys)
+        if self.keys is None:
+            return True
+        return any(each == self.keys if self.alike else set(each) <= set(self.keys) for each in placed.spread)
 
 
 @dataclass
@@ -132,7 +135,9 @@ class Cuts:
         if None in keys and not _is_transparent(node):
             (below,) = inputs_of(node)
             placed = self._place(below, f"{path}.0", single=single)
-            return Placed(placed.level, renamed(node, placed.spread))
+            return Placed(
+                placed.level, tuple(found for each in placed.spread if (found := renamed(node, each)) is not None)
+            )
         single = single or isinstance(node, OrderByTime)
         alike = _count(node) > 1
         wishes = [_Wish(() if single else each, single, alike) for each in keys]
@@ -142,10 +147,10 @@ class Cuts:
             self._bring(each, place, wish, level, self._exchanged(node))
         return Placed(level, _given_keys(node, wishes) if alike else self._spread(*inputs[0], wishes[0].keys))
 
-    def _spread(self, node: Node, path: str, keys: Keys | None) -> Keys | None:
+    def _spread(self, node: Node, path: str, keys: Keys | None) -> tuple[Keys, ...]:
         """By which columns the rows of the one input of an operator with these keys are spread, now that it is cut."""
         if path in self.cuts or is_prefix(node):
-            return keys
+            return () if keys is None else (keys,)
         return (
             self._spread(inputs_of(node)[0], f"{path}.0", keys) if _is_transparent(node) else self._placed[path].spread
         )
@@ -197,12 +202,18 @@ def _count(node: Node) -> int:
     return sum(_count(each) if _is_transparent(each) else 1 for each in read_by(node))
 
 
-def _given_keys(node: Node, wishes: list[_Wish]) -> Keys | None:
-    """By which columns of its own the rows of an operator with several inputs are spread."""
-    if isinstance(node, Join) and node.sides[-1].outer:
-        # Rows of the last input that match nothing have no keys of the first.
-        return None if node.sides[0].outer else wishes[-1].keys
-    return wishes[0].keys
+def _given_keys(node: Node, wishes: list[_Wish]) -> tuple[Keys, ...]:
+    """By which columns of its own the rows of an operator with several inputs are spread.
+
+    Rows that matched nothing have no keys of the other input.
+    """
+    match node:
+        case Join() if any(side.outer for side in node.sides):
+            first, second = (side.outer for side in node.sides)
+            wishes = [] if first and second else wishes[:1] if first else wishes[1:]
+        case Following(outer=True):
+            wishes = wishes[:1]
+    return tuple(dict.fromkeys(wish.keys for wish in wishes if wish.keys is not None))
 
 
 def keys_of(node: Node, position: int = 0) -> Keys | None:
@@ -230,9 +241,9 @@ def keys_of(node: Node, position: int = 0) -> Keys | None:
             return None
 
 
-def renamed(node: Node, spread: Keys | None) -> Keys | None:
+def renamed(node: Node, spread: Keys) -> Keys | None:
     """The columns by which rows are spread, under the names that a node gives them; None if one is lost."""
-    if spread is None or not isinstance(node, Project):
+    if not isinstance(node, Project):
         return spread
     given = {each.name: name for name, each in node.columns if isinstance(each, Column)}
     found = tuple(given[name] for name in spread if name in given)

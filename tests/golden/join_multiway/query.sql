@@ -20,4 +20,4 @@ CREATE QUERY windows AS
   WHERE o.id = p.order_id AND o.id = s.order_id;
 CREATE QUERY at_about_one_time AS
   SELECT o.id, p.order_id, s.id AS parcel
-  FROM orders [RANGE 1 SECOND] AS o, payments [RANGE 1 SECOND] AS p, parcels [RANGE 1 SECOND] AS s WHERE o.item <> s.item;
+  FROM orders [RANGE 10 SECONDS] AS o, payments [RANGE 10 SECONDS] AS p, parcels [RANGE 10 SECONDS] AS s WHERE o.item <> s.item;

@@ -9,23 +9,23 @@ CREATE STREAM payments (order_id BIGINT, client STRING, amount DOUBLE, ts TIMEST
 CREATE QUERY by_default AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM orders [RANGE 15 SECONDS] AS o, payments [RANGE 15 SECONDS] AS p WHERE o.client = p.client
-  ORDER BY ts;
+  ORDER BY greatest(o.ts, p.ts);
 CREATE QUERY order_agnostic AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM orders [RANGE 15 SECONDS] AS o, payments [RANGE 15 SECONDS] AS p WHERE o.client = p.client
-  ORDER BY ts WITH (join = 'oop');
+  ORDER BY greatest(o.ts, p.ts) WITH (join = 'oop');
 CREATE QUERY sync_filter AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM orders [RANGE 15 SECONDS] AS o, payments [RANGE 15 SECONDS] AS p WHERE o.client = p.client
-  ORDER BY ts WITH (join = 'sync_filter');
+  ORDER BY greatest(o.ts, p.ts) WITH (join = 'sync_filter');
 CREATE QUERY filter_order AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM orders [RANGE 15 SECONDS] AS o, payments [RANGE 15 SECONDS] AS p WHERE o.client = p.client
-  ORDER BY ts WITH (join = 'filter_order');
+  ORDER BY greatest(o.ts, p.ts) WITH (join = 'filter_order');
 CREATE QUERY adaptive AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM orders [RANGE 15 SECONDS] AS o, payments [RANGE 15 SECONDS] AS p WHERE o.client = p.client
-  ORDER BY ts WITH (join = 'adaptive', alpha = 0.1);
+  ORDER BY greatest(o.ts, p.ts) WITH (join = 'adaptive', alpha = 0.1);
 CREATE QUERY in_order_within AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM orders [RANGE 15 SECONDS] AS o, payments [RANGE 15 SECONDS] AS p WHERE o.client = p.client

@@ -11,5 +11,5 @@ CREATE QUERY packed AS
 CREATE QUERY within_two_seconds AS
   SELECT c.tag, g.code FROM crates AS c SEQ goods AS g ON c.gate = g.gate MODE RECENT OUTER WITHIN INTERVAL 2 SECONDS;
 CREATE QUERY three_in_a_row AS
-  SELECT c.tag, g.code, h.code AS next FROM crates AS c SEQ goods AS g SEQ goods AS h MODE RECENT WITHIN INTERVAL 5 SECONDS
-  WHERE c.gate = g.gate AND g.gate = h.gate AND h.code > g.code;
+  SELECT c.tag, g.code, d.tag AS next FROM crates AS c SEQ goods AS g SEQ crates AS d MODE RECENT WITHIN INTERVAL 9 SECONDS
+  WHERE c.gate = g.gate AND g.gate = d.gate;

@@ -56,7 +56,7 @@ def test_keeps_the_promises_of_an_operator(rules: Rules) -> None:
 
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_gives_the_rows_that_a_search_row_by_row_gives(rules: Rules) -> None:
-    for seed in range(12):
+    for seed in range(6):
         script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
         assert rows_of(outputs(lambda: made(rules), script)) == chronicle(script, schemas(), rules)
 
@@ -65,8 +65,8 @@ def test_gives_the_rows_that_a_search_row_by_row_gives(rules: Rules) -> None:
 def test_gives_the_same_rows_however_few_are_gathered(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queues, "ENOUGH", 1)
     monkeypatch.setattr(queues, "_FEW", 2)
-    for seed in range(6):
-        script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=30)
+    for seed in range(3):
+        script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
         expected = chronicle(script, schemas(), rules)
         assert rows_of(outputs(lambda: made(rules), row_by_row(script))) == expected
         assert rows_of(restarted(lambda: made(rules), script, seed, 0.5)) == expected
@@ -79,7 +79,7 @@ def test_keys_that_share_a_hash_are_not_taken_for_each_other(rules: Rules, monke
 
     found = hashing.hashes
     monkeypatch.setattr(hashing, "hashes", alike)
-    for seed in range(6):
+    for seed in range(3):
         script = random_scripts(seed, keys=4, batches=24)
         expected = chronicle(script, schemas(), rules)
         assert rows_of(outputs(lambda: made(rules), script)) == expected

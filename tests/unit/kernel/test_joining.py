@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from millrace.kernel.elements import ARRIVED, NO_BOUND, TIME, Batch
+from millrace.kernel import kept_run, match_keys, match_run, matches, text_words, young
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element
 from millrace.kernel.expressions import Call, Column, Expression
+from millrace.kernel.joining import Joining
 from millrace.kernel.operators.join import Join
 from millrace.kernel.sides import JoinTime, Side
-from tests.unit.kernel.check_by_input import check_by_input, outputs, random_scripts, schemas
+from tests.unit.kernel.check_by_input import check_by_input, outputs, random_scripts, restarted, schemas
 from tests.unit.kernel.check_operator import Script, rows_of
 
 Row = dict[str, Any]
@@ -25,7 +31,7 @@ def rows_by_port(script: Script, ports: int) -> list[list[Row]]:
     ]
 
 
-def last_match(row: Row, side: Side, port: int) -> int | None:
+def last_match(row: Row, side: Side) -> int | None:
     """The last time that may match a row; None if none can."""
     ends = [] if side.ahead is None else [row[TIME] + side.ahead]
     if side.until is not None:
@@ -36,12 +42,13 @@ def last_match(row: Row, side: Side, port: int) -> int | None:
 
 
 def matching(rows: Sequence[Row], sides: Sequence[Side]) -> bool:
-    lasts = [last_match(row, side, port) for port, (row, side) in enumerate(zip(rows, sides, strict=True))]
-    if None in lasts:
-        return False
     keys = [tuple(row[key] for key in side.keys) for row, side in zip(rows, sides, strict=True)]
-    pairs = [(i, j) for i in range(len(rows)) for j in range(len(rows)) if i != j]
-    return all(keys[i] == keys[j] and rows[j][TIME] <= lasts[i] for i, j in pairs)
+    if any(key != keys[0] for key in keys):
+        return False
+    lasts = [last_match(row, side) for row, side in zip(rows, sides, strict=True)]
+    known = [last for last in lasts if last is not None]
+    others = [(i, j) for i in range(len(rows)) for j in range(len(rows)) if i != j]
+    return len(known) == len(rows) and all(rows[j][TIME] <= known[i] for i, j in others)
 
 
 def expected(
@@ -106,44 +113,272 @@ PAIRS: dict[str, tuple[Side, Side]] = {
 }
 
 
-@pytest.mark.parametrize("time", ["max", "min", 0, 1])
-@pytest.mark.parametrize("name", PAIRS)
-def test_join_of_two_gives_what_a_nested_loop_gives(name: str, time: JoinTime) -> None:
-    for seed in range(12):
-        script = random_scripts(seed)
-        found = outputs(lambda: Join(schemas(), PAIRS[name], None, time), script)
-        assert rows_of(found) == expected(script, PAIRS[name], time), seed
+TRIPLES: dict[str, tuple[Side, Side, Side]] = {
+    "ahead": (keyed(0, ahead=20), keyed(1, ahead=15), keyed(2, ahead=30)),
+    "until": (keyed(0, until="u0"), keyed(1, ahead=25), keyed(2, until="u2", ahead=20)),
+}
+
+TIMES: tuple[JoinTime, ...] = ("max", "min", 0, 1)
+
+
+def joined(script: Script, sides: Sequence[Side], *arguments: Any) -> list[str]:
+    return rows_of(outputs(lambda: Join(schemas(len(sides)), sides, *arguments), script))
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_join_of_two_keeps_the_contract_of_operators_that_work_by_input(name: str) -> None:
+def test_join_of_two_gives_what_a_nested_loop_gives(name: str) -> None:
+    for seed, time in enumerate(TIMES):
+        script = random_scripts(seed, batches=10)
+        assert joined(script, PAIRS[name], None, time) == expected(script, PAIRS[name], time), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", TIMES)
+@pytest.mark.parametrize("name", PAIRS)
+def test_join_of_two_gives_what_a_nested_loop_gives_at_length(name: str, time: JoinTime) -> None:
+    for seed in range(4, 14):
+        script = random_scripts(seed, batches=20)
+        assert joined(script, PAIRS[name], None, time) == expected(script, PAIRS[name], time), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", ["max", 0, "min"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_join_of_two_keeps_the_contract_of_operators_that_work_by_input(name: str, time: JoinTime) -> None:
+    check_by_input(lambda: Join(schemas(), PAIRS[name], None, time), seeds=3, compares=name != "empty band")
+
+
+@pytest.mark.parametrize("name", ["until", "full"])
+def test_join_keeps_the_contract_in_short(name: str) -> None:
     for time in ("max", 0):
         check_by_input(
-            lambda time=time: Join(schemas(), PAIRS[name], None, time), seeds=4, compares=name != "empty band"
+            lambda time=time: Join(schemas(), PAIRS[name], numbers_rise(), time),
+            scripts=lambda seed: random_scripts(seed, batches=8),
+            seeds=2,
         )
 
 
-@pytest.mark.parametrize("name", ["band", "no keys", "left", "full", "full until"])
+@pytest.mark.parametrize("name", ["band", "no keys", "left", "full until"])
 def test_residual_condition_decides_what_matches(name: str) -> None:
-    for seed in range(12):
+    for seed in range(3):
+        script = random_scripts(seed, batches=10)
+        assert joined(script, PAIRS[name], numbers_rise()) == expected(script, PAIRS[name], residual=rises), seed
+
+
+@pytest.mark.parametrize("name", TRIPLES)
+def test_join_of_three_gives_what_a_nested_loop_gives(name: str) -> None:
+    for seed, time in enumerate(("max", "min", 2)):
+        script = random_scripts(seed, 3, batches=7)
+        assert joined(script, TRIPLES[name], None, time) == expected(script, TRIPLES[name], time), seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", ["max", "min", 2])
+@pytest.mark.parametrize("name", TRIPLES)
+def test_join_of_three_keeps_the_contract_of_operators_that_work_by_input(name: str, time: JoinTime) -> None:
+    check_by_input(lambda: Join(schemas(3), TRIPLES[name], None, time), ports=3, seeds=3)
+
+
+# What many rows need, with few
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores that make runs, cut, merge and widen slices of a handful of rows."""
+    monkeypatch.setattr(young, "ROOM", 8)
+    monkeypatch.setattr(matches, "ROOM", 8)
+    monkeypatch.setattr(matches, "FEW", 2)
+    monkeypatch.setattr(matches, "_MANY", 3)
+    monkeypatch.setattr(match_run, "_PAIRS", 16)
+    monkeypatch.setattr(kept_run, "_MARKS", 2)
+
+
+def restarted_often(script: Script, sides: Sequence[Side], time: JoinTime) -> list[str]:
+    return rows_of(restarted(lambda: Join(schemas(len(sides)), sides, None, time), script, 1, 0.5))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", PAIRS)
+def test_runs_give_what_a_nested_loop_gives(name: str) -> None:
+    for seed in (20, 21, 22):
         script = random_scripts(seed)
-        found = outputs(lambda: Join(schemas(), PAIRS[name], numbers_rise()), script)
-        assert rows_of(found) == expected(script, PAIRS[name], residual=rises), seed
-    check_by_input(lambda: Join(schemas(), PAIRS[name], numbers_rise(), "min"), seeds=4)
+        assert joined(script, PAIRS[name]) == expected(script, PAIRS[name]), seed
+        assert restarted_often(script, PAIRS[name], 0) == expected(script, PAIRS[name], 0), seed
 
 
-@pytest.mark.parametrize("time", ["max", "min", 1])
-def test_join_of_three_gives_what_a_nested_loop_gives(time: JoinTime) -> None:
-    sides = (keyed(0, ahead=20), keyed(1, ahead=15), keyed(2, ahead=30))
-    untils = (keyed(0, until="u0"), keyed(1, ahead=25), keyed(2, until="u2", ahead=20))
-    for seed in range(6):
-        script = random_scripts(seed, 3, batches=9)
-        for each in (sides, untils):
-            found = outputs(lambda each=each: Join(schemas(3), each, None, time), script)
-            assert rows_of(found) == expected(script, each, time), seed
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("time", ["max", 1, "min"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_runs_keep_the_contract_of_operators_that_work_by_input(name: str, time: JoinTime) -> None:
+    check_by_input(lambda: Join(schemas(), PAIRS[name], None, time), seeds=3, compares=name != "empty band")
 
 
-def test_join_of_three_keeps_the_contract_of_operators_that_work_by_input() -> None:
-    sides = (keyed(0, ahead=20), keyed(1, ahead=15), keyed(2, ahead=30))
-    for time in ("max", "min", 2):
-        check_by_input(lambda time=time: Join(schemas(3), sides, None, time), ports=3, seeds=3)
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", TRIPLES)
+def test_runs_of_three_inputs_give_what_a_nested_loop_gives(name: str) -> None:
+    script = random_scripts(23, 3, batches=9)
+    assert joined(script, TRIPLES[name]) == expected(script, TRIPLES[name])
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("bits", [0, 1])
+@pytest.mark.parametrize("name", ["band", "two keys", "full"])
+def test_different_keys_of_equal_hashes_do_not_match(name: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = text_words.text_words
+    monkeypatch.setattr(match_keys, "text_words", lambda column: whole(column) & np.uint64(bits))
+    for seed in (30, 31):
+        script = random_scripts(seed)
+        assert joined(script, PAIRS[name]) == expected(script, PAIRS[name]), seed
+        assert restarted_often(script, PAIRS[name], "max") == expected(script, PAIRS[name]), seed
+
+
+@pytest.mark.usefixtures("small")
+def test_times_that_span_all_of_time_are_told_apart() -> None:
+    sides = (keyed(0, ahead=3), keyed(1, ahead=3))
+    moved = [-(2**62) - 5, -7, 0, 2**62]
+    script = Script(tuple(_spread(random_scripts(40, arrived=False), moved)))
+    assert joined(script, sides) == expected(script, sides)
+
+
+def _spread(script: Script, moved: Sequence[int]) -> Iterator[tuple[int, Element]]:
+    """The rows of a script at several ends of time, and its last bounds."""
+    for port, element in script.steps:
+        if isinstance(element, Batch):
+            offsets = np.array(moved)[np.arange(len(element)) % len(moved)]
+            rows = element.rows.set_column(3, TIME, pa.array(element.times + offsets))
+            yield port, Batch(rows)
+        elif element.until == END_OF_TIME:
+            yield port, element
+
+
+# Keys of every kind
+
+
+def rows_with(port: int, keys: pa.Array, times: Sequence[int]) -> Batch:
+    return Batch(pa.record_batch({f"k{port}": keys, TIME: pa.array(times, pa.int64())}))
+
+
+def pairs_of(keys: pa.Array) -> set[tuple[int, int]]:
+    """Which rows of a column match each other, by place; all at one instant."""
+    sides = (Side(("k0",), 1000), Side(("k1",), 1000))
+    joining = Joining([pa.schema([(f"k{port}", keys.type), (f"n{port}", pa.int64())]) for port in (0, 1)], sides)
+    for port in (0, 1):
+        columns = {
+            f"k{port}": keys,
+            f"n{port}": pa.array(range(len(keys))),
+            TIME: pa.array([0] * len(keys), pa.int64()),
+        }
+        found = joining.arrive(port, Batch(pa.record_batch(columns)))
+    return {(row["n0"], row["n1"]) for row in found.rows.to_pylist()} if found is not None else set()
+
+
+@pytest.mark.parametrize("many", [1, 40])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pa.array([1, 2, None, 1], pa.int32()),
+        pa.array([2**64 - 1, 5, None, 5], pa.uint64()),
+        pa.array([True, False, None, True]),
+        pa.array([1.5, -0.0, None, 0.0, math.nan, math.nan]),
+        pa.array(["", "a", None, "a\0", "long enough for several words", "a", "long enough for several word5"]),
+        pa.array([b"x", None, b"x"], pa.large_binary()),
+        pa.array([Decimal("1.10"), None, Decimal("1.10"), Decimal("1.11")]),
+        pa.array([1, 2, None, 1], pa.int32()).cast(pa.date32()),
+        pa.array([1, 2, None, 1]).cast(pa.timestamp("us", tz="UTC")),
+    ],
+    ids=lambda keys: str(keys.type),
+)
+def test_keys_of_every_type_match_where_they_are_equal_and_not_null(keys: pa.Array, many: int) -> None:
+    keys = pa.concat_arrays([keys] * many)
+    values = ["nan" if isinstance(value, float) and math.isnan(value) else value for value in keys.to_pylist()]
+    places = [place for place, value in enumerate(values) if value is not None]
+    assert pairs_of(keys) == {(i, j) for i in places for j in places if values[i] == values[j]}
+
+
+# What is kept
+
+
+def band(reach: int) -> Joining:
+    schema = [pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)]
+    return Joining(schema, (Side(("k0",), reach), Side(("k1",), reach)))
+
+
+def test_row_that_nothing_later_can_match_is_joined_and_not_kept() -> None:
+    joining = band(10)
+    joining.arrive(1, rows_with(1, pa.array([1]), [95]))
+    joining.raise_bound(1, 100)
+    assert joining.arrive(0, rows_with(0, pa.array([1]), [89])) is not None
+    assert joining.held == 1
+    joining.arrive(0, rows_with(0, pa.array([1]), [90]))
+    assert joining.held == 2
+
+
+def test_row_is_let_go_when_all_other_bounds_have_passed_its_last_match() -> None:
+    schema = [pa.schema([(f"k{port}", pa.int64())]) for port in range(3)]
+    joining = Joining(schema, tuple(Side((f"k{port}",), 10) for port in range(3)))
+    joining.arrive(0, rows_with(0, pa.array([1]), [0]))
+    joining.raise_bound(1, 11)
+    assert joining.held == 1
+    joining.raise_bound(2, 10)
+    assert joining.held == 1
+    joining.raise_bound(2, 11)
+    assert joining.held == 0
+
+
+def test_wide_windows_have_few_runs_and_are_let_go_bit_by_bit() -> None:
+    random, joining = np.random.default_rng(0), band(1_000_000)
+    most_runs, most_rows = 0, 0
+    for step in range(300):
+        times = step * 20_000 + random.integers(0, 60_000, 600)
+        joining.arrive(0, rows_with(0, pa.array(random.integers(0, 10**6, 600)), times))
+        joining.raise_bound(1, step * 20_000)
+        most_runs = max(most_runs, len(joining.stores[0]._runs))
+        most_rows = max(most_rows, sum(len(kept.run) for kept in joining.stores[0]._runs))
+    assert most_runs <= 12
+    assert joining.held < 1.15 * 600 * 53
+    assert most_rows < 1.8 * 600 * 53, "rows that were let go stay in memory"
+
+
+def test_row_from_the_far_future_does_not_keep_others() -> None:
+    joining = band(1000)
+    times = np.arange(5000)
+    times[77] = 10**15
+    joining.arrive(0, rows_with(0, pa.array(times), times))
+    joining.raise_bound(1, 100_000)
+    assert sum(len(kept.run) for kept in joining.stores[0]._runs) == 1
+
+
+def test_save_costs_what_changed() -> None:
+    joining = band(1_000_000)
+    for step in range(20):
+        joining.arrive(0, rows_with(0, pa.array(np.arange(2000)), step * 10_000 + np.arange(2000)))
+    assert sum(table.num_rows for table in joining.changes().added.values()) == 40_000
+    assert joining.changes().added == {}
+    joining.arrive(0, rows_with(0, pa.array([1, 2]), [250_000, 250_001]))
+    assert sum(table.num_rows for table in joining.changes().added.values()) <= 2
+    joining.raise_bound(1, 10**9)
+    last = joining.changes()
+    assert last.added == {} and len(last.removed) > 0
+
+
+def test_matched_rows_are_saved_beside_the_rows() -> None:
+    schema = [pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)]
+    joining = Joining(schema, (Side(("k0",), 10**6, outer=True), Side(("k1",), 10**6)))
+    joining.arrive(0, rows_with(0, pa.array(np.arange(5000)), np.arange(5000)))
+    joining.changes()
+    for step in range(20):
+        joining.arrive(1, rows_with(1, pa.array([step]), [6000 + step]))
+        saved = [table for table in joining.changes().added.values() if "k0" not in table.schema.names]
+        assert sum(table.num_rows for table in saved) <= 1 + step + 1
+        assert joining.stores[0].least_until() == 10**6 + step + 1
+
+
+def test_results_come_in_pieces_where_there_are_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match_run, "_PAIRS", 1000)
+    joining = Joining([pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)], (Side(ahead=10), Side(ahead=10)))
+    joining.arrive(0, rows_with(0, pa.array(range(600)), [0] * 600))
+    joining.changes()
+    sizes = [piece.num_rows for piece in joining.pieces(1, rows_with(1, pa.array(range(100)), [0] * 100))]
+    assert sum(sizes) == 60_000 and max(sizes) <= 1600
+    assert joining.compared == 60_000

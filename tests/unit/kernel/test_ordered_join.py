@@ -19,6 +19,7 @@ from millrace.kernel.join_monitor import JoinMonitor
 from millrace.kernel.operators.join import Join
 from millrace.kernel.operators.ordered_join import Method, OrderedJoin
 from millrace.kernel.sides import Side
+from millrace.testing import Bench
 from tests.unit.kernel.check_by_input import (
     Driven,
     check_by_input,
@@ -136,15 +137,15 @@ TP = SECOND // 10
 
 
 class Trace:
-    """S and T joined by letter on a clock that moves by the work done: a tenth of a second a pair."""
+    """S and T joined by letter on a clock that moves by the work done; every row that matches makes one pair."""
 
-    def __init__(self, join: OrderedJoin) -> None:
+    def __init__(self, join: OrderedJoin, costs: Costs) -> None:
         self.join = join
         graph = Graph()
         sources = [graph.source(name, ORDERED) for name in ("S", "T")]
         graph.sink("q", graph.operator("join", join, sources))
         self.executor = Executor(graph, rows_per_step=1)
-        self.clock = VirtualClock(Costs(pair=TP))
+        self.clock = VirtualClock(costs)
         self.released: list[tuple[str, float]] = []
         """What came out, by its letters and times, and when."""
 
@@ -170,22 +171,20 @@ def letters(stream: str, letter: str, time: int) -> pa.RecordBatch:
     return pa.record_batch({stream: [letter], f"{stream}_ts": stamps, "ts": stamps})
 
 
-def trace(method: Method) -> Trace:
+def trace(method: Method, costs: Costs) -> list[tuple[str, float]]:
     given = [pa.schema([(name, pa.string()), (f"{name}_ts", TIMESTAMP)]) for name in ("S", "T")]
-    return Trace(OrderedJoin(given, [Side(("S",), WINDOW), Side(("T",), WINDOW)], method=method, alpha=0.3)).run()
+    join = OrderedJoin(given, [Side(("S",), WINDOW), Side(("T",), WINDOW)], method=method, alpha=0.3)
+    return Trace(join, costs).run().released
 
 
 @pytest.mark.parametrize("method", ["sync_filter", "adaptive"])
 def test_sync_filter_puts_the_work_off_as_in_the_paper(method: Method) -> None:
-    assert trace(method).released == [("a8a5", 11.1), ("b6b9", 12.1), ("c4c10", 12.2)]
+    assert trace(method, Costs(pair=TP)) == [("a8a5", 11.1), ("b6b9", 12.1), ("c4c10", 12.2)]
 
 
-def test_filter_order_works_ahead_and_lets_out_at_once_as_in_the_paper() -> None:
-    assert trace("filter_order").released == [("a8a5", 11.1), ("b6b9", 12.0), ("c4c10", 12.0)]
-
-
-def test_a_pair_of_rows_exactly_a_window_apart_matches() -> None:
-    assert "c4c10" in [name for name, _ in trace("filter_order").released]
+@pytest.mark.parametrize("costs", [Costs(pair=TP), Costs(row=TP)], ids=["a pair", "a row"])
+def test_filter_order_works_ahead_and_lets_out_before_it_probes_as_in_the_paper(costs: Costs) -> None:
+    assert trace("filter_order", costs) == [("a8a5", 11.1), ("b6b9", 12.0), ("c4c10", 12.0)]
 
 
 # Step by step
@@ -242,6 +241,23 @@ def test_a_result_at_the_bound_itself_leaves_with_its_row() -> None:
     bound(join, 1, 3)
     (joined,) = join.on_batch(1, rows(1, 3))
     assert isinstance(joined, Batch) and joined.times.tolist() == [3]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_enabling_timestamp_of_a_silent_stream_releases_what_waits(method: Method) -> None:
+    contract = "TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW INTERVAL 1 SECOND FROM iterable"
+    bench = Bench(f"""
+        CREATE STREAM a (v INT, ts TIMESTAMP) {contract};
+        CREATE STREAM b (w INT, ts TIMESTAMP) {contract};
+        CREATE QUERY q WITH (join = '{method}') AS SELECT x.v, y.w
+          FROM a [RANGE 10 SECONDS] AS x, b [RANGE 10 SECONDS] AS y WHERE x.v = y.w ORDER BY greatest(x.ts, y.ts);
+    """)
+    bench.push("a", "v | ts \n 1 | 00:00:02")
+    bench.advance_time("1 second")
+    bench.push("b", "w | ts \n 1 | 00:00:03")
+    assert bench.results("q") == []
+    bench.advance_time("2 seconds")
+    assert bench.results("q") == [{"v": 1, "w": 1}]
 
 
 # The adaptive join

@@ -232,3 +232,13 @@ def test_equal_times_go_by_contents_where_the_order_of_entry_is_not_known() -> N
         list(join.on_batch(1, rows(1, ["x"], [2])))
         answers.append(rows_of(list(join.on_punctuation(Punctuation(END_OF_TIME)))))
     assert answers[0] == answers[1] and "'k0': 'b'" in answers[0][0]
+
+
+def test_fractions_have_one_zero_and_one_nan() -> None:
+    fractions = [pa.schema([(name, pa.float64())]) for name in ("x", "y")]
+    join = RowsJoin(fractions, (RowsSide(("x",), rows=1, partition=("x",)), RowsSide(("y",))))
+    for port, values in enumerate(([0.0, -0.0, np.nan, np.nan], [0.0, -0.0, np.nan])):
+        columns = [pa.array(values), pa.array(np.arange(len(values)) + port * 10)]
+        list(join.on_batch(port, Batch(pa.RecordBatch.from_arrays(columns, names=[*fractions[port].names, TIME]))))
+    found, _ = join.on_punctuation(Punctuation(END_OF_TIME))
+    assert isinstance(found, Batch) and found.times.tolist() == [10, 11, 12]

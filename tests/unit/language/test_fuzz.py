@@ -23,11 +23,20 @@ SELECT window.start, max(len) FROM main1 GROUP BY window(ts, '1 minute', '30 sec
 SELECT count(*) FROM TABLE(TUMBLE(TABLE main1, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start;
 CREATE STREAM s (a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS) ETS ON DEMAND SKEW 9 s
 FROM csv OPTIONS (path 'x', a.b = 3) REPLAY BY ts SPEED 2;
+SELECT m1.len, m2.*, ts FROM main1 [RANGE 3 MINUTES WA ts] AS m1, main2 [RANGE 2 MINUTES] AS m2 WHERE m1.srcIP = m2.dest
+ORDER BY ts WITH (join = 'adaptive', alpha = 0.3);
+SELECT x.ts, count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE WA x.ts] FROM control x LEFT JOIN main1 y ON x.len = y.len AND
+y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS JOIN other z USING (srcIP) WHERE z.ts = x.ts
+WINDOW 5 MINUTES GROUP BY x.ts;
+SELECT p.*, c.len FROM main1 AS p ASOF LEFT JOIN main2 AS c MATCH_CONDITION (p.ts >= c.at) ON c.source = p.srcIP;
+SELECT * FROM control a SEQ main1 b SEQ other c ON a.len = b.len MODE CHRONICLE OUTER WITHIN 5 MINUTES WHERE b.len = 3;
+SELECT a.len FROM control [ROWS 10] a, main1 [ROWS 5 PARTITION BY srcIP] b WHERE a.len = b.len AND a.ts = b.ts;
 SELECT x.len FROM (SELECT len, ts FROM main1 UNION ALL SELECT len, at FROM main2) AS x WHERE x.len BETWEEN 1 AND 2
 """.strip().split(";")
 PIECES = r"""
 SELECT FROM WHERE UNION [ ] ( ) , . * ; ' " ` -- /* */ :: -> => @ ? : { } $ # ! ~ | & ^ < > = + - / % \
 INTERVAL AS BY ORDER GROUP HAVING WITH OVER FILTER DISTINCT NOT NULL IS IN LIKE CASE END CAST EXISTS ANY ALL ROWS
+JOIN LEFT FULL CROSS ASOF SEQ MODE RECENT USING ON WITHIN MATCH_CONDITION WINDOW m1.ts x.len
 RANGE SLIDE WA TABLE TUMBLE DESCRIPTOR window len ts main1 count sum 1 0 1e400 99999999999999999999 0x1F x'zz' 5s
 'a' NULL TRUE CREATE STREAM SINK QUERY DROP TIMESTAMP LATENT ETS SKEW array map struct LATERAL PIVOT VALUES é 🌊
 """

@@ -139,11 +139,8 @@ def test_a_statement_that_ends_too_early_is_marked_at_its_own_end() -> None:
     "text",
     [
         "SELECT len FROM main1 LIMIT 5",
-        "SELECT len FROM main1, main2",
-        "SELECT len FROM main1 JOIN main2 ON main1.len = main2.len",
-        "SELECT m.len FROM main1 [RANGE 3 MINUTES WA ts] AS m, main2 [RANGE 2 MINUTES WA at] AS n",
-        "SELECT p.* FROM main1 AS p ASOF JOIN main2 AS c ON c.at <= p.ts",
-        "SELECT * FROM main1 SEQ main2 MODE CHRONICLE",
+        "SELECT * FROM main1 NATURAL JOIN main2",
+        "SELECT * FROM main1 LEFT SEMI JOIN main2 ON main1.len = main2.len",
         "SELECT sum(len) OVER (ORDER BY ts) FROM main1",
         "SELECT len FROM main1 EXCEPT SELECT len FROM main2",
         "SELECT len FROM main1 EMIT CHANGES",

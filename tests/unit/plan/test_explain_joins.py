@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from millrace.cli import main
 from millrace.errors import RequestError
 from millrace.expectations import expected
 from millrace.kernel.expressions import Column
 from millrace.kernel.progress import TimeContract
 from millrace.kernel.sides import RowsSide, Side
+from millrace.language import parse_network
+from millrace.plan.explain import explain
 from millrace.plan.explain_costs import Expected, cost_notes
 from millrace.plan.explain_joins import following_label, join_label, join_notes, rows_join_label
 from millrace.plan.nodes import (
@@ -27,6 +31,7 @@ from millrace.plan.nodes import (
     Sink,
     Stream,
 )
+from millrace.plan.stages import physical
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -58,7 +63,8 @@ def joined(left: Side, right: Side) -> Join:
             "join x and y on x.k = y.k, y from the time of x to 5 SECONDS after it, with all rows of x",
         ),
         ((Side((), 0), Side((), 0)), "join x and y, y at the time of x"),
-        ((Side(("x.k",), 0, "x.expires"), Side(("y.k",), None, "y.end")), "join x and y on x.k = y.k"),
+        ((Side((), 0), Side((), MINUTE)), "join x and y, y from 1 MINUTE before x to its time"),
+        ((Side(("x.k",), 0, "x.expires"), Side(("y.k",), MINUTE)), "join x and y on x.k = y.k"),
     ],
 )
 def test_a_join_says_what_matches(sides: tuple[Side, Side], words: str) -> None:
@@ -69,10 +75,17 @@ def test_a_join_says_how_long_rows_are_kept_and_which_time_a_result_has() -> Non
     join = Join((X, Y), (Side((), MINUTE, "x.expires"), Side((), -SECOND)), Column("x.k"), 1)
     kept, *further = join_notes(join)
     assert kept.split("; ") == [
-        "x is kept until the bound passes its time + 1 MINUTE or x.expires",
+        "x is kept until the bound passes the earlier of its time + 1 MINUTE and x.expires",
         "y is kept until the bound passes its time - 1 SECOND",
     ]
     assert further == ["only where x.k", "a result has the time of y"]
+
+
+def test_what_a_join_has_computed_is_shown_instead_of_its_name() -> None:
+    computed = Project(X, (("x.ts", Column("x.ts")), ("x.__key0", Column("x.k")), ("x.__until", Column("x.ts"))))
+    join = Join((computed, Y), (Side(("x.__key0",), None, "x.__until"), Side(("y.k",), 0)))
+    assert join_label(join) == "join x and y on x.k = y.k"
+    assert next(join_notes(join)).startswith("x is kept until the bound passes x.ts;")
 
 
 def test_a_join_that_promises_about_pairs_says_so() -> None:
@@ -188,3 +201,47 @@ def test_wrong_words_are_refused_with_a_hint(rates: list[str], pair: str | None,
     with pytest.raises(RequestError, match=fact) as raised:
         expected(rates, pair, NETWORK)
     assert raised.value.hint
+
+
+# The whole plan
+
+STREAMS = "".join(
+    f"CREATE STREAM {name} (k STRING, n INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path '{name}');"
+    for name in "abc"
+)
+BAND = "FROM a [RANGE 1 MINUTE] AS x, b [RANGE 1 MINUTE] AS y WHERE x.k = y.k"
+
+
+def explained(query: str) -> str:
+    return explain(physical(parse_network(STREAMS + query)))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (f"SELECT * {BAND}", "| order-agnostic: a row is joined when it comes"),
+        (f"SELECT * {BAND}", "exchange by y.k "),
+        (f"SELECT * {BAND} WITH (order = 'in')", "| order = 'in': the inputs are sorted before"),
+        (f"SELECT * {BAND} ORDER BY ts", "| in order by Adaptive, alpha 0.3"),
+        (f"SELECT * {BAND} ORDER BY ts", "order by time: as the join below gives its rows"),
+        (f"SELECT * {BAND} ORDER BY ts WITH (join = 'sync_filter')", "| in order by Sync-Filter"),
+        (f"SELECT * {BAND} ORDER BY ts WITH (join = 'filter_order')", "| in order by Filter-Order"),
+        (f"SELECT * {BAND} ORDER BY ts WITH (join = 'oop')", "order by time: a row leaves when no input"),
+        ("SELECT * FROM a JOIN b USING (k) JOIN c USING (k) WINDOW 1 MINUTE", "| one multi-way join"),
+        ("SELECT a.n FROM a JOIN b USING (k) JOIN c ON b.n = c.n WINDOW 1 MINUTE", "| a pipeline of joins of two"),
+        ("SELECT * FROM a [ROWS 1] AS x, b AS y WHERE x.k = y.k", "x keeps the last row; y keeps none"),
+        ("SELECT * FROM a ASOF JOIN b ON b.ts <= a.ts", "as-of join: each row of a with the latest row of b"),
+        (f"SELECT x.ts, y.ts, count(*) {BAND} GROUP BY x.ts, y.ts", "each pair of x.ts and y.ts"),
+    ],
+)
+def test_a_plan_says_how_it_joins(query: str, words: str) -> None:
+    assert words in explained(query)
+
+
+def test_the_command_takes_rates_and_the_cost_of_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "query.sql"
+    file.write_text(f"{STREAMS} SELECT * {BAND} ORDER BY ts")
+    assert main(["explain", str(file), "--rate", "a=10", "--rate", "b=1", "--pair-cost", "0.5ms"]) == 0
+    assert "I_rel 0.231" in capsys.readouterr().out
+    assert main(["explain", str(file), "--rate", "d=10"]) == 2
+    assert 'no query reads a stream "d"' in capsys.readouterr().err

@@ -199,3 +199,10 @@ def test_rows_are_counted_where_their_partition_is_together() -> None:
 def test_a_sequence_is_spread_by_its_keys() -> None:
     inputs = (named(Scan(STREAM), "x"), named(Scan(STREAM), "y"))
     assert spread(plan(Following(inputs, (("x.k",), ("y.k",)), "recent"))) == [("x.k",), ("y.k",)]
+
+
+def test_columns_that_a_join_made_equal_say_in_either_way_how_rows_are_spread() -> None:
+    joined = join(Scan(STREAM), Scan(STREAM))
+    for column in ("x.k", "y.k"):
+        third = Join((joined, named(Scan(STREAM), "z")), (Side((column,), ahead=1), Side(("z.k",), ahead=1)))
+        assert (plan(third).depth, spread(plan(third))) == (1, [("x.k",), ("y.k",), ("z.k",)])

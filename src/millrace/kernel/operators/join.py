@@ -21,6 +21,9 @@ from millrace.kernel.operators.operator import Operator
 from millrace.kernel.sides import JoinTime, Side
 from millrace.kernel.state import Changes
 
+_LARGE = 2**15
+"""Pieces of so many rows leave as they are; smaller ones are put together."""
+
 
 class Join(Operator):
     """Rows that match each other, as soon as the last of them has come.
@@ -57,9 +60,14 @@ class Join(Operator):
         return self.joining.compared
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        made = self.joining.arrive(port, batch)
-        if made is not None:
-            yield made
+        pieces: list[pa.RecordBatch] = []
+        for piece in self.joining.pieces(port, batch):
+            if piece.num_rows >= _LARGE:
+                yield Batch(piece)
+            else:
+                pieces.append(piece)
+        if pieces:
+            yield Batch(pa.concat_batches(pieces))
 
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
         made = self.joining.raise_bound(port, punctuation.until)

@@ -70,8 +70,11 @@ class OrderedJoin(Operator):
         """Up to where results have left."""
         self._newest: Microseconds = NO_BOUND
         """The greatest time of a row that was joined."""
+        self._held: int | None = 0
+        """How many rows it holds, if that has been counted since something changed."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        self._held = None
         if self.monitor is not None:
             self.monitor.arrived(port, batch)
         if self.mode == "filter_order":
@@ -79,32 +82,37 @@ class OrderedJoin(Operator):
             yield from self._released()
         else:
             self._queues.add(port, batch)
-            self._queues.open(min(self._bounds))
-            self.unfinished = self._queues.ready
+            self._open()
 
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
+        self._held = None
         self._bounds[port] = punctuation.until
         if self.monitor is not None and self.monitor.reached(port, punctuation.until):
             self._adapt(self.monitor)
-        if self.mode != "filter_order":
-            self._queues.open(min(self._bounds))
-        self.unfinished = self._queues.ready
+        self._open()
         if not self.unfinished:
             yield from self._advanced(punctuation.ets)
 
     def on_more(self, limit: int | None) -> Iterator[Element]:
+        self._held = None
         for port, rows in self._queues.take(limit):
             self._join(port, rows)
         yield from self._advanced()
-        if self.mode != "filter_order":
-            self._queues.open(min(self._bounds))
-        self.unfinished = self._queues.ready
+        self._open()
 
     def on_cost(self, micros: Microseconds) -> None:
         if self.monitor is not None:
             self.monitor.spent(micros)
 
     # Joining and letting out
+
+    def _open(self) -> None:
+        """Make ready what may be joined."""
+        if self.mode == "filter_order":
+            self._queues.open_all()
+        else:
+            self._queues.open(min(self._bounds))
+        self.unfinished = self._queues.ready
 
     def _join(self, port: int, rows: Batch) -> None:
         """Join rows with those that were joined before; what they make is held."""
@@ -146,7 +154,6 @@ class OrderedJoin(Operator):
             return
         if work >= self.alpha and self.mode == "sync_filter":
             self.mode = "filter_order"
-            self._queues.open_all()
         elif work < self.alpha and self.mode == "filter_order":
             self.mode = "draining"
 
@@ -161,12 +168,11 @@ class OrderedJoin(Operator):
         # Whatever waits is later than the least bound: the earliest of it is released first.
         return (dict.fromkeys(range(len(self._bounds)), min(times)),) if times else ()
 
-    def usable(self, until: Microseconds) -> Microseconds:
-        return until
-
     @property
     def held(self) -> int:
-        return len(self._queues) + self._joining.held + len(self._hold)
+        if self._held is None:
+            self._held = len(self._queues) + self._joining.held + len(self._hold)
+        return self._held
 
     @property
     def state_bytes(self) -> int:
@@ -192,4 +198,5 @@ class OrderedJoin(Operator):
         self._until, self._newest, self.mode = note["until"], note["newest"], note["mode"]
         if self.monitor is not None:
             self.monitor.restore(note["monitor"])
+        self._held = None
         self.compared = self._joining.compared

@@ -168,7 +168,7 @@ class RowsJoin(Operator):
         for name, other in zip(keys, other_keys, strict=True):
             values = rows.column(name).take(pa.array(mine))
             others = table.column(other).combine_chunks().take(pa.array(theirs))
-            equal &= pc.equal(values, others).fill_null(False).to_numpy(zero_copy_only=False)
+            equal &= _same(values, others).fill_null(False).to_numpy(zero_copy_only=False)
         return equal
 
     def _made(self, port: int, later: pa.RecordBatch, earlier: pa.Table) -> Iterator[Batch]:
@@ -221,6 +221,12 @@ def _by_contents(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         return rows
     columns = [ordinals(rows.column(name)) for name in names]
     return rows.take(pa.array(np.lexsort([*reversed(columns), times])))
+
+
+def _same(values: pa.Array, others: pa.Array) -> pa.Array:
+    """Where keys are equal; NaN equals NaN, as it does among the keys of groups."""
+    equal = pc.equal(values, others)
+    return pc.or_(equal, pc.and_(pc.is_nan(values), pc.is_nan(others))) if pa.types.is_floating(values.type) else equal
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
