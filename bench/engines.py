@@ -120,8 +120,8 @@ def _between_commits(task: Task, engine: str, folder: str) -> list[float]:
     """Seconds from commit to commit, in all measured rounds: the first micro-batch of a round has the start in it."""
     seconds: list[float] = []
     for number in range(1, task.rounds + 1):
-        commits = task.checkpoint(engine, number) / folder
-        moments = [(commits / str(batch)).stat().st_mtime_ns for batch in range(task.batches)]
+        commits = [task.checkpoint(engine, number) / folder / str(batch) for batch in range(task.batches)]
+        moments = [commit.stat().st_mtime_ns for commit in commits if commit.exists()]
         seconds += [(after - before) / 1e9 for before, after in pairwise(moments)]
     return seconds
 

@@ -36,6 +36,10 @@ from millrace.kernel.matches import Holder, Matches, passed
 from millrace.kernel.sides import JoinTime, Side
 from millrace.kernel.state import Changes
 from millrace.kernel.stores import joined, parted
+from millrace.kernel.young import concat_rows
+
+_FEW = 1024
+"""Results of fewer rows, from several places, are made together."""
 
 Picks = dict[int, tuple[Holder, Integers]]
 """Combinations of rows: by input where its rows stand, and which rows of them."""
@@ -92,10 +96,16 @@ class Joining:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
         store = self.stores[port]
         rows, unusable = store.read(batch)
+        few: list[Picks] = []
         for picks in self._matches(port, rows) if len(rows) else ():
             if self._outer:
                 _mark(picks)
-            yield self._joined(picks)
+            if len(picks[port][1]) < _FEW:
+                few.append(picks)
+            else:
+                yield self._joined([picks])
+        if few:
+            yield self._joined(few)
         kept = ~passed(rows.untils, self._others(port))
         if store.side.outer:
             if unusable is not None:
@@ -146,9 +156,9 @@ class Joining:
 
     # Results
 
-    def _joined(self, picks: Picks) -> pa.RecordBatch:
+    def _joined(self, found: Sequence[Picks]) -> pa.RecordBatch:
         """Combinations as rows."""
-        parts = [picks[port][0].rows.take(pa.array(picks[port][1])) for port in range(len(self.schemas))]
+        parts = [_taken([picks[port] for picks in found]) for port in range(len(self.schemas))]
         columns = [part.column(name) for part, schema in zip(parts, self.schemas, strict=True) for name in schema.names]
         times = [column_times(part, TIME) for part in parts]
         if isinstance(self.time, int):
@@ -226,6 +236,15 @@ class Joining:
         self.bounds, self._timed = list(changes.note["bounds"]), changes.note["timed"]
         for store, saved in zip(self.stores, parted(changes), strict=True):
             store.restore(saved)
+
+
+def _taken(picks: Sequence[tuple[Holder, Integers]]) -> pa.RecordBatch:
+    """The rows that stand in several places, one after another."""
+    holder, places = picks[0]
+    if all(other is holder for other, _ in picks):
+        places = np.concatenate([each for _, each in picks]) if len(picks) > 1 else places
+        return holder.rows.take(pa.array(places))
+    return concat_rows([each.rows.take(pa.array(places)) for each, places in picks])
 
 
 def _mark(picks: Picks) -> None:

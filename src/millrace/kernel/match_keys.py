@@ -89,7 +89,10 @@ def same(left: Sequence[pa.Array], left_places: Integers, right: Sequence[pa.Arr
     """Which pairs of rows agree in all columns."""
     equal = np.ones(len(left_places), np.bool_)
     for one, other in zip(left, right, strict=True):
-        pairs = pc.equal(one.take(pa.array(left_places)), other.take(pa.array(right_places)))
+        if len(one) == 1:
+            pairs = pc.equal(other.take(pa.array(right_places)), one[0])
+        else:
+            pairs = pc.equal(one.take(pa.array(left_places)), other.take(pa.array(right_places)))
         equal &= pairs.to_numpy(zero_copy_only=False)
     return equal
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Times
 from millrace.kernel.keyed import spread
 from millrace.kernel.match_keys import Integers, KeyReader, dense, same, same_as_before
+from millrace.kernel.sorting import starts
 
 FEW = 64
 """Up to so many questions are looked up one by one."""
@@ -150,8 +151,8 @@ class Run(Rows):
 
     @cached_property
     def firsts(self) -> Integers:
-        """A row of each key."""
-        return np.searchsorted(self._keys, np.arange(len(self.distinct)) << self._bits)
+        """The first row of each key, and behind the last one how many rows there are."""
+        return np.append(np.flatnonzero(starts(self.codes)), len(self))
 
     @cached_property
     def pure(self) -> bool:
@@ -208,24 +209,38 @@ class Run(Rows):
         """The number here of each question's key, -1 where it has none; whether the keys themselves were compared."""
         source = asked.source
         if not isinstance(source, Run):
-            return _found(self.distinct, asked.of(source.values)), self.reader.exact
+            codes = _found(self.distinct, asked.of(source.values))
+            return codes, self._verify(codes, source.columns, asked.places)
         found = _found(self.distinct, source.distinct)
-        verified = self.reader.exact
-        if not verified and source.pure and self.pure:
-            common = np.flatnonzero(found >= 0)
-            equal = same(source.columns, source.firsts[common], self.columns, self.firsts[found[common]])
-            found[common[~equal]] = -1
-            verified = True
+        verified = source.pure and self._verify(found, source.columns, source.firsts)
         return found[asked.of(source.codes)], verified
+
+    def _verify(self, codes: Integers, columns: list[pa.Array], rows: Integers | None) -> bool:
+        """Take back the codes that rows of other keys have here; False if one row of a key does not stand for all."""
+        if self.reader.exact:
+            return True
+        if not self.pure:
+            return False
+        known = np.flatnonzero(codes >= 0)
+        if len(known):
+            equal = same(columns, known if rows is None else rows[known], self.columns, self.firsts[codes[known]])
+            codes[known[~equal]] = -1
+        return True
 
     def _find(self, codes: Integers, lower: Times, upper: Times) -> tuple[Integers, Integers]:
         """Where the rows of each code within a range of times begin, and how many there are.
 
         Ranges meet the span of the run; where the time is coarse some rows of them lie outside.
         """
-        base = codes << self._bits
-        begins = np.searchsorted(self._keys, base | self._offsets(np.maximum(lower, self.span[0])))
-        ends = np.searchsorted(self._keys, base | self._offsets(np.minimum(upper, self.span[1])), side="right")
+        base, (least, greatest) = codes << self._bits, self.span
+        if int(lower.max()) <= least:
+            begins = self.firsts[codes]
+        else:
+            begins = np.searchsorted(self._keys, base | self._offsets(np.maximum(lower, least)))
+        if int(upper.min()) >= greatest:
+            ends = self.firsts[codes + 1]
+        else:
+            ends = np.searchsorted(self._keys, base | self._offsets(np.minimum(upper, greatest)), side="right")
         return begins, np.maximum(ends - begins, 0)
 
     def _kept(

@@ -211,13 +211,14 @@ def check_by_input(
     for seed in range(seeds):
         script = random_scripts(seed, ports) if scripts is None else scripts(seed)
         before = _given(script)
-        expected = _checked(make, script, promises)
-        compared += _compared(make, script)
+        driven = _checked(make, script, promises)
+        expected = driven.found
+        compared += driven.operator.compared
         _check_same(make, script, seed, expected)
         if any_order_of_ports:
             for turn in range(3):
                 other = _checked(make, interleaved(script, seed * 3 + turn), promises)
-                assert rows_of(other) == rows_of(expected), "another order of the ports changed the rows"
+                assert rows_of(other.found) == rows_of(expected), "another order of the ports changed the rows"
         if promises:
             check_required(make, script, seed)
         assert _given(script) == before, "the operator altered its input"
@@ -231,12 +232,13 @@ def _check_same(make: Make, script: Script, seed: int, expected: Sequence[Elemen
     assert rows_of(outputs(make, row_by_row(script))) == rows, "one row at a time changed the rows"
     assert rows_of(outputs(make, script, limit=1)) == rows, "smaller steps changed the rows"
     for share in (0.4, 1.0):
-        assert rows_of(restarted(make, script, seed, share)) == rows, "a restart changed the rows"
-    check_bounds(restarted(make, script, seed, 1.0))
+        found = restarted(make, script, seed, share)
+        assert rows_of(found) == rows, "a restart changed the rows"
+        check_bounds(found)
 
 
-def _checked(make: Make, script: Script, promises: bool) -> list[Element]:
-    """The outputs, whose bounds hold and end with the streams; nothing waits then."""
+def _checked(make: Make, script: Script, promises: bool) -> Driven:
+    """An operator after a script: its bounds hold and end with the streams, and nothing waits then."""
     driven = Driven(make)
     for port, element in script.steps:
         driven.step(port, element)
@@ -244,7 +246,7 @@ def _checked(make: Make, script: Script, promises: bool) -> list[Element]:
     if promises:
         assert last_bound(driven.found) == END_OF_TIME, "all inputs have ended, the output has not"
     assert not driven.operator.wants(), "all inputs have ended, but something waits"
-    return driven.found
+    return driven
 
 
 def check_required(make: Make, script: Script, seed: int) -> None:
@@ -267,13 +269,6 @@ def check_required(make: Make, script: Script, seed: int) -> None:
 def last_bound(elements: Sequence[Element]) -> int:
     """The last bound among some elements."""
     return max([each.until for each in elements if isinstance(each, Punctuation)], default=NO_BOUND)
-
-
-def _compared(make: Make, script: Script) -> int:
-    driven = Driven(make)
-    for port, element in script.steps:
-        driven.step(port, element)
-    return driven.operator.compared
 
 
 def _given(script: Script) -> list[object]:

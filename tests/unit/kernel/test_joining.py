@@ -136,16 +136,16 @@ def test_join_of_two_gives_what_a_nested_loop_gives(name: str) -> None:
 @pytest.mark.parametrize("time", TIMES)
 @pytest.mark.parametrize("name", PAIRS)
 def test_join_of_two_gives_what_a_nested_loop_gives_at_length(name: str, time: JoinTime) -> None:
-    for seed in range(4, 14):
+    for seed in range(4, 8):
         script = random_scripts(seed, batches=20)
         assert joined(script, PAIRS[name], None, time) == expected(script, PAIRS[name], time), seed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("time", ["max", 0, "min"])
+@pytest.mark.parametrize("time", ["max", 0])
 @pytest.mark.parametrize("name", PAIRS)
 def test_join_of_two_keeps_the_contract_of_operators_that_work_by_input(name: str, time: JoinTime) -> None:
-    check_by_input(lambda: Join(schemas(), PAIRS[name], None, time), seeds=3, compares=name != "empty band")
+    check_by_input(lambda: Join(schemas(), PAIRS[name], None, time), seeds=2, compares=name != "empty band")
 
 
 @pytest.mark.parametrize("name", ["until", "full"])
@@ -176,7 +176,7 @@ def test_join_of_three_gives_what_a_nested_loop_gives(name: str) -> None:
 @pytest.mark.parametrize("time", ["max", "min", 2])
 @pytest.mark.parametrize("name", TRIPLES)
 def test_join_of_three_keeps_the_contract_of_operators_that_work_by_input(name: str, time: JoinTime) -> None:
-    check_by_input(lambda: Join(schemas(3), TRIPLES[name], None, time), ports=3, seeds=3)
+    check_by_input(lambda: Join(schemas(3), TRIPLES[name], None, time), ports=3, seeds=2)
 
 
 # What many rows need, with few
@@ -200,18 +200,27 @@ def restarted_often(script: Script, sides: Sequence[Side], time: JoinTime) -> li
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", PAIRS)
 def test_runs_give_what_a_nested_loop_gives(name: str) -> None:
-    for seed in (20, 21, 22):
-        script = random_scripts(seed)
-        assert joined(script, PAIRS[name]) == expected(script, PAIRS[name]), seed
-        assert restarted_often(script, PAIRS[name], 0) == expected(script, PAIRS[name], 0), seed
+    script = random_scripts(20, batches=12)
+    assert joined(script, PAIRS[name]) == expected(script, PAIRS[name])
+    assert restarted_often(script, PAIRS[name], 0) == expected(script, PAIRS[name], 0)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("time", ["max", 1, "min"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_runs_give_what_a_nested_loop_gives_at_length(name: str) -> None:
+    for seed in range(21, 24):
+        script = random_scripts(seed, batches=25)
+        assert joined(script, PAIRS[name]) == expected(script, PAIRS[name]), seed
+        assert restarted_often(script, PAIRS[name], 1) == expected(script, PAIRS[name], 1), seed
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("time", [1, "min"])
 @pytest.mark.parametrize("name", PAIRS)
 def test_runs_keep_the_contract_of_operators_that_work_by_input(name: str, time: JoinTime) -> None:
-    check_by_input(lambda: Join(schemas(), PAIRS[name], None, time), seeds=3, compares=name != "empty band")
+    check_by_input(lambda: Join(schemas(), PAIRS[name], None, time), seeds=2, compares=name != "empty band")
 
 
 @pytest.mark.usefixtures("small")
@@ -369,16 +378,17 @@ def test_matched_rows_are_saved_beside_the_rows() -> None:
     joining.changes()
     for step in range(20):
         joining.arrive(1, rows_with(1, pa.array([step]), [6000 + step]))
-        saved = [table for table in joining.changes().added.values() if "k0" not in table.schema.names]
-        assert sum(table.num_rows for table in saved) <= 1 + step + 1
+        added = joining.changes().added.values()
+        assert not any("k0" in table.schema.names for table in added), "rows were written again"
+        assert sum(table.num_rows for table in added if "k1" not in table.schema.names) <= step + 1
         assert joining.stores[0].least_until() == 10**6 + step + 1
 
 
 def test_results_come_in_pieces_where_there_are_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match_run, "_PAIRS", 1000)
+    monkeypatch.setattr(match_run, "_PAIRS", 2000)
     joining = Joining([pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)], (Side(ahead=10), Side(ahead=10)))
     joining.arrive(0, rows_with(0, pa.array(range(600)), [0] * 600))
     joining.changes()
     sizes = [piece.num_rows for piece in joining.pieces(1, rows_with(1, pa.array(range(100)), [0] * 100))]
-    assert sum(sizes) == 60_000 and max(sizes) <= 1600
+    assert sum(sizes) == 60_000 and max(sizes) <= 2600
     assert joining.compared == 60_000
