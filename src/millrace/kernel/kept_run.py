@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, Mask, Microseconds
-from millrace.kernel.match_keys import Integers
+from millrace.kernel.match_keys import Integers, dense
 from millrace.kernel.match_run import Rows, Run
+from millrace.kernel.sorting import distinct
 from millrace.kernel.state import Segments
 from millrace.kernel.young import concat_rows
 
@@ -188,9 +189,15 @@ def merged(runs: Sequence[KeptRun], segments: Segments, bound: Microseconds) -> 
         np.concatenate([each.times for each in parts]),
         np.concatenate([each.untils for each in parts]),
         np.concatenate(flags) if flags else None,
-        np.concatenate([each.values for each in parts]),
     )
-    return KeptRun(segments, Run(rows))
+    return KeptRun(segments, Run(rows, _numbered(parts)))
+
+
+def _numbered(parts: Sequence[Rows]) -> tuple[Integers, Integers]:
+    """The distinct keys of all parts, and the number of each row's key."""
+    known = [(each.distinct, each.codes) if isinstance(each, Run) else dense(each.values) for each in parts]
+    values = distinct(np.concatenate([own for own, _ in known]))
+    return values, np.concatenate([np.searchsorted(values, own)[codes] for own, codes in known])
 
 
 def _live(kept: KeptRun, bound: Microseconds) -> Rows:

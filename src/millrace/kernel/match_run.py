@@ -24,6 +24,9 @@ FEW = 64
 
 _BITS = 63
 
+_CLOSE = 4
+"""Values are looked up in a table if it has at most so many places for each."""
+
 _PAIRS = 2**22
 """Pairs that are made at once, at most: each takes memory before a condition refuses it."""
 
@@ -116,10 +119,13 @@ class Questions:
 
 
 class Run(Rows):
-    """Rows in order of their key's number and their time."""
+    """Rows in order of their key's number and their time.
 
-    def __init__(self, given: Rows) -> None:
-        distinct, codes = dense(given.values)
+    `numbered`: the distinct keys and each row's number, where they are known.
+    """
+
+    def __init__(self, given: Rows, numbered: tuple[Integers, Integers] | None = None) -> None:
+        distinct, codes = numbered or dense(given.values)
         least, greatest = given.span
         code_bits, time_bits = (len(distinct) - 1).bit_length(), (greatest - least).bit_length()
         self.distinct = distinct
@@ -209,11 +215,30 @@ class Run(Rows):
         """The number here of each question's key, -1 where it has none; whether the keys themselves were compared."""
         source = asked.source
         if not isinstance(source, Run):
-            codes = _found(self.distinct, asked.of(source.values))
+            codes = self._numbers(asked.of(source.values))
             return codes, self._verify(codes, source.columns, asked.places)
-        found = _found(self.distinct, source.distinct)
+        found = self._numbers(source.distinct)
         verified = source.pure and self._verify(found, source.columns, source.firsts)
         return found[asked.of(source.codes)], verified
+
+    def _numbers(self, values: Integers) -> Integers:
+        """The number of each value here; -1 where there is none."""
+        if self._table is None:
+            places = np.minimum(np.searchsorted(self.distinct, values), len(self.distinct) - 1)
+            return np.where(self.distinct[places] == values, places, -1)
+        inside = (values >= self.distinct[0]) & (values <= self.distinct[-1])
+        offsets = np.where(inside, values - self.distinct[0], 0)
+        return np.where(inside, self._table[offsets], -1)
+
+    @cached_property
+    def _table(self) -> Integers | None:
+        """The number of each value from the least to the greatest, where they are close together."""
+        least, greatest = int(self.distinct[0]), int(self.distinct[-1])
+        if greatest - least > _CLOSE * len(self.distinct):
+            return None
+        table = np.full(greatest - least + 1, -1)
+        table[self.distinct - least] = np.arange(len(self.distinct))
+        return table
 
     def _verify(self, codes: Integers, columns: list[pa.Array], rows: Integers | None) -> bool:
         """Take back the codes that rows of other keys have here; False if one row of a key does not stand for all."""
@@ -279,13 +304,6 @@ def _ordered(numbers: Integers, bits: int) -> tuple[Integers, Integers | None]:
     packed = (numbers << place_bits) | np.arange(len(numbers))
     packed.sort()
     return packed >> place_bits, packed & ((1 << place_bits) - 1)
-
-
-def _found(distinct: Integers, values: Integers) -> Integers:
-    """The place of each value among distinct ones; -1 where it is not."""
-    places = np.minimum(np.searchsorted(distinct, values), len(distinct) - 1)
-    places[distinct[places] != values] = -1
-    return places
 
 
 def _parts(counts: Integers) -> Iterator[slice]:

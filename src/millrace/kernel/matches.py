@@ -101,7 +101,7 @@ class Matches:
 
     def _make_room(self) -> None:
         """Let rows out of the young ones: those that have been let go, or else all of them."""
-        rows = self._young.taken()
+        rows = self._no_longer_young()
         live = rows.where(~passed(rows.untils, self.bound))
         if 2 * len(live) > len(rows):
             self._keep(live)
@@ -111,7 +111,12 @@ class Matches:
     def _settle(self) -> None:
         """Make a run of the young rows."""
         if len(self._young):
-            self._keep(self._young.taken())
+            self._keep(self._no_longer_young())
+
+    def _no_longer_young(self) -> Rows:
+        """The young rows, which are no longer among them; what has been found there stays where it is."""
+        rows, self._young = self._young.all(), Young(self.reader)
+        return rows
 
     def _keep(self, rows: Rows) -> None:
         """Keep rows in runs, a slice each."""
@@ -178,8 +183,8 @@ class Matches:
         if gone:
             self._runs = [kept for kept in self._runs if kept not in gone]
             self._level -= self._level > 0 and len(self._runs) <= _MANY // 3
-        if len(self._young) and (bound == END_OF_TIME):
-            self._young.taken()
+        if bound == END_OF_TIME:
+            self._young = Young(self.reader)
         return concat_rows(unmatched) if unmatched else None
 
     def _unmatched(self, before: Microseconds, bound: Microseconds) -> list[pa.RecordBatch]:

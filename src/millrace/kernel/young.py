@@ -74,12 +74,10 @@ class Young:
         """Say that rows have been matched."""
         self._matched[rows] = True
 
-    def taken(self) -> Rows:
-        """All rows; none is left."""
+    def all(self) -> Rows:
+        """All of them as rows like others."""
         values = self._values[: self._count]
-        taken = Rows(self.reader, self.rows, self.times.copy(), self.untils.copy(), self.matched.copy(), values.copy())
-        self._count, self._batches = 0, []
-        return taken
+        return Rows(self.reader, self.rows, self.times, self.untils, self.matched, values)
 
     def answers(self, asked: Questions) -> Iterator[tuple[Integers, Integers]]:
         """Pairs of a question and a row that answers it, if there are any; see `Run.answers`."""

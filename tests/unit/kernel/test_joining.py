@@ -189,6 +189,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matches, "ROOM", 8)
     monkeypatch.setattr(matches, "FEW", 2)
     monkeypatch.setattr(matches, "_MANY", 3)
+    monkeypatch.setattr(matches, "_LOOKED_THROUGH", 20)
     monkeypatch.setattr(match_run, "_PAIRS", 16)
     monkeypatch.setattr(kept_run, "_MARKS", 2)
 
@@ -226,8 +227,9 @@ def test_runs_keep_the_contract_of_operators_that_work_by_input(name: str, time:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", TRIPLES)
 def test_runs_of_three_inputs_give_what_a_nested_loop_gives(name: str) -> None:
-    script = random_scripts(23, 3, batches=9)
-    assert joined(script, TRIPLES[name]) == expected(script, TRIPLES[name])
+    for seed in range(23, 27):
+        script = random_scripts(seed, 3, batches=9)
+        assert joined(script, TRIPLES[name]) == expected(script, TRIPLES[name]), seed
 
 
 @pytest.mark.usefixtures("small")
@@ -392,3 +394,15 @@ def test_results_come_in_pieces_where_there_are_very_many(monkeypatch: pytest.Mo
     sizes = [piece.num_rows for piece in joining.pieces(1, rows_with(1, pa.array(range(100)), [0] * 100))]
     assert sum(sizes) == 60_000 and max(sizes) <= 2600
     assert joining.compared == 60_000
+
+
+def test_rows_found_among_the_young_stay_found_when_those_become_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matches, "_LOOKED_THROUGH", 20)
+    schema = [pa.schema([(f"k{port}", pa.int64())]) for port in range(3)]
+    joining = Joining(schema, tuple(Side((f"k{port}",), 100) for port in range(3)))
+    joining.arrive(1, rows_with(1, pa.array([1]), [0]))
+    joining.changes()
+    joining.arrive(1, rows_with(1, pa.array([1] * 30), range(30)))
+    joining.arrive(2, rows_with(2, pa.array([1] * 3), range(3)))
+    found = joining.arrive(0, rows_with(0, pa.array([1]), [0]))
+    assert found is not None and len(found) == 31 * 3
