@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, Mask, Microseconds
-from millrace.kernel.match_keys import Integers, dense
+from millrace.kernel.match_keys import Integers
 from millrace.kernel.match_run import Rows, Run
-from millrace.kernel.sorting import distinct
+from millrace.kernel.sorting import dense, distinct
 from millrace.kernel.state import Segments
 from millrace.kernel.young import concat_rows
 

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from millrace.kernel.elements import Mask, Times
 from millrace.kernel.keyed import Hashes, Places
 from millrace.kernel.ordinals import ordinals
-from millrace.kernel.sorting import distinct, stable_order, starts
+from millrace.kernel.sorting import dense, distinct, stable_order, starts
 
 _CELLS = 2**62
 """More cells than this are too many for the numbers that there are."""
@@ -73,7 +72,7 @@ class KeyTimes:
 
 def order_of(hashes: Hashes, times: Times) -> Places:
     """The places of rows by hash and then time; those of equal time keep their order."""
-    _, codes = encoded(hashes)
+    _, codes = dense(hashes)
     if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
         return stable_order(codes)
     by_time = np.argsort(times, kind="stable")
@@ -115,35 +114,3 @@ def by_contents(rows: pa.Table, order: Places, same: Mask, columns: Sequence[str
 def contents_of(rows: pa.Table, columns: Sequence[str]) -> list[npt.NDArray[np.int64]]:
     """Whole numbers in the order of the values of each column, nulls first."""
     return [ordinals(rows.column(name).combine_chunks()) for name in columns]
-
-
-def encoded(hashes: Hashes) -> tuple[Hashes, Places]:
-    """The distinct hashes, in order, and the number of each hash among them."""
-    made = pa.array(hashes).dictionary_encode()
-    values = made.dictionary.to_numpy()
-    order = np.argsort(values)
-    ranks = np.empty(len(values), np.int64)
-    ranks[order] = np.arange(len(values))
-    return values[order], ranks[made.indices.to_numpy()]
-
-
-def without_null(keys: Sequence[pa.Array]) -> Mask | None:
-    """Which rows have no null among their keys, for null equals nothing; None when all are such."""
-    found: Mask | None = None
-    for column in keys:
-        if column.null_count:
-            valid = column.is_valid().to_numpy(zero_copy_only=False)
-            found = valid if found is None else found & valid
-    return found
-
-
-def same_keys(ones: Sequence[pa.ChunkedArray | pa.Array], others: Sequence[pa.ChunkedArray | pa.Array]) -> Mask | None:
-    """Where two rows of columns are equal; None when there are no columns. NaN equals NaN, null nothing."""
-    found: Mask | None = None
-    for one, other in zip(ones, others, strict=True):
-        equal = pc.equal(one, other)
-        if pa.types.is_floating(one.type):
-            equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
-        mask = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
-        found = mask if found is None else found & mask
-    return found

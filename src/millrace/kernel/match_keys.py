@@ -17,13 +17,12 @@ import pyarrow.compute as pc
 
 from millrace.kernel import hashing
 from millrace.kernel.elements import Mask
+from millrace.kernel.equal_keys import without_null
 from millrace.kernel.ordinals import ordinals
 from millrace.kernel.text_words import is_text, text_words
 
 Integers = npt.NDArray[np.int64]
 
-_SPREAD = 4
-"""Distinct numbers are found in a table if their range is at most this many times as large as their count."""
 _FACTOR = np.uint64(0x94D049BB133111EB)
 _SHIFT = np.uint64(29)
 
@@ -39,13 +38,7 @@ class KeyReader:
 
     def without_null(self, rows: pa.RecordBatch) -> Mask | None:
         """Which rows have a value in every key; None when all have."""
-        found: Mask | None = None
-        for name in self.names:
-            column = rows.column(name)
-            if column.null_count:
-                valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
-                found = valid if found is None else found & valid
-        return found
+        return without_null([rows.column(name) for name in self.names])
 
     def columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """The key columns as they are compared."""
@@ -62,27 +55,6 @@ class KeyReader:
             mixed = mixed * _FACTOR
             mixed = (mixed ^ (mixed >> _SHIFT)) + part.view(np.uint64)
         return mixed.view(np.int64)
-
-
-def dense(values: Integers) -> tuple[Integers, Integers]:
-    """The distinct values in order, and the place of each value among them.
-
-    >>> distinct, codes = dense(np.array([30, 10, 30]))
-    >>> distinct.tolist(), codes.tolist()
-    ([10, 30], [1, 0, 1])
-    """
-    least, greatest = int(values.min()), int(values.max())
-    if greatest - least <= max(_SPREAD * len(values), 2**12):
-        seen = np.zeros(greatest - least + 1, np.bool_)
-        offsets = values - least
-        seen[offsets] = True
-        return np.flatnonzero(seen) + least, (np.cumsum(seen) - 1)[offsets]
-    encoded = pa.array(values).dictionary_encode()
-    distinct = encoded.dictionary.to_numpy()
-    order = np.argsort(distinct)
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return distinct[order], ranks[encoded.indices.to_numpy()]
 
 
 def same(left: Sequence[pa.Array], left_places: Integers, right: Sequence[pa.Array], right_places: Integers) -> Mask:

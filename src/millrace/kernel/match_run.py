@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Times
 from millrace.kernel.keyed import spread
-from millrace.kernel.match_keys import Integers, KeyReader, dense, same, same_as_before
-from millrace.kernel.sorting import starts
+from millrace.kernel.match_keys import Integers, KeyReader, same, same_as_before
+from millrace.kernel.sorting import dense, starts
 
 FEW = 64
 """Up to so many questions are looked up one by one."""

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import Mask, Microseconds, Times
-from millrace.kernel.key_times import KeyTimes, contents_of, encoded
+from millrace.kernel.key_times import KeyTimes, contents_of
 from millrace.kernel.keyed import Hashes, Places, spread
 from millrace.kernel.order import less
 from millrace.kernel.runs import concat_tables
-from millrace.kernel.sorting import stable_order, starts
+from millrace.kernel.sorting import dense, stable_order, starts
 from millrace.kernel.turns import turns
 
 ENTRY = "__entry"
@@ -120,7 +120,7 @@ def serve(
 
     Rows of equal time are in order of entry, or of `columns` if there are some.
     """
-    values, groups = encoded(hashes)
+    values, groups = dense(hashes)
     order = stable_order(groups)
     groups, times = groups[order], times[order]
     found = [(run, *run.index.codes_of(values)) for run in runs]

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from millrace.kernel import hashing
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Microseconds, Times
+from millrace.kernel.equal_keys import same_keys, without_null
 from millrace.kernel.grouping import codes_of
-from millrace.kernel.key_times import KeyTimes, by_contents, merged_order, order_of, same_keys, without_null
+from millrace.kernel.key_times import KeyTimes, by_contents, merged_order, order_of
 from millrace.kernel.keyed import Hashes, Places, hashes_of
 from millrace.kernel.newcomers import ENOUGH, Newcomers
 from millrace.kernel.ordinals import canonical

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Integers = npt.NDArray[np.int64]
+
+_SPREAD = 4
+"""Distinct numbers are found in a table if their range is at most this many times as large as their count."""
 
 
 def distinct(numbers: Integers) -> Integers:
@@ -37,3 +41,26 @@ def order_within(codes: Integers, values: npt.NDArray[np.float64]) -> Integers:
     """The places in order of the codes, those of equal codes by value, NaN last."""
     by_value = np.argsort(values)
     return by_value[stable_order(codes[by_value])]
+
+
+def dense(values: Integers) -> tuple[Integers, Integers]:
+    """The distinct values in order, and the place of each value among them.
+
+    >>> distinct, codes = dense(np.array([30, 10, 30]))
+    >>> distinct.tolist(), codes.tolist()
+    ([10, 30], [1, 0, 1])
+    """
+    if not len(values):
+        return values, values
+    least, greatest = int(values.min()), int(values.max())
+    if greatest - least <= max(_SPREAD * len(values), 2**12):
+        seen = np.zeros(greatest - least + 1, np.bool_)
+        offsets = values - least
+        seen[offsets] = True
+        return np.flatnonzero(seen) + least, (np.cumsum(seen) - 1)[offsets]
+    encoded = pa.array(values).dictionary_encode()
+    distinct = encoded.dictionary.to_numpy()
+    order = np.argsort(distinct)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return distinct[order], ranks[encoded.indices.to_numpy()]

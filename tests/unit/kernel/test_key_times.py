@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.key_times import KeyTimes, by_contents, merged_order, order_of, same_keys, without_null
+from millrace.kernel.equal_keys import same_keys, without_null
+from millrace.kernel.key_times import KeyTimes, by_contents, merged_order, order_of
 
 SPANS = [20, 2**61]
 

@@ -20,7 +20,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.key_times import without_null
+from millrace.kernel.equal_keys import without_null
 from millrace.kernel.keyed import Places
 from millrace.kernel.operators.operator import Operator
 
