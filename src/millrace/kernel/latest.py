@@ -235,10 +235,21 @@ class Latest:
         for place in reversed(range(len(self._runs) - 1)):
             older, newer = self._runs[place : place + 2]
             if len(older) <= 2 * len(newer):
-                order = merged_order(older.index, newer.index)
-                hashes = np.concatenate([run.index.hashes[run.index.codes] for run in (older, newer)])[order]
-                times = np.concatenate([older.times, newer.times])[order]
-                self._replace([older, newer], concat_tables([older.table, newer.table]), order, KeyTimes(hashes, times))
+                self._merge(older, newer)
+
+    def _merge(self, older: _Run, newer: _Run) -> None:
+        order = merged_order(older.index, newer.index)
+        hashes = np.concatenate([run.index.hashes[run.index.codes] for run in (older, newer)])[order]
+        times = np.concatenate([older.times, newer.times])[order]
+        self._replace([older, newer], concat_tables([older.table, newer.table]), order, KeyTimes(hashes, times))
+
+    def compact(self) -> None:
+        """Let go of all that is not needed."""
+        self._settle()
+        while len(self._runs) > 1:
+            self._merge(*self._runs[-2:])
+        for run in list(self._runs):
+            self._replace([run], run.table, np.arange(len(run)), run.index)
 
     def _replace(self, runs: Sequence[_Run], table: pa.Table, order: Places, index: KeyTimes) -> None:
         """Keep what is needed of a table instead of some neighbouring runs; `index` is over the table in order."""

@@ -20,6 +20,7 @@ from millrace.plan.nodes import (
     OrderByTime,
     PartitionedRows,
     Project,
+    RowsJoin,
     TrailingWindow,
     walk,
 )
@@ -146,7 +147,7 @@ def _by_window(root: Node) -> bool:
 def _grows(root: Node) -> bool:
     """Whether something is limited by nothing but the number of its groups or rows."""
     windows = any(isinstance(each, Aggregate) and _without_end(each.window) for each in walk(root))
-    return windows or any(isinstance(each, Following) and each.mode == "chronicle" for each in walk(root))
+    return windows or any(isinstance(each, Following | RowsJoin) for each in walk(root))
 
 
 def _joins(root: Node) -> bool:
@@ -156,7 +157,10 @@ def _joins(root: Node) -> bool:
 _SAME_FOR_ALL = "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE]"
 _EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
     **dict.fromkeys(("panes", "low_level_groups", "flush"), (_by_window, _SAME_FOR_ALL)),
-    "state_limit": (_grows, "it is for [RANGE UNLIMITED PRECEDING], for ROWS with PARTITION BY and for MODE CHRONICLE"),
+    "state_limit": (
+        _grows,
+        "it is for [RANGE UNLIMITED PRECEDING], ROWS with PARTITION BY, joins by rows, as-of joins and sequences",
+    ),
     "join": (_joins, "it is for joins over time"),
     "alpha": (_joins, "it is for joins over time that are ordered by it"),
 }

@@ -49,6 +49,7 @@ ALPHA = 0.3
 _MEANING: Mapping[type, tuple[str, ...]] = {
     Aggregate: ("panes", "state_limit"),
     Following: ("state_limit",),
+    RowsJoin: ("state_limit",),
     Join: ("alpha",),
 }
 """The options, beside the order, that change what an operator is."""
@@ -129,6 +130,7 @@ def ordered_join(node: Node) -> Join | None:
 def _join(node: Join | RowsJoin | Following, options: Options, method: Method | None) -> kernel.Operator:
     schemas = [each.schema for each in node.inputs]
     by_entry = [is_prefix(each) for each in node.inputs]
+    limit = _state_limit(options)
     match node:
         case Join() if method is not None:
             alpha = float(options.get("alpha", ALPHA))
@@ -136,13 +138,19 @@ def _join(node: Join | RowsJoin | Following, options: Options, method: Method | 
         case Join():
             return kernel.Join(schemas, node.sides, node.residual, node.time, joint=node.joint)
         case RowsJoin():
-            return kernel.RowsJoin(schemas, node.sides, node.residual, by_entry=(by_entry[0], by_entry[1]))
+            both = by_entry[0], by_entry[1]
+            return kernel.RowsJoin(schemas, node.sides, node.residual, by_entry=both, state_limit=limit)
         case Following(mode="recent"):
             return kernel.Recent(
-                schemas, node.keys, node.within, strict=node.strict, outer=node.outer, by_entry=by_entry[1]
+                schemas,
+                node.keys,
+                node.within,
+                strict=node.strict,
+                outer=node.outer,
+                by_entry=by_entry[1],
+                state_limit=limit,
             )
         case Following():
-            limit = int(options["state_limit"]) if "state_limit" in options else None
             return kernel.Chronicle(
                 schemas,
                 node.keys,
@@ -153,12 +161,15 @@ def _join(node: Join | RowsJoin | Following, options: Options, method: Method | 
             )
 
 
+def _state_limit(options: Options) -> int | None:
+    return int(options["state_limit"]) if "state_limit" in options else None
+
+
 # Aggregates
 
 
 def _aggregate(node: Aggregate, options: Options) -> kernel.Operator:
-    partials = partials_of(node)
-    limit = int(options["state_limit"]) if "state_limit" in options else None
+    partials, limit = partials_of(node), _state_limit(options)
     match node.window:
         case SessionWindow(gap):
             return kernel.SessionAggregate(partials, gap, groups=groups_of(node))

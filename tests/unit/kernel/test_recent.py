@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from millrace.errors import RunError
 from millrace.kernel import hashing, latest, newcomers
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, TIME, Batch, Element, Punctuation
 from millrace.kernel.operators.recent import Recent
@@ -171,3 +172,13 @@ def test_a_joined_row_has_arrived_with_the_later_of_its_parts() -> None:
 def _arrived(name: str, rows: list[tuple[str, int, int]]) -> Batch:
     columns = [pa.array(list(column)) for column in zip(*rows, strict=True)]
     return Batch(pa.RecordBatch.from_arrays(columns, names=[name, TIME, ARRIVED]))
+
+
+def test_more_rows_than_the_limit_are_refused_but_superseded_ones_do_not_count() -> None:
+    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS, state_limit=2))
+    for time in range(0, 50, 10):
+        driven.step(0, Punctuation(time))
+        driven.step(1, batch("case", (f"case at {time}", time)))
+    with pytest.raises(RunError, match="more than 2 rows") as refused:
+        driven.step(1, batch("case", ("a", 60), ("b", 70)))
+    assert "state_limit" in refused.value.hint

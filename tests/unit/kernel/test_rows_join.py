@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from millrace.errors import RunError
 from millrace.kernel import keyed, window_runs
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
 from millrace.kernel.expressions import Call, Column
@@ -242,3 +243,13 @@ def test_fractions_have_one_zero_and_one_nan() -> None:
         list(join.on_batch(port, Batch(pa.RecordBatch.from_arrays(columns, names=[*fractions[port].names, TIME]))))
     found, _ = join.on_punctuation(Punctuation(END_OF_TIME))
     assert isinstance(found, Batch) and found.times.tolist() == [10, 11, 12]
+
+
+def test_more_rows_than_the_limit_are_refused_by_the_name_of_the_option() -> None:
+    sides = (RowsSide(("k0",), rows=1, partition=("k0",)), RowsSide(("k1",)))
+    script = merged(random_scripts(1, keys=12, batches=24))
+    held = RowsJoin(schemas(), sides, state_limit=10_000)
+    outputs(held, script)
+    with pytest.raises(RunError, match="more than 3 rows") as refused:
+        outputs(RowsJoin(schemas(), sides, state_limit=3), script)
+    assert "state_limit" in refused.value.hint

@@ -143,8 +143,6 @@ def test_a_chronicle_is_bounded_by_time_or_by_a_number_of_rows() -> None:
          "a.len < b.len"),
         ("control [RANGE 1 MINUTE] a SEQ main1 b MODE RECENT", "a window stands in a sequence",
          "WITHIN", "a"),
-        ("control a SEQ main1 b MODE RECENT WITH (state_limit = 3)", "has no effect", "CHRONICLE",
-         "state_limit"),
     ],
 )  # fmt: skip
 def test_a_wrong_sequence_is_refused_at_its_place(text: str, fact: str, hint: str, place: str) -> None:
@@ -154,3 +152,15 @@ def test_a_wrong_sequence_is_refused_at_its_place(text: str, fact: str, hint: st
     assert error.hint and hint in error.hint
     assert error.place is not None
     assert error.place.text == place
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "control a SEQ main1 b MODE RECENT",
+        "main1 b ASOF JOIN control a ON a.ts <= b.ts",
+        "control [ROWS 5 PARTITION BY destIP] a, main1 [ROWS 5] b WHERE a.destIP = b.destIP",
+    ],
+)
+def test_what_is_kept_of_each_key_can_be_limited(text: str) -> None:
+    assert query(f"SELECT b.len FROM {text} WITH (state_limit = 3)").options == {"state_limit": "3"}

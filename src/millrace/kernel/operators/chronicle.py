@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from millrace.errors import RunError
 from millrace.kernel.elements import ARRIVED, TIME, Batch, Element, Microseconds, column_times
 from millrace.kernel.key_times import contents_of
 from millrace.kernel.operators.following import Following, KeyNames, behind
@@ -39,9 +38,8 @@ class Chronicle(Following):
         by_entry: tuple[bool, bool] = (True, True),
         state_limit: int | None = None,
     ) -> None:
-        super().__init__(schemas, keys, within, outer=outer)
+        super().__init__(schemas, keys, within, outer=outer, state_limit=state_limit)
         self.by_entry = by_entry
-        self.state_limit = state_limit
         self._queues = Queues(keys[1], schemas[1].names, within, by_entry=by_entry[1])
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
@@ -53,7 +51,7 @@ class Chronicle(Following):
             if len(batch):
                 self._waiting.add(batch.rows)
                 yield from self._served()
-        self._check_limit()
+        self._check_limit("that have not been used")
 
     def _released(self) -> Iterator[Batch]:
         yield from self._served()
@@ -76,16 +74,9 @@ class Chronicle(Following):
     def _wants(self, least: Microseconds) -> Mapping[int, Microseconds]:
         return {0: least if self.by_entry[0] else behind(least), 1: behind(least)}
 
-    def _check_limit(self) -> None:
-        if self.state_limit is None or self.held <= self.state_limit:
-            return
+    def _compact(self) -> None:
         # Among the rows that were gathered some may be too old.
         self._queues.settle()
-        if self.held > self.state_limit:
-            raise RunError(
-                f"a chronicle holds more than {self.state_limit} rows that have not been used",
-                hint="Raise state_limit in the query's options, or say WITHIN which time rows follow each other.",
-            )
 
     @property
     def held(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.errors import RunError
 from millrace.kernel.backlog import Backlog
 from millrace.kernel.elements import (
     ARRIVED,
@@ -39,8 +40,17 @@ class Following(Operator):
     uses_every_bound = True
     by_input = True
 
-    def __init__(self, schemas: Sequence[pa.Schema], keys: KeyNames, within: int | None, *, outer: bool) -> None:
+    def __init__(
+        self,
+        schemas: Sequence[pa.Schema],
+        keys: KeyNames,
+        within: int | None,
+        *,
+        outer: bool,
+        state_limit: int | None = None,
+    ) -> None:
         self.schemas = tuple(schemas)
+        self.state_limit = state_limit
         self.keys = keys
         self.within = within
         self.outer = outer
@@ -76,6 +86,21 @@ class Following(Operator):
     def _wants(self, least: Microseconds) -> Mapping[int, Microseconds]:
         """The bounds that release a row at a time."""
         raise AssertionError("a sequence says what its rows wait for")
+
+    def _compact(self) -> None:
+        """Let go of all rows that are not needed."""
+        raise AssertionError("an operator that keeps rows says how")
+
+    def _check_limit(self, what: str) -> None:
+        """Refuse to hold more rows than there may be; `what` they are."""
+        if self.state_limit is None or self.held <= self.state_limit:
+            return
+        self._compact()
+        if self.held > self.state_limit:
+            raise RunError(
+                f"a sequence holds more than {self.state_limit} rows {what}",
+                hint="Raise state_limit in the query's options, or say within which time rows follow each other.",
+            )
 
     def _may_follow(self, batch: Batch) -> Batch:
         """The rows of the first input that may be given: all, or those without a null key."""

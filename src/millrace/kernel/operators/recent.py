@@ -22,7 +22,8 @@ class Recent(Following):
     entered last counts, or else (not `by_entry`) the greatest by its columns. Rows without such a row are dropped, or
     with `outer` given with nulls.
     State: the rows that wait, and of the second input the rows after the least time that may still be asked for, and
-    for each key the last one at or before it. Punctuations: the lesser of both bounds.
+    for each key the last one at or before it; at most `state_limit` rows together. Punctuations: the lesser of both
+    bounds.
     """
 
     label = "recent"
@@ -36,8 +37,9 @@ class Recent(Following):
         strict: bool = False,
         outer: bool = False,
         by_entry: bool = True,
+        state_limit: int | None = None,
     ) -> None:
-        super().__init__(schemas, keys, within, outer=outer)
+        super().__init__(schemas, keys, within, outer=outer, state_limit=state_limit)
         self.strict = strict
         self._latest = Latest(keys[1], schemas[1].names, within, strict=strict, by_entry=by_entry)
 
@@ -45,6 +47,7 @@ class Recent(Following):
         if port == 1:
             self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
             self._latest.add(batch)
+            self._check_limit("that may still be asked for")
             return
         batch = self._may_follow(batch)
         known = batch.times < self._known_until
@@ -52,6 +55,7 @@ class Recent(Following):
             yield from self._answered(batch.where(known))
         if not known.all():
             self._waiting.add(batch.where(~known).rows)
+            self._check_limit("that may still be asked for")
 
     def _released(self) -> Iterator[Batch]:
         released = self._waiting.release(self._known_until)
@@ -63,6 +67,9 @@ class Recent(Following):
     def _known_until(self) -> Microseconds:
         """Rows before this time can be answered."""
         return behind(self._bounds[1]) if self.strict else self._bounds[1]
+
+    def _compact(self) -> None:
+        self._latest.compact()
 
     def _answered(self, batch: Batch) -> Iterator[Batch]:
         rows, times = batch.rows, batch.times

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.errors import RunError
 from millrace.kernel.backlog import Backlog
 from millrace.kernel.elements import (
     ARRIVED,
@@ -103,8 +104,9 @@ class RowsJoin(Operator):
     A window holds the last rows of a side, of all or of each partition, or those of the last while; a side may have
     none. Which rows are the last depends on all rows up to a time, so a row is worked on when the bound is past it.
     With `by_entry` rows of equal time follow each other as they came, else by their contents.
-    State: the rows at or above the bound, and the windows. Punctuations: passed on after the rows they release, for
-    the time of a joined row is that of the later one. Promises of groups and of pairs end here.
+    State: the rows at or above the bound, and the windows; at most `state_limit` rows together. Punctuations: passed
+    on after the rows they release, for the time of a joined row is that of the later one. Promises of groups and of
+    pairs end here.
     """
 
     label = "join"
@@ -119,8 +121,10 @@ class RowsJoin(Operator):
         residual: Expression | None = None,
         *,
         by_entry: tuple[bool, bool] = (True, True),
+        state_limit: int | None = None,
     ) -> None:
         self.residual = residual
+        self.state_limit = state_limit
         self.compared = 0
         first, second = (_Input(*each) for each in zip(schemas, sides, by_entry, strict=True))
         self._inputs = (first, second)
@@ -137,6 +141,11 @@ class RowsJoin(Operator):
             yield from self._found(0, first)
         for each in self._inputs:
             each.passed(punctuation.until)
+        if self.state_limit is not None and self.held > self.state_limit:
+            raise RunError(
+                f"the windows of a join hold more than {self.state_limit} rows",
+                hint="Raise state_limit in the query's options, or keep fewer rows of a partition.",
+            )
         yield punctuation
 
     def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
