@@ -29,11 +29,17 @@ class Driver:
     def __init__(self, network: Network, rows_per_step: int | None) -> None:
         self.plan = physical(network)
         self.rows_per_step = rows_per_step
-        self.executor = Executor(self.plan.whole(), rows_per_step=rows_per_step)
+        self.executor = self._started()
         self.schemas = {each.name: read_schema(each, self.plan.columns_read(each.name)) for each in network.streams()}
         self.segments: dict[Place, pa.Table] = {}
         self.results: list[Row] = []
         self.bound = NO_BOUND
+
+    def _started(self) -> Executor:
+        graph = self.plan.whole()
+        # So that operators send their promises as far as the results go, where they are checked.
+        graph.nodes["q"].takes_bounds = True
+        return Executor(graph, rows_per_step=self.rows_per_step)
 
     def push(self, stream: str, rows: Sequence[Row], now: int = 0, silent: Sequence[str] = ()) -> None:
         self.executor.push(stream, as_rows(batch(rows), self.schemas[stream], stream), now)
@@ -61,7 +67,7 @@ class Driver:
         self.segments.update(saved.added)
         for place in saved.removed:
             del self.segments[place]
-        self.executor = Executor(self.plan.whole(), rows_per_step=self.rows_per_step)
+        self.executor = self._started()
         self.executor.restore(saved.control, self.segments)
 
 

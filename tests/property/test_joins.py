@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millrace.testing import Host
@@ -26,6 +26,8 @@ duckdb = pytest.importorskip(
 pytestmark = pytest.mark.slow
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
+# There are many kinds, and a few joins of each say much: the rows of a case are many, too.
+some = settings(max_examples=settings.default.max_examples // 2)
 
 
 def check(case: Case, found: list[Row]) -> None:
@@ -35,6 +37,7 @@ def check(case: Case, found: list[Row]) -> None:
 
 
 @every_kind
+@some
 @given(data=st.data(), rows_per_step=st.sampled_from([None, 1, 3]))
 def test_batching_interleaving_and_restarts_do_not_change_what_is_joined(
     kind: str, data: st.DataObject, rows_per_step: int | None
@@ -44,6 +47,7 @@ def test_batching_interleaving_and_restarts_do_not_change_what_is_joined(
 
 
 @every_kind
+@some
 @given(data=st.data())
 def test_the_local_and_the_virtual_host_join_alike(kind: str, data: st.DataObject) -> None:
     case = data.draw(join_cases(KINDS[kind]))
@@ -55,6 +59,7 @@ def test_the_local_and_the_virtual_host_join_alike(kind: str, data: st.DataObjec
 
 
 @every_kind
+@some
 @given(data=st.data())
 def test_joins_are_the_same_across_levels_buckets_and_replays(kind: str, data: st.DataObject) -> None:
     case = data.draw(join_cases(KINDS[kind]))

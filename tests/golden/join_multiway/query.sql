@@ -1,7 +1,7 @@
 -- Three streams on one key: one operator; and three without keys.
-CREATE STREAM orders (id INT, client STRING, item STRING, expires TIMESTAMP, ts TIMESTAMP)
+CREATE STREAM purchases (id INT, client STRING, item STRING, expires TIMESTAMP, ts TIMESTAMP)
   TIMESTAMP BY ts DISORDER INTERVAL 10 SECONDS
-  FROM csv OPTIONS (path 'inputs/orders.csv');
+  FROM csv OPTIONS (path 'inputs/purchases.csv');
 CREATE STREAM payments (order_id BIGINT, client STRING, amount DOUBLE, ts TIMESTAMP)
   TIMESTAMP BY ts DISORDER INTERVAL 10 SECONDS
   FROM csv OPTIONS (path 'inputs/payments.csv');
@@ -11,13 +11,13 @@ CREATE STREAM parcels (id BIGINT, order_id BIGINT, item STRING, ts TIMESTAMP)
 
 CREATE QUERY delivered AS
   SELECT o.id, p.amount, s.id AS parcel, unix_timestamp(s.ts) - unix_timestamp(o.ts) AS after
-  FROM orders AS o, payments AS p, parcels AS s
+  FROM purchases AS o, payments AS p, parcels AS s
   WHERE o.id = p.order_id AND p.order_id = s.order_id
     AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 30 SECONDS AND s.ts BETWEEN p.ts AND p.ts + INTERVAL 15 SECONDS;
 CREATE QUERY windows AS
   SELECT o.id, p.amount, s.id AS parcel
-  FROM orders [RANGE 20 SECONDS] AS o, payments [RANGE 10 SECONDS] AS p, parcels [RANGE 10 SECONDS] AS s
+  FROM purchases [RANGE 20 SECONDS] AS o, payments [RANGE 10 SECONDS] AS p, parcels [RANGE 10 SECONDS] AS s
   WHERE o.id = p.order_id AND o.id = s.order_id;
 CREATE QUERY at_about_one_time AS
   SELECT o.id, p.order_id, s.id AS parcel
-  FROM orders [RANGE 10 SECONDS] AS o, payments [RANGE 10 SECONDS] AS p, parcels [RANGE 10 SECONDS] AS s WHERE o.item <> s.item;
+  FROM purchases [RANGE 10 SECONDS] AS o, payments [RANGE 10 SECONDS] AS p, parcels [RANGE 10 SECONDS] AS s WHERE o.item <> s.item;
