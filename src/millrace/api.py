@@ -17,12 +17,13 @@ from millrace.clauses import (
 )
 from millrace.connectors import FORMATS
 from millrace.connectors.generated import GENERATED
-from millrace.errors import RequestError
+from millrace.errors import QueryError, RequestError
 from millrace.expectations import expected
 from millrace.handle import Handle, option_clause, query_statements
 from millrace.hosts.report import Ending
-from millrace.language import parse_network
+from millrace.language import declarations_of, parse_network
 from millrace.language.places import listed, near
+from millrace.lengths import Length, in_words
 from millrace.plan import nodes
 from millrace.plan.explain import explain
 from millrace.plan.stages import physical
@@ -49,10 +50,13 @@ class Network:
     def __init__(self) -> None:
         self._statements: list[str] = []
         self._feeds: dict[str, Iterable[Any]] = {}
+        self._declared: list[str] = []
+        self._names: set[str] = set()
+        self._roots: dict[str, nodes.Node] = {}
 
     def sql(self, text: str) -> Network:
         """Add statements of SQL: all of them, or none if one is wrong."""
-        self._accept(text.rstrip().rstrip(";"))
+        self._accept_queries(text.rstrip().rstrip(";"))
         return self
 
     def stream(
@@ -61,18 +65,18 @@ class Network:
         columns: str,
         *,
         time: str | None = None,
-        disorder: str | None = None,
+        disorder: Length | None = None,
         disorder_rows: int | None = None,
         punctuated_by: str | None = None,
         per: str | Sequence[str] = (),
-        also: Mapping[str, str | None] | None = None,
+        also: Mapping[str, Length | None] | None = None,
         partitioned_by: str | Sequence[str] = (),
         internal: str | None = None,
         latent: bool = False,
-        ets: str | None = None,
-        skew: str | None = None,
-        lull: str | None = None,
-        max_future_skew: str | None = None,
+        ets: Length | None = None,
+        skew: Length | None = None,
+        lull: Length | None = None,
+        max_future_skew: Length | None = None,
         late_into: str | None = None,
         source: str | Iterable[Any] = "iterable",
         replay_by: str | None = None,
@@ -86,13 +90,14 @@ class Network:
         partition, if `partitioned_by` columns. `also` are further time columns, each with its disorder or None.
         `ets` is "none", "on demand" or how often a silent stream is spoken for, by its `skew` or `lull` if its time
         comes from outside; with one of these, "on demand" goes without saying. Late rows can be read under the name
-        `late_into`.
+        `late_into`. Lengths of time are words or timedeltas.
         """
         connector = _connector(source)
-        order = order_clause(disorder, disorder_rows, punctuated_by, per)
+        order = order_clause(in_words(disorder), disorder_rows, punctuated_by, per)
         clauses = [f"CREATE STREAM {name} ({columns})", time_clause(time, order, internal, latent)]
-        clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by), *ets_clause(ets, skew, lull)]
-        clauses += [f"MAX FUTURE SKEW INTERVAL {max_future_skew}"] if max_future_skew else []
+        clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by)]
+        clauses += ets_clause(in_words(ets), in_words(skew), in_words(lull))
+        clauses += [f"MAX FUTURE SKEW INTERVAL {in_words(max_future_skew)}"] if max_future_skew else []
         clauses += [f"LATE INTO {late_into}"] if late_into else []
         clauses += [f"FROM {connector}{option_clause(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
@@ -129,12 +134,25 @@ class Network:
         `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}.
         """
         check_member(self, relation)
-        self._accept(*query_statements(name, relation.sql, sink, options, settings or {}))
+        self._accept_queries(*query_statements(name, relation.sql, sink, options, settings or {}))
         return self
 
     def bound(self, *further: str) -> nodes.Network:
         """The network's plan, as it would be with further statements; raises what is wrong with it."""
         return parse_network(_script([*self._statements, *further]))
+
+    def root(self, query: str) -> nodes.Node:
+        """The plan of one query over the network's streams; raises what is wrong with it."""
+        if query not in self._roots:
+            self._roots[query] = self._alone(query).queries[-1].root
+        return self._roots[query]
+
+    def _alone(self, *statements: str) -> nodes.Network:
+        """The plan of some statements without the queries before them, which take long if there are many."""
+        try:
+            return parse_network(_script([*self._declared, *statements]))
+        except QueryError:
+            return self.bound(*statements)  # Places of errors are in the whole script.
 
     @property
     def script(self) -> str:
@@ -143,10 +161,28 @@ class Network:
 
     def _accept(self, *statements: str) -> None:
         """Add statements as a whole, or not at all."""
-        self.bound(*statements)
+        self._names = _names(self.bound(*statements))
+        self._declare(*statements)
         self._statements += statements
 
-    def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: str | None = None) -> str:
+    def _accept_queries(self, *statements: str) -> None:
+        """Add queries, after a sink if they have one; those before them matter only for names and guards of streams."""
+        names = _names(self._alone(*statements))
+        if declarations_of(statements[-1]) or names & self._names or "max_future_skew" in statements[-1].lower():
+            self._accept(*statements)
+        else:
+            self._names |= names
+            self._declare(*statements[:-1])
+            self._statements += statements
+
+    def _declare(self, *statements: str) -> None:
+        """Keep the declarations among statements, for the queries to come."""
+        found = [text for each in statements if (text := declarations_of(each))]
+        if found:
+            self._declared += [each.rstrip(";") for each in found]
+            self._roots.clear()
+
+    def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: Length | None = None) -> str:
         """How the queries will be run, as text.
 
         With `rates`, rows a second by stream, and what comparing a pair of rows takes, such as "0.5ms", it says what
@@ -191,6 +227,12 @@ def _connector(source: object) -> str:
             hint=f"{near(str(source), SOURCES)}The sources are {listed(SOURCES)}, or an iterable of rows.",
         )
     return source
+
+
+def _names(network: nodes.Network) -> set[str]:
+    """The names of the queries that were written; late rows that go to a sink are a query of their name, too."""
+    late = {each.late_into.lower() for each in network.streams() if each.late_into}
+    return {each.name.lower() for each in network.queries} - late
 
 
 def _script(statements: Iterable[str]) -> str:

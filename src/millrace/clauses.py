@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from millrace.errors import RequestError
+from millrace.lengths import Length, in_words
 
 
 def time_clause(time: str | None, order: str | None, internal: str | None, latent: bool) -> str:
@@ -77,13 +78,14 @@ def also_clauses(also: object) -> list[str]:
     >>> also_clauses({"started": "30 minutes", "seen": None})
     ['ALSO BY started DISORDER INTERVAL 30 minutes', 'ALSO BY seen ORDERED']
     """
-    if not isinstance(also, Mapping) or not all(isinstance(each, str | None) for each in also.values()):
+    if not isinstance(also, Mapping) or not all(isinstance(each, Length | None) for each in also.values()):
         name = also if isinstance(also, str) else "column"
         raise RequestError(
             f'also takes columns, each with its disorder, not "{also}"',
             hint=f"Write also={{'{name}': '30 minutes'}}, or also={{'{name}': None}} where rows are in order.",
         )
-    return [f"ALSO BY {name} {f'DISORDER INTERVAL {each}' if each else 'ORDERED'}" for name, each in also.items()]
+    words = {name: in_words(each) for name, each in also.items()}
+    return [f"ALSO BY {name} {f'DISORDER INTERVAL {each}' if each else 'ORDERED'}" for name, each in words.items()]
 
 
 def _listed(columns: str | Sequence[str]) -> str:

@@ -8,20 +8,23 @@ from collections.abc import Sequence
 from millrace.errors import RequestError
 from millrace.language import parse_interval
 from millrace.language.places import listed, near
+from millrace.lengths import Length, in_words
 from millrace.plan.explain_costs import Expected
 from millrace.plan.nodes import Network
 
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 
 
-def expected(rates: Sequence[str], pair_cost: str | None, network: Network) -> Expected:
+def expected(rates: Sequence[str], pair_cost: Length | None, network: Network) -> Expected:
     """The rates of streams, written as `main1=10` in rows a second, and what comparing a pair of rows takes.
 
-    >>> expected([], "0.5ms", Network(())).pair
-    500.0
+    >>> from datetime import timedelta
+    >>> expected([], "0.5ms", Network(())).pair, expected([], timedelta(seconds=1), Network(())).pair
+    (500.0, 1000000.0)
     """
     streams = {stream.name.lower(): stream.name for stream in network.streams()}
-    return Expected(dict(_rate(each, streams) for each in rates), None if pair_cost is None else _micros(pair_cost))
+    cost = in_words(pair_cost)
+    return Expected(dict(_rate(each, streams) for each in rates), None if cost is None else _micros(cost))
 
 
 def _rate(text: str, streams: dict[str, str]) -> tuple[str, float]:

@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from types import UnionType
+from typing import Literal, NoReturn
 
-from millrace.errors import RequestError
+from millrace.errors import QueryError, RequestError
 from millrace.language.places import listed, near
+from millrace.lengths import Length, length
 
 How = Literal["inner", "left", "right", "full"]
 Mode = Literal["recent", "chronicle"]
-Lengths = str | Mapping[str, str]
+Lengths = Length | Mapping[str, Length]
 """One length of time for all rows, or one for those of the "left" and one for those of the "right" relation."""
 Counts = int | Mapping[str, int]
 Columns = str | Sequence[str]
@@ -28,6 +30,7 @@ class Part:
     """One input of a join: its text, the name of its rows, its time column, and its window if it has one.
 
     `ends` says that the time column is the end of a window, which is the first instant after the rows' own time.
+    Joined rows have no time column of their own, but the `times` of their parts.
     """
 
     text: str
@@ -35,6 +38,7 @@ class Part:
     time: str | None = None
     ends: bool = False
     window: str = ""
+    times: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         window = f" [{self.window}]" if self.window else ""
@@ -52,6 +56,11 @@ class Joined:
     def __str__(self) -> str:
         further = zip(self.kinds, self.parts[1:], self.conditions, strict=True)
         return str(self.parts[0]) + "".join(f" {kind} {part}{condition}" for kind, part, condition in further)
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether there is an as-of join in it, whose inputs cannot all have a window."""
+        return any(each.startswith("ASOF") for each in self.kinds)
 
     def with_next(self, part: Part, kind: str, condition: str) -> Joined:
         """The join with a further input."""
@@ -98,10 +107,26 @@ def latest(parts: Sequence[Part]) -> str:
     >>> latest([Part("a", "x", "ts"), Part("b", "y", "at")]), latest([Part("a", "x", "ts")]), latest([Part("a", "x")])
     ('greatest(x.ts, y.at)', 'x.ts', '')
     """
-    if any(each.time is None or each.ends for each in parts):
+    if not parts or any(each.ends or not _times(each) for each in parts):
         return ""
-    times = ", ".join(f"{each.name}.{each.time}" for each in parts)
-    return times if len(parts) == 1 else f"greatest({times})"
+    times = [f"{each.name}.{time}" for each in parts for time in _times(each)]
+    return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
+
+
+def _times(part: Part) -> tuple[str, ...]:
+    return part.times if part.time is None else (part.time,)
+
+
+def times_shown(parts: Sequence[Part], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of joined rows that hold the times of some inputs; nothing where not all have one.
+
+    >>> times_shown([Part("a", "x", "ts"), Part("b", "y", "at")], ["k", "x_ts", "y_ts", "at"])
+    ('x_ts', 'at')
+    """
+    names = {each.lower(): each for each in columns}
+    asked = [(part.name, time) for part in parts for time in _times(part) or ("",)]
+    found = [names.get(f"{name}_{time}".lower()) or names.get(time.lower()) for name, time in asked]
+    return tuple(each for each in found if each) if all(found) else ()
 
 
 # Conditions
@@ -165,7 +190,10 @@ def side_windows(within: Lengths | None, rows: Counts | None, partition_by: Colu
     if partition and rows is None:
         raise RequestError("partition_by says where rows are counted", hint="Give rows=100 as well.")
     counted = {side: f"ROWS {each}{partition}" for side, each in _by_side("rows", rows, int, "100").items()}
-    timed = {side: f"RANGE {each}" for side, each in _by_side("within", within, str, "'5 seconds'").items()}
+    timed = {
+        side: f"RANGE {length('within', each)}"
+        for side, each in _by_side("within", within, Length, "'5 seconds'").items()
+    }
     if twice := counted.keys() & timed.keys():
         raise RequestError(
             f"the {min(twice)} side has a window of rows and one of time",
@@ -174,7 +202,7 @@ def side_windows(within: Lengths | None, rows: Counts | None, partition_by: Colu
     return {side: window for side in _SIDES if (window := counted.get(side) or timed.get(side))}
 
 
-def _by_side(name: str, given: object, kind: type, example: str) -> dict[str, object]:
+def _by_side(name: str, given: object, kind: type | UnionType, example: str) -> dict[str, object]:
     if given is None:
         return {}
     found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(_SIDES, given)
@@ -232,7 +260,7 @@ def asof_condition(left: Part, right: Part, on: Columns, tolerance: object, *, s
     before = "<=" if right.ends else "<" if strict or left.ends else "<="
     times = [f"{earlier} {before} {later}"]
     if tolerance is not None:
-        times.append(f"{earlier} >= {later} - INTERVAL {_length('tolerance', tolerance)}")
+        times.append(f"{earlier} >= {later} - INTERVAL {length('tolerance', tolerance)}")
     columns = columns_of(on)
     if columns:
         return f" MATCH_CONDITION ({' AND '.join(times)}) USING ({', '.join(columns)})"
@@ -242,9 +270,36 @@ def asof_condition(left: Part, right: Part, on: Columns, tolerance: object, *, s
 def _time(part: Part) -> str:
     if part.time is None:
         raise RequestError(
-            f'"{part.name}" has no time column to look back from', hint="Declare its stream with time= or internal=."
+            f'"{part.name}" has no time column to look back from',
+            hint="Declare its stream with time= or internal=, or name the columns of both: by=('ts', 'ts').",
         )
     return f"{part.name}.{part.time}"
+
+
+def looked_from(parts: Sequence[Part], by: str | None, side: str = "left") -> Part:
+    """The input by whose time an as-of join goes on a side: the one there is, or the one that `by` names.
+
+    >>> a, b = Part("a", "a", "ts"), Part("b", "b", "at")
+    >>> looked_from([a], None) == a, looked_from([a, b], "b.at") == b, looked_from([a], "seen").time
+    (True, True, 'seen')
+    """
+    name, _, column = (by or "").rpartition(".")
+    for each in parts:
+        if by and (name.lower() == each.name.lower() or (not name and len(parts) == 1)):
+            return replace(each, time=column)
+    if by:
+        raise RequestError(f'the rows to look back from have no time "{by}"', hint=_which_time(parts, side))
+    if len(parts) > 1 or len(parts[0].times) > 1:
+        raise RequestError("joined rows have several times to look back from", hint=_which_time(parts, side))
+    return parts[0]
+
+
+def _which_time(parts: Sequence[Part], side: str) -> str:
+    """How to say from which time to look back, where there are several."""
+    known = [f"{each.name}.{time}" for each in parts for time in _times(each) or ("ts",)]
+    known = list(parts[0].times) if len(parts) == 1 and parts[0].times else known
+    forms = [f"by=('{each}', 'ts')" if side == "left" else f"by=('ts', '{each}')" for each in known]
+    return f"Say which, beside that of the other relation: {' or '.join(forms)}."
 
 
 def asof_kind(how: str) -> str:
@@ -259,7 +314,6 @@ def sequence_clauses(parts: Sequence[Part], on: Columns, mode: str, within: obje
     >>> sequence_clauses([Part("a", "a"), Part("b", "b"), Part("c", "c")], "k", "chronicle", "5 minutes", outer=True)
     ' ON a.k = b.k AND b.k = c.k MODE CHRONICLE OUTER WITHIN INTERVAL 5 minutes'
     """
-    _check("mode", mode, ("recent", "chronicle"))
     columns = columns_of(on)
     if columns is None:
         conditions = [str(on)]
@@ -267,11 +321,32 @@ def sequence_clauses(parts: Sequence[Part], on: Columns, mode: str, within: obje
         conditions = [f"{a.name}.{each} = {b.name}.{each}" for a, b in pairwise(parts) for each in columns]
     clauses = [f"ON {' AND '.join(conditions)}"] if conditions else []
     clauses += [f"MODE {mode.upper()}", *(["OUTER"] if outer else [])]
-    clauses += [f"WITHIN INTERVAL {_length('within', within)}"] if within is not None else []
+    clauses += [f"WITHIN INTERVAL {length('within', within)}"] if within is not None else []
     return "".join(f" {each}" for each in clauses)
 
 
-def _length(name: str, given: object) -> str:
-    if not isinstance(given, str):
-        raise RequestError(f'{name} is a length of time in words, not "{given}"', hint=f"Write {name}='5 seconds'.")
-    return given
+def check_sequence(mode: str, relations: int, *, limited: bool) -> None:
+    """Refuse a sequence of one relation, and one that would keep rows for ever."""
+    _check("mode", mode, ("recent", "chronicle"))
+    if relations < 2:
+        raise RequestError("a sequence is of two relations or more", hint="Write a.seq(b), or a.seq(b, c).")
+    if mode == "chronicle" and not limited:
+        raise RequestError(
+            "a chronicle keeps rows that nothing has used for ever",
+            hint="Say how far back with within='5 minutes', or how many rows with state_limit=100_000.",
+        )
+
+
+# Errors
+
+
+def refuse_in_python(error: QueryError, within: object) -> NoReturn:
+    """Raise what is wrong with a join, and say it in terms of Python if it is that rows are kept for ever."""
+    if "for ever" not in error.fact:
+        raise error
+    if isinstance(within, Mapping):
+        hint = "Say it for both sides: within={'left': '5 minutes', 'right': '0 seconds'}."
+    else:
+        hint = "Say how far apart their times may be, within='5 minutes', how many rows count, rows=100, or compare "
+        hint += "the times in on=."
+    raise RequestError(error.fact, hint=hint) from None

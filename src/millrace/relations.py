@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import pyarrow as pa
 
-from millrace.errors import RequestError
+from millrace.errors import QueryError, RequestError
 from millrace.join_clauses import (
     Columns,
     Counts,
@@ -23,29 +23,31 @@ from millrace.join_clauses import (
     Part,
     asof_condition,
     asof_kind,
+    check_sequence,
     columns_of,
     join_condition,
     join_kind,
     latest,
+    looked_from,
     named,
+    refuse_in_python,
     sequence_clauses,
     side_windows,
+    times_shown,
     with_window,
     with_windows,
 )
+from millrace.lengths import Length
 from millrace.plan import nodes
+from millrace.relation_times import ends_windows, time_column
 from millrace.window_clauses import window_clause
 
 
 class Author(Protocol):
     """The network that relations belong to."""
 
-    @property
-    def script(self) -> str:
-        """All statements so far, as SQL."""
-
-    def bound(self, *further: str) -> nodes.Network:
-        """The network's plan, as it would be with further statements; raises what is wrong with it."""
+    def root(self, query: str) -> nodes.Node:
+        """The plan of one query over the network's streams; raises what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Relation:
     state_limit: int | None = None
     joined: Joined | None = None
     """How the source is made, where further relations can be joined to it."""
-    own_time: str | None = None
-    """Of a join, what holds the time of its rows, if that is known. A window behind it would be that of an input."""
+    timed: tuple[Part, ...] | None = None
+    """Of a join, the inputs whose latest time is that of its rows. A window behind it would be that of an input."""
 
     @property
     def sql(self) -> str:
@@ -78,7 +80,7 @@ class Relation:
     @property
     def schema(self) -> pa.Schema:
         """The columns it has."""
-        return self.network.bound(self.sql).queries[-1].root.schema
+        return self.network.root(self.sql).schema
 
     def where(self, predicate: str) -> Relation:
         """The rows where a condition holds."""
@@ -131,10 +133,10 @@ class Relation:
     def window(
         self,
         *,
-        range: str | None = None,
+        range: Length | None = None,
         rows: int | None = None,
-        session: str | None = None,
-        slide: str | int | None = None,
+        session: Length | None = None,
+        slide: Length | int | None = None,
         by: str | None = None,
         partition_by: str | Sequence[str] = (),
         state_limit: int | None = None,
@@ -185,33 +187,33 @@ class Relation:
         """
         check_member(self.network, other)
         before = self._to_join(how)
-        left = [each.name for each in before.joined.parts] if before.joined else []
-        free = [other] if before.joined else [before, other]
-        found = named([each._stream_name() for each in free], names, taken=left)
+        chain, right = before._beside(other, names)
         windows = side_windows(within, rows, partition_by)
-        first = before.joined.parts if before.joined else (before._part(found[0]),)
-        chain = replace(before.joined or Joined(first, (), ()), parts=with_windows(first, windows))
-        right = replace(other._part(found[-1]), window=windows.get("right", ""))
         condition = join_condition(on)
-        chain = chain.with_next(right, join_kind(how, without=not condition), condition)
-        kept = before.predicate if before.joined else ""
-        return self._joined([self, other], str(chain), latest(chain.parts), predicate=kept, joined=chain)
+        kind = join_kind(how, without=not condition)
+        chain = replace(chain, parts=with_windows(chain.parts, windows))
+        chain = chain.with_next(replace(right, window=windows.get("right", "")), kind, condition)
+        try:
+            return before._chained(chain, other, chain.parts)
+        except QueryError as error:
+            refuse_in_python(error, within)
 
     def asof_join(
         self,
         other: Relation,
         on: Columns = (),
         *,
-        tolerance: str | None = None,
+        tolerance: Length | None = None,
         how: str = "inner",
         strict: bool = False,
         by: tuple[str, str] | None = None,
-        names: tuple[str, str] | None = None,
+        names: str | tuple[str, str] | None = None,
     ) -> Relation:
         """Each row with the latest row of another relation that is not after it, and at most `tolerance` before.
 
         With `strict` it is before the row, not at its time. `how` is inner, or left, which keeps rows without one. `by`
-        are the time columns of both, if not their own; `on` and `names` are as for `join`.
+        are the time columns of both, if not their own; of a join say which: ("a.ts", "ts"). `on` and `names` are as
+        for `join`; two names make what has been joined one relation, whose columns are called as in its results.
 
         >>> from millrace import Network
         >>> net = Network()
@@ -224,16 +226,21 @@ class Relation:
         >>> handle.results("now").to_pylist(), handle.results("before").to_pylist()
         ([{'bid': 2}], [{'bid': 1}])
         """
-        left, right = self._pair(other, names, by)
-        text = f"{left} {asof_kind(how)} {right}{asof_condition(left, right, on, tolerance, strict=strict)}"
-        return self._joined([self, other], text, latest([left]))
+        check_member(self.network, other)
+        base = self._base()
+        before = base if base.joined and isinstance(names, str | None) else replace(self, ordered=False, joined=None)
+        chain, right = before._beside(other, names)
+        left = looked_from((before.joined and before.timed) or chain.parts, by and by[0])
+        right = replace(right, time=by[1]) if by else looked_from([right], None, "right")
+        condition = asof_condition(left, right, on, tolerance, strict=strict)
+        return before._chained(chain.with_next(right, asof_kind(how), condition), other, (left,))
 
     def seq(
         self,
         *others: Relation,
         mode: Mode = "recent",
         on: Columns = (),
-        within: str | None = None,
+        within: Length | None = None,
         outer: bool = False,
         state_limit: int | None = None,
         names: Sequence[str] | None = None,
@@ -242,7 +249,8 @@ class Relation:
 
         In mode "recent" it is the latest that is not after it; in mode "chronicle" the earliest that no other row has
         used, which needs `within`, or a `state_limit` of rows. With `outer` rows of the last relation without one are
-        kept. `on` names columns that are equal, or is a condition over the `names`.
+        kept. `on` names columns that are equal, or is a condition over the `names`. Unlike those of a join they stay
+        columns of each, such as `products.gate`.
 
         >>> from millrace import Network
         >>> net = Network()
@@ -254,40 +262,37 @@ class Relation:
         relations = (self, *others)
         for each in others:
             check_member(self.network, each)
+        limit = state_limit or _limit(relations)
+        check_sequence(mode, len(relations), limited=within is not None or limit is not None)
         found = named([each._stream_name() for each in relations], names)
         parts = [each._part(name) for each, name in zip(relations, found, strict=True)]
         text = " SEQ ".join(map(str, parts)) + sequence_clauses(parts, on, mode, within, outer=outer)
-        return self._joined(relations, text, latest(parts[-1:]), limit=state_limit)
+        return Relation(self.network, text, state_limit=limit, timed=tuple(parts[-1:]))._checked()
 
-    def _joined(
-        self,
-        relations: Sequence[Relation],
-        source: str,
-        own_time: str,
-        *,
-        predicate: str = "",
-        joined: Joined | None = None,
-        limit: int | None = None,
-    ) -> Relation:
-        limit = limit or _limit(relations)
-        made = Relation(self.network, source, predicate, state_limit=limit, joined=joined, own_time=own_time)
-        return made._checked()
+    def _beside(self, other: Relation, names: object) -> tuple[Joined, Part]:
+        """What has been joined so far, or the relation as the first of a join, and the other one as its next."""
+        free = [other] if self.joined else [self, other]
+        taken = [each.name for each in self.joined.parts] if self.joined else []
+        found = named([each._stream_name() for each in free], names, taken=taken)
+        return self.joined or Joined((self._part(found[0]),), (), ()), other._part(found[-1])
 
-    def _pair(self, other: Relation, names: object, by: tuple[str, str] | None) -> tuple[Part, Part]:
-        check_member(self.network, other)
-        relations = (self, other)
-        found = named([each._stream_name() for each in relations], names)
-        left, right = (each._part(name) for each, name in zip(relations, found, strict=True))
-        return (replace(left, time=by[0]), replace(right, time=by[1])) if by else (left, right)
+    def _chained(self, chain: Joined, other: Relation, timed: tuple[Part, ...]) -> Relation:
+        kept = self.predicate if self.joined else ""
+        limit = _limit([self, other])
+        return Relation(self.network, str(chain), kept, state_limit=limit, joined=chain, timed=timed)._checked()
 
     def _part(self, name: str) -> Part:
         """The relation as an input of a join."""
         plain = replace(self, ordered=False)
-        outermost = self._outermost()
-        window = None if outermost is None else outermost.window
-        ends = window is not None and not isinstance(window, nodes.InstantWindow | nodes.TrailingWindow)
-        time = nodes.WINDOW_END if ends else self._time_column()
-        return Part(self.source if plain._is_stream() else f"({plain._select})", name, time, ends)
+        root = self._root()
+        part = Part(self.source if plain._is_stream() else f"({plain._select})", name)
+        if self.timed is not None and self.items == "*":
+            times = times_shown(self.timed, root.schema.names)
+            ends = any(each.ends for each in self.timed)
+            return replace(part, time=times[0], ends=ends) if len(times) == 1 else replace(part, times=times)
+        ends = ends_windows(root)
+        time = nodes.WINDOW_END if ends else time_column(root)
+        return replace(part, time=time if time in root.schema.names else None, ends=ends)
 
     def _to_join(self, how: str) -> Relation:
         """What a further relation is joined to: a join that can go on, or a relation like any other.
@@ -295,7 +300,7 @@ class Relation:
         A condition on joined rows may be checked after a further join only if that loses none of them.
         """
         base = self._base()
-        if base.joined is None or (base.predicate and how in ("right", "full")):
+        if base.joined is None or base.joined.looks_back or (base.predicate and how in ("right", "full")):
             return replace(self, ordered=False, joined=None)
         return base
 
@@ -313,30 +318,17 @@ class Relation:
 
     def _is_stream(self) -> bool:
         plain = not self.predicate and self.items == "*" and not self.ordered
-        return plain and self.own_time is None and not self.source.startswith("(")
+        return plain and self.timed is None and not self.source.startswith("(")
 
     def _time(self) -> str:
         """What stands in ORDER BY."""
-        return self.own_time or self._time_column() or "ts"
-
-    def _time_column(self) -> str | None:
-        """The name of the time column: a bound of an aggregate's window, or as its stream declares it, if it does."""
-        outermost = self._outermost()
-        if outermost is not None:
-            return _time_of(outermost)
-        scan = next(each for each in nodes.walk(self._root()) if isinstance(each, nodes.Scan))
-        return scan.stream.time.column
-
-    def _outermost(self) -> nodes.Aggregate | None:
-        """The aggregate whose results its rows are, if they are."""
-        found = [each for each in nodes.walk(self._root()) if isinstance(each, nodes.Aggregate)]
-        return found[-1] if found else None
+        return latest(self.timed or ()) or time_column(self._root()) or "ts"
 
     def _root(self) -> nodes.Node:
-        return self.network.bound(replace(self, ordered=False).sql).queries[-1].root
+        return self.network.root(replace(self, ordered=False).sql)
 
     def _checked(self) -> Relation:
-        self.network.bound(self.sql)
+        self.network.root(self.sql)
         return self
 
 
@@ -355,7 +347,7 @@ class Windowed:
     def agg(self, **aggregates: str) -> Relation:
         """One row a window and group, with the named aggregates."""
         base = self.relation
-        is_join = base.own_time is not None
+        is_join = base.timed is not None
         window = "" if is_join else f" {self.window}"
         computed = with_window(aggregates, self.window) if is_join else aggregates
         items = ", ".join([*self.keys, *(f"{text} AS {name}" for name, text in computed.items())])
@@ -364,11 +356,21 @@ class Windowed:
         text = f"(SELECT {items} FROM {base.source}{window}{where}{group})"
         return Relation(base.network, text, state_limit=base.state_limit)._checked()
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what only rows can do."""
+        if not name.startswith("_") and hasattr(Relation, name):
+            raise _no_rows()
+        raise AttributeError(f"windows have no {name!r}", name=name, obj=self)
+
+
+def _no_rows() -> RequestError:
+    return RequestError("windows are no rows yet", hint="Say what to compute of each: .agg(n='count(*)').")
+
 
 def check_member(network: object, relation: object) -> None:
     """Refuse what is no relation of the network."""
     if isinstance(relation, Windowed):
-        raise RequestError("windows are no rows yet", hint="Say what to compute of each: .agg(n='count(*)').")
+        raise _no_rows()
     if not isinstance(relation, Relation):
         raise RequestError(
             f'"{relation}" is no relation', hint="Use what net.stream(...) gives, or write the query with net.sql(...)."
@@ -378,17 +380,6 @@ def check_member(network: object, relation: object) -> None:
             f'"{relation.sql}" belongs to another network',
             hint="Declare its streams in this network and build it there.",
         )
-
-
-def _time_of(aggregate: nodes.Aggregate) -> str:
-    """The column of an aggregate's results that grows with their time."""
-    match aggregate.window:
-        case nodes.InstantWindow():
-            return aggregate.keys[0][0]
-        case nodes.SessionWindow() | nodes.TrailingWindow():
-            return nodes.WINDOW_END
-        case _:
-            return nodes.WINDOW_START
 
 
 def _limit(relations: Sequence[Relation]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millrace.errors import RequestError
+from millrace.lengths import length as length_of
 
 EACH_ROW = "row"
 """The slide of a window that ends at each row."""
@@ -52,9 +53,9 @@ def _size(length: object, rows: object, session: object) -> str:
     if rows is not None:
         return f"ROWS {_number('rows', rows)}"
     if session is not None:
-        return f"SESSION {_length('session', session)}"
-    words = _length("range", length)
-    return "RANGE UNLIMITED PRECEDING" if words.lower() == UNLIMITED else f"RANGE {words}"
+        return f"SESSION {length_of('session', session)}"
+    unlimited = str(length).lower() == UNLIMITED
+    return "RANGE UNLIMITED PRECEDING" if unlimited else f"RANGE {length_of('range', length)}"
 
 
 def _slide(slide: object, length: object, rows: object) -> list[str]:
@@ -64,16 +65,9 @@ def _slide(slide: object, length: object, rows: object) -> list[str]:
     if rows is not None:
         return [f"SLIDE {_number('slide', rows if slide is None else slide)}"]
     if slide is not None:
-        return [f"SLIDE {_length('slide', slide)}"]
+        return [f"SLIDE {length_of('slide', slide)}"]
     endless = length is None or str(length).lower() == UNLIMITED
-    return [] if endless else [f"SLIDE {length}"]
-
-
-def _length(name: str, given: object) -> str:
-    """A length of time in words."""
-    if not isinstance(given, str):
-        raise RequestError(f'a {name} is a length of time in words, not "{given}"', hint=f"Write {name}='1 minute'.")
-    return given
+    return [] if endless else [f"SLIDE {length_of('range', length)}"]
 
 
 def _number(name: str, given: object) -> int:

@@ -80,14 +80,12 @@ JOINS = {
         JOIN (SELECT seller, count(*) AS n FROM auction {TEN_SECONDS} GROUP BY seller) AS a
         ON p.id = a.seller AND p.window_start = a.window_start AND p.window_end = a.window_end""",
     "q9": f"""SELECT id, item_name, description, initial_bid, reserve, opened, expires, seller, category,
-        id AS auction, bidder, price, bid_at
-        FROM (SELECT a.date_time AS opened, a.id AS id, a.item_name AS item_name, a.description AS description,
-                a.initial_bid AS initial_bid, a.reserve AS reserve, a.expires AS expires, a.seller AS seller,
-                a.category AS category, max_by(b.bidder, b.price) AS bidder, max(b.price) AS price,
-                max_by(b.date_time, b.price) AS bid_at
-              FROM auction AS a JOIN bid AS b ON {IN_TIME}
-              GROUP BY a.date_time, a.id, a.item_name, a.description, a.initial_bid, a.reserve, a.expires, a.seller,
-                a.category) AS won""",
+        auction, bidder, price, bid_at
+        FROM (SELECT a.id AS id, item_name, description, initial_bid, reserve, a.date_time AS opened, expires, seller,
+                category, auction, bidder, price, b.date_time AS bid_at,
+                row_number() OVER (PARTITION BY a.id, a.date_time ORDER BY price DESC, b.date_time ASC) AS place
+              FROM auction AS a, bid AS b WHERE {IN_TIME}) AS won
+        WHERE place <= 1""",
 }
 """Queries of several streams, which one run answers together."""
 

@@ -240,7 +240,7 @@ def test_an_unknown_option_of_a_run_is_refused(given: str, meant: str) -> None:
 @pytest.mark.parametrize("lengths", [{"range": 60}, {"range": "1 minute", "slide": 30}])
 def test_a_window_of_a_bare_number_is_refused(lengths: Any) -> None:
     a = mr.Network().stream("a", COLUMNS, time="ts", source=[])
-    with pytest.raises(RequestError, match=rf"length of time in words(.|\n)*{list(lengths)[-1]}='1 minute'"):
+    with pytest.raises(RequestError, match=rf"{list(lengths)[-1]} is a length of time(.|\n)*='5 seconds'"):
         a.window(**lengths)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -180,6 +181,47 @@ def test_an_as_of_join_may_be_strict_and_has_a_tolerance() -> None:
     assert sorted(answers(near.select("late.n", "early.n"))) == [(20, 1), (30, 1)]
 
 
+def test_as_of_joins_one_after_another_all_look_back_from_the_first() -> None:
+    _, (a, b, c) = network(a=A, b=B, c=[("x", 100, 2), ("x", 200, 14), ("y", 300, 5)])
+    found = b.asof_join(a, on="k").asof_join(c, on="k", how="left").where("b.n > 1")
+    assert found.schema.names == ["k", "b_n", "b_ts", "a_n", "a_ts", "c_n", "c_ts"]
+    assert sorted(answers(found.select("b.n", "a.n", "c.n"))) == [(10, 1, 100), (40, 1, 200)]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"), [("a", [(1, 10, None), (3, 40, 200)]), ("b", [(1, 10, 100), (3, 40, 100)])]
+)
+def test_an_as_of_join_after_a_join_looks_back_from_the_time_that_is_named(by: str, expected: Any) -> None:
+    given: dict[str, list[Row]] = {"a": A, "b": B, "c": [("x", 100, 3), ("x", 200, 17)]}
+    _, (a, b, c) = network(**given)
+    pairs = a.join(b, on="k", within="5 seconds").where("k = 'x'")
+    flat = pairs.asof_join(c, on="k", how="left", by=(f"{by}.ts", "ts")).select("a.n", "b.n", "c.n")
+    assert sorted(answers(flat)) == expected
+    _, (a, b, c) = network(**given)
+    pairs = a.join(b, on="k", within="5 seconds").where("k = 'x'")
+    nested = pairs.asof_join(c, on="k", how="left", by=(f"{by}_ts", "ts"), names=("x", "y"))
+    assert sorted(answers(nested.select("x.a_n", "x.b_n", "y.n"))) == expected
+
+
+def test_an_as_of_join_asks_which_time_of_joined_rows_is_meant() -> None:
+    _, (a, b, c) = network(a=A, b=B, c=[])
+    pairs = a.join(b, on="k", within="5 seconds")
+    with pytest.raises(RequestError, match=r"several times(.|\n)*by=\('a.ts', 'ts'\) or by=\('b.ts', 'ts'\)"):
+        pairs.asof_join(c, on="k")
+    with pytest.raises(RequestError, match=r"several times(.|\n)*by=\('a_ts', 'ts'\)"):
+        pairs.asof_join(c, on="k", names=("x", "y"))
+    with pytest.raises(RequestError, match=r"several times(.|\n)*by=\('ts', 'a_ts'\)"):
+        c.asof_join(pairs, on="k")
+    with pytest.raises(RequestError, match=r'no time "d.ts"(.|\n)*a.ts'):
+        pairs.asof_join(c, on="k", by=("d.ts", "ts"))
+
+
+def test_what_an_as_of_join_gives_can_be_joined_and_ordered() -> None:
+    _, (a, b, c) = network(a=A, b=B, c=[("x", 100, 5), ("x", 200, 14)])
+    joined = b.asof_join(a, on="k").join(c, on="k", within="2 seconds", names=("x", "c")).order_by_time()
+    assert answers(joined.select("x.b_n", "x.a_n", "c.n")) == [(10, 1, 100), (40, 1, 200)]
+
+
 def test_an_as_of_join_with_windows_goes_by_those_that_have_ended() -> None:
     _, (a, b) = network(a=[("x", 1, 1), ("x", 2, 59), ("x", 3, 61)], b=[("x", 10, 59), ("x", 20, 60), ("x", 30, 90)])
     counts = a.window(range="1 minute").group_by("k").agg(n="count(*)")
@@ -203,13 +245,21 @@ def test_a_sequence_takes_the_latest_or_the_earliest_that_is_free() -> None:
 def test_a_chronicle_may_be_limited_by_rows() -> None:
     _, (a, b) = network(a=A, b=B)
     assert a.seq(b, mode="chronicle", state_limit=10).sql.endswith("MODE CHRONICLE WITH (state_limit = 10)")
-    with pytest.raises(RequestError, match="WITHIN"):
+    with pytest.raises(RequestError, match=r"for ever(.|\n)*within='5 minutes'(.|\n)*state_limit="):
         a.seq(b, mode="chronicle")
 
 
 def test_a_sequence_of_three_goes_step_by_step() -> None:
     _, (a, b, c) = network(a=[("x", 1, 1)], b=[("x", 10, 3)], c=[("x", 100, 4), ("x", 200, 2)])
     assert answers(a.seq(b, c, on="k", within="5 seconds").select("a.n", "b.n", "c.n")) == [(1, 10, 100)]
+
+
+def test_columns_of_a_sequence_stay_those_of_each() -> None:
+    _, (a, b) = network(a=A, b=B)
+    pairs = a.seq(b, on="k").window(range="1 minute")
+    assert pairs.group_by("b.k").agg(n="count(*)").schema.names == ["window_start", "window_end", "k", "n"]
+    with pytest.raises(RequestError, match=r"several inputs(.|\n)*Write a\.k or b\.k"):
+        pairs.group_by("k").agg(n="count(*)")
 
 
 # What cannot be meant
@@ -220,6 +270,8 @@ def test_a_sequence_of_three_goes_step_by_step() -> None:
     [
         ({"on": "k", "within": 5}, 'within cannot be "5"'),
         ({"on": "k", "within": {"both": "5 seconds"}}, "within cannot be"),
+        ({"on": "k", "within": "x"}, 'within is a length of time, not "x"'),
+        ({"on": "k", "within": {"left": "5 seconds", "right": "x"}}, 'within is a length of time, not "x"'),
         ({"on": "k", "rows": "5"}, 'rows cannot be "5"'),
         ({"on": "k", "rows": 5, "within": "1 second"}, "a window of rows and one of time"),
         ({"on": "k", "within": "1 second", "partition_by": "k"}, "where rows are counted"),
@@ -238,9 +290,45 @@ def test_a_join_that_cannot_be_meant_is_refused_with_a_hint(given: Any, fact: st
 
 def test_a_join_that_would_keep_rows_for_ever_is_refused_at_once() -> None:
     _, (a, b) = network(a=A, b=B)
-    with pytest.raises(RequestError) as raised:
+    with pytest.raises(RequestError, match=r'rows of "a" for ever(.|\n)*within=\'5 minutes\'(.|\n)*rows=100'):
         a.join(b, on="k")
-    assert raised.value.hint
+    with pytest.raises(RequestError, match=r'rows of "b" for ever(.|\n)*both sides: within=\{'):
+        a.join(b, on="k", within={"left": "3 seconds"})
+    assert a.join(b, on=["k", "ts"]).schema.names == ["k", "ts", "a_n", "b_n"]
+
+
+def test_a_sequence_or_an_as_of_join_that_cannot_be_meant_is_refused_in_terms_of_python() -> None:
+    _, (a, b) = network(a=A, b=B)
+    with pytest.raises(RequestError, match=r"two relations or more(.|\n)*a\.seq\(b\)"):
+        a.seq()
+    with pytest.raises(RequestError, match='within is a length of time, not "x"'):
+        a.seq(b, within="x")
+    with pytest.raises(RequestError, match='tolerance is a length of time, not "x"'):
+        a.asof_join(b, on="k", tolerance="x")
+
+
+def test_windows_are_not_joined_before_they_are_aggregated() -> None:
+    _, (a, b) = network(a=A, b=B)
+    windows: Any = a.window(range="5 seconds")
+    for use in (lambda: windows.join(b, on="k"), lambda: windows.where("n > 1"), lambda: a.join(windows, on="k")):
+        with pytest.raises(RequestError, match="windows are no rows yet"):
+            use()
+    assert not hasattr(windows, "no_such_thing")
+
+
+def test_lengths_of_time_may_be_timedeltas() -> None:
+    net, (a, b) = network(a=A, b=B)
+    short, none = timedelta(seconds=1.5), timedelta(0)
+    assert a.join(b, on="k", within=short).sql == a.join(b, on="k", within="1500 milliseconds").sql
+    assert "b [RANGE 0 seconds]" in a.join(b, on="k", within={"left": short, "right": none}).sql
+    assert a.asof_join(b, on="k", tolerance=short).sql.count("INTERVAL 1500 milliseconds") == 1
+    assert a.seq(b, on="k", within=timedelta(hours=1)).sql.endswith("WITHIN INTERVAL 1 hours")
+    assert "[RANGE 1 days SLIDE 12 hours]" in (
+        a.window(range=timedelta(days=1), slide=timedelta(hours=12)).agg(n="count(*)").sql
+    )
+    net.stream("c", "ts TIMESTAMP", time="ts", disorder=short, lull=timedelta(minutes=2), source=[])
+    assert "DISORDER INTERVAL 1500 milliseconds" in net.script
+    assert "LULL INTERVAL 2 minutes" in net.script
 
 
 def test_relations_of_two_networks_are_not_joined() -> None:
@@ -256,6 +344,24 @@ def test_a_latent_stream_has_no_time_to_look_back_from() -> None:
     latent = net.stream("l", "k STRING", latent=True, source=[])
     with pytest.raises(RequestError, match="no time column"):
         latent.asof_join(a, on="k")
+
+
+def test_a_name_of_a_query_is_taken_once_however_queries_are_added() -> None:
+    net, (a, b) = network(a=A, b=B)
+    net.sql("CREATE SINK late_c TO console")
+    c = net.stream("c", "ts TIMESTAMP", time="ts", late_into="late_c", source=[])
+    net.query("c1", c).query("c2", c)
+    joined = a.join(b, on="k", within="1 second")
+    net.query("q", joined).sql(f"CREATE QUERY r AS {joined.sql}").sql("SELECT * FROM a").sql("SELECT * FROM b")
+    for name in ("q", "R", "late_c"):
+        with pytest.raises(RequestError, match="declared twice"):
+            net.query(name, joined)
+        with pytest.raises(RequestError, match="declared twice"):
+            net.sql(f"CREATE QUERY {name} AS SELECT * FROM a")
+    with pytest.raises(RequestError, match="declared twice"):
+        net.stream("d", "ts TIMESTAMP", time="ts", late_into="r", source=[])
+    net.sql("DROP QUERY q").query("q", a)
+    assert [each.name for each in net.bound().queries] == ["late_c", "c1", "c2", "r", "query_1", "query_2", "q"]
 
 
 def test_explain_tells_what_an_in_order_join_will_cost() -> None:

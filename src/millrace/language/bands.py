@@ -19,6 +19,7 @@ import pyarrow as pa
 from millrace.kernel.expressions import Call, Column, Expression, Literal
 from millrace.language.monotone import Bucket, bucket_of, ticks_of
 from millrace.language.typed import INTERVAL
+from millrace.plan.join_steps import substituted
 from millrace.plan.limits import Limit
 from millrace.plan.nodes import CalendarWindow, DividedWindow, Window
 
@@ -140,7 +141,7 @@ def band_of(condition: Expression, times: Times, owners: Mapping[str, int]) -> B
     if found is not None:
         return found if condition.function != "=" else _with_ends(found, left, right, times)
     if condition.function == "=":
-        return _of_buckets(left, right, times)
+        return _of_buckets(left, right, times) or _of_moment(left, right, times, owners)
     return _until(condition.function, left, right, times, owners)
 
 
@@ -215,21 +216,13 @@ def _pair_of_buckets(left: Expression, right: Expression, times: Times) -> tuple
 
 def _function_of(expression: Expression, column: str) -> str:
     """An expression without the name of its column, to be compared with others."""
-    return repr(_renamed(expression, column))
+    return repr(substituted(expression, {column: Column("")}))
 
 
-def _renamed(expression: Expression, column: str) -> Expression:
-    if isinstance(expression, Column):
-        return Column("") if expression.name == column else expression
-    if isinstance(expression, Call):
-        return replace(expression, arguments=tuple(_renamed(each, column) for each in expression.arguments))
-    return expression
-
-
-def _of_buckets(left: Expression, right: Expression, times: Times) -> Band:
+def _of_buckets(left: Expression, right: Expression, times: Times) -> Band | None:
     pair = _pair_of_buckets(left, right, times)
     if pair is None:
-        return Band()
+        return None
     (first, more), (second, further) = (times[each.column] for each in pair)
     length = longest(pair[0]) - 1
     limits = (Limit(first, second, length + more - further), Limit(second, first, length + further - more))
@@ -296,6 +289,12 @@ def _until(function: str, left: Expression, right: Expression, times: Times, own
         return Band()
     strict = 1 if function == "<" else 0
     return Band(untils=(Until(part, other, later(right, -span.least - strict)),), exact=True)
+
+
+def _of_moment(left: Expression, right: Expression, times: Times, owners: Mapping[str, int]) -> Band:
+    """`time of one input = TIMESTAMP of another`: it says until when, and more."""
+    found = [_until("<=", one, other, times, owners) for one, other in ((left, right), (right, left))]
+    return Band(untils=tuple(until for each in found for until in each.untils))
 
 
 def later(expression: Expression, micros: int) -> Expression:

@@ -21,7 +21,7 @@ from millrace.language.items import Named, Output, is_star, named, output, starr
 from millrace.language.join_binder import bind_joins
 from millrace.language.ordering import ordered
 from millrace.language.places import Source, listed, near
-from millrace.language.ranks import Ranks, filtered
+from millrace.language.ranks import Ranks, by_partition, filtered
 from millrace.language.scopes import Relation, Scope
 from millrace.language.select_binder import SelectBinder
 from millrace.language.statements import Body, FromItem, Name, Select
@@ -140,6 +140,7 @@ class Binder:
             )
 
     def _projected(self, select: Select, given: Relation) -> Relation:
+        given = by_partition(select, given, self.source)
         timed: dict[Expression, int | None] = {Column(name): more for name, more in given.times.items()}
         timed.update({Column(name): None for name in given.instants})
         binder = SelectBinder(self.source, given.scope, Ranks(timed, given.schema.names), select)
@@ -150,6 +151,9 @@ class Binder:
             else:
                 outputs.append(output(item, binder.bind(item.expression), position, given.scope))
         columns = named(outputs)
+        if given.choices is not None:
+            # Rows of a join have the latest time of their parts, unless something above asks for another.
+            timed.update({each.expression: 0 for _, each in columns if given.choices.choice(each.expression) == "max"})
         node = self._qualified(select, binder, given.node)
         hidden = {*given.times, *given.hidden_times}
         found = self._result(given, node, columns, timed, hidden, binder.ranks)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import NotYet, Place, QueryError
 from millrace.kernel.expressions import SQL_TYPES, Literal
 from millrace.language import typed
 from millrace.language.calls import bind_call
@@ -26,6 +26,7 @@ _TYPE_NAMES: dict[str, str] = {
     "TEXT": "STRING", "VARCHAR": "STRING", "CHAR": "STRING", "TIMESTAMPTZ": "TIMESTAMP", "TIMESTAMPLTZ": "TIMESTAMP",
     "TIMESTAMPNTZ": "TIMESTAMP",
 }  # fmt: skip
+_IN_FROM = "Subqueries stand in FROM: write FROM a AS x JOIN (SELECT ...) AS y ON x.k = y.k, with a window or a band."
 
 
 class ExpressionBinder:
@@ -89,7 +90,7 @@ class ExpressionBinder:
         if isinstance(node, exp.Star):
             return QueryError("* stands alone or in count(*)", hint="Name the column that you mean.", place=place)
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
-            return QueryError("a subquery stands in an expression", hint="Subqueries stand in FROM.", place=place)
+            return QueryError("a subquery stands in an expression", hint=_IN_FROM, place=place)
         return QueryError(
             f'"{place.text or node.key}" is no expression of the language',
             hint="Expressions are columns, literals, operators, CASE, CAST and the scalar functions of Spark SQL.",
@@ -164,6 +165,8 @@ class ExpressionBinder:
         return typed.call("and", [typed.call(">=", [value, low], place), typed.call("<=", [value, high], place)], place)
 
     def _in(self, node: exp.Expr) -> Typed:
+        if node.args.get("query") is not None:
+            raise NotYet("IN with a subquery has no engine part yet", hint=_IN_FROM, place=self.place(node))
         if not node.expressions:
             raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).", place=self.place(node))
         return self.compared("in", [node.this, *node.expressions], node)

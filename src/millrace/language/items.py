@@ -29,11 +29,15 @@ def is_star(node: exp.Expr) -> bool:
 
 @dataclass(frozen=True)
 class Output:
-    """A column of a select list: its name, and another for where columns of several inputs have that name."""
+    """A column of a select list: its name, and another for where columns of several inputs have that name.
+
+    `once` says that it is the one column that USING has made of several, which keeps the name.
+    """
 
     name: str
     value: Typed
     otherwise: str | None = None
+    once: bool = False
 
 
 def starred(item: SelectItem, given: Relation) -> list[Output]:
@@ -46,7 +50,7 @@ def starred(item: SelectItem, given: Relation) -> list[Output]:
 
 def _output(name: str, value: Typed, scope: Scope) -> Output:
     shown, otherwise = scope.shown(name)
-    return Output(shown, value, otherwise)
+    return Output(shown, value, otherwise, once=otherwise is None)
 
 
 def output(item: SelectItem, bound: Typed, position: int, scope: Scope) -> Output:
@@ -56,6 +60,8 @@ def output(item: SelectItem, bound: Typed, position: int, scope: Scope) -> Outpu
     node = item.expression
     if isinstance(node, exp.Column):
         bounds = window_column(node, Scope(pa.schema([])))
+        if bounds is None and (once := scope.merged_name(node)) is not None:
+            return Output(once, bound, once=True)
         if bounds is not None or not isinstance(bound.expression, Column):
             return Output(bounds or node.name, bound)
         return _output(scope.meant(node) or bound.expression.name, bound, scope)
@@ -68,8 +74,8 @@ def named(outputs: Sequence[Output]) -> Named:
     """The columns under their names: `input_column` for those that have the same name in several inputs."""
     inputs: dict[str, set[str]] = {}
     for each in outputs:
-        if each.otherwise is not None:
-            inputs.setdefault(each.name.lower(), set()).add(each.otherwise)
+        if each.otherwise is not None or each.once:
+            inputs.setdefault(each.name.lower(), set()).add(each.otherwise or each.name)
     several = {name for name, found in inputs.items() if len(found) > 1}
     columns = [
         (each.otherwise if each.otherwise is not None and each.name.lower() in several else each.name, each.value)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from millrace.language.bands import is_comparison
 from millrace.language.join_chains import bind_chain
-from millrace.language.join_inputs import as_input, check_names, settled
+from millrace.language.join_inputs import as_input, by_further_time, check_names, settled
 from millrace.language.joins import Bound, bind_inner, written
 from millrace.language.places import Source
 from millrace.language.rows_joins import bind_rows
@@ -38,6 +38,9 @@ def bind_joins(
     given = replace(given, inputs=tuple(settled(each, compared) for each in inputs))
     if select.sequence is not None:
         return bind_sequence(given, select.sequence, limited)
+    if all(each.window is None for each in inputs):
+        # A window says itself by which time it goes.
+        given = replace(given, inputs=tuple(by_further_time(each, compared) for each in given.inputs))
     if any(each.rows is not None for each in inputs):
         return bind_rows(given)
     if all(each.kind == "inner" for each in select.joins):

@@ -173,11 +173,10 @@ class _Chain:
 
 def bind_chain(given: Written) -> Bound:
     """Joins of several kinds."""
-    if all(each.kind == "asof" for each in given.clauses) and given.inputs[0].range is not None:
+    window = given.inputs[0].window
+    if window is not None and all(each.kind == "asof" for each in given.clauses):
         raise QueryError(
-            "a window stands in an as-of join",
-            hint="It answers every row once: leave the window out.",
-            place=given.inputs[0].place,
+            "a window stands in an as-of join", hint="It answers every row once: leave the window out.", place=window
         )
     chain = _Chain(given)
     keys, nodes = chain.keys()

@@ -13,6 +13,7 @@ from millrace.kernel.expressions import Call, Column, Expression
 from millrace.language.bands import Times, later
 from millrace.language.choices import by_time
 from millrace.language.join_scopes import JoinScope, Merged, inner
+from millrace.language.outlets import progressing_by
 from millrace.language.ranks import filtered
 from millrace.language.scopes import Relation, Scope
 from millrace.language.statements import Count, FromItem, Name, WindowClause
@@ -36,6 +37,7 @@ class Input:
     range: int | None = None
     rows: int | None = None
     partition: tuple[Name, ...] = ()
+    window: Place | None = None
 
     @property
     def scope(self) -> Scope:
@@ -104,8 +106,10 @@ def as_input(relation: Relation, item: FromItem, window: WindowClause | None) ->
     # A row that is kept for no time at all still meets what is there.
     size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, Count) else 0)
     if isinstance(clause.size, Count):
-        return Input(relation.qualifier or "", relation, place, rows=size, partition=clause.partition)
-    return Input(relation.qualifier or "", relation, place, range=size)
+        return Input(
+            relation.qualifier or "", relation, place, rows=size, partition=clause.partition, window=clause.place
+        )
+    return Input(relation.qualifier or "", relation, place, range=size, window=clause.place)
 
 
 def _check_window(clause: WindowClause) -> None:
@@ -132,23 +136,45 @@ def settled(given: Input, expressions: Iterable[Expression]) -> Input:
     choices = given.relation.choices
     if choices is None or given.relation.times:
         return given
-    names = [given.own(Column(name)) for each in expressions for name in each.columns()]
-    times = [choices.choice(each) for each in names if isinstance(each, Column) and each.name in choices.columns]
+    names = compared_columns(given, expressions)
+    times = [choices.choice(Column(name)) for name in names if name in choices.columns]
     time = next((each for each in times if each is not None), None)
     return given if time is None else replace(given, relation=by_time(given.relation, time))
 
 
+def compared_columns(given: Input, expressions: Iterable[Expression]) -> list[str]:
+    """The columns of an input that expressions name, by its own names for them, each once."""
+    own = {inner(given.qualifier, name): name for name in given.relation.schema.names}
+    return list(dict.fromkeys(own[name] for each in expressions for name in each.columns() if name in own))
+
+
+def by_further_time(given: Input, expressions: Sequence[Expression]) -> Input:
+    """An input by the further time column (ALSO BY) that conditions compare, where they compare no other time of it."""
+    times = time_columns(given, compared_columns(given, expressions))
+    if len(times) != 1 or times[0] in given.relation.times:
+        return given
+    node = progressing_by(given.relation.node, times[0])
+    assert node is not None
+    return replace(given, relation=replace(given.relation, node=node, times={times[0]: 0}, instants=frozenset()))
+
+
+def time_columns(given: Input, names: Sequence[str]) -> list[str]:
+    """Those of an input's columns by which its rows can go."""
+    known = given.relation
+    return [each for each in names if each in known.times or progressing_by(known.node, each) is not None]
+
+
 def check_names(inputs: Sequence[Input]) -> None:
     """Refuse two inputs of one name."""
-    seen: set[str] = set()
-    for each in inputs:
-        if each.qualifier.lower() in seen:
+    names = [each.qualifier.lower() for each in inputs]
+    for position, each in enumerate(inputs):
+        if names[position] in names[:position]:
+            free = next(name for name in (*"xyzuvw", f"{each.qualifier}2") if name not in names)
             raise QueryError(
                 f'two inputs are named "{each.qualifier}"',
-                hint=f"Give one of them another name with AS: {each.qualifier} AS x.",
+                hint=f"Give one of them another name with AS: {each.relation.label} AS {free}.",
                 place=each.place,
             )
-        seen.add(each.qualifier.lower())
 
 
 def scope_of(inputs: Sequence[Input], merged: tuple[Merged, ...] = ()) -> JoinScope:

@@ -14,11 +14,16 @@ from millrace.language.statements import FromItem, JoinClause, JoinKind, Name, S
 
 _JOIN_HINT = "Write a AS x JOIN b AS y ON x.k = y.k AND y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS."
 _ASOF_HINT = "Write b ASOF JOIN a ON a.ts <= b.ts AND a.k = b.k, or b ASOF JOIN a MATCH_CONDITION (b.ts >= a.ts)."
-_SEQ_HINT = "Write FROM a SEQ b MODE RECENT, or MODE CHRONICLE WITHIN INTERVAL 5 MINUTES."
+_SEQ_HINT = (
+    "Write FROM a SEQ b SEQ c ON a.k = b.k AND b.k = c.k MODE RECENT | CHRONICLE OUTER WITHIN INTERVAL 5 MINUTES, "
+    "in this order; ON, OUTER and WITHIN may be left out."
+)
+_ALONE_HINT = "Put the sequence into a subquery: FROM (SELECT ... FROM a SEQ b MODE RECENT) AS s JOIN ..."
 _SIDES: tuple[Literal["left", "right", "full"], ...] = ("left", "right", "full")
 _LATER = {
     "NATURAL": "Name the columns: JOIN b USING (k).",
-    "SEMI": "Use JOIN and select the columns of the first stream.",
+    "SEMI": "JOIN gives a row once for each that it meets; to have it once, make the second input unique first: "
+    "JOIN (SELECT k, count(*) AS n FROM b [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) AS y ON ...",
     "ANTI": "Use LEFT JOIN, and WHERE y.k IS NULL around it.",
     "LATERAL": "Use JOIN with a window or a band on the times.",
 }
@@ -49,10 +54,17 @@ class JoinParser(FromParser):
             if each.kind != "seq":
                 raise QueryError(
                     "SEQ stands beside another join",
-                    hint="Put the sequence into a subquery: FROM (SELECT ... FROM a SEQ b MODE RECENT) AS s JOIN ...",
+                    hint=_ALONE_HINT,
                     place=each.place,
                 )
-        return Read(source, tuple(joins), self._sequence())
+        return Read(source, tuple(joins), self._alone(self._sequence()))
+
+    def _alone(self, sequence: SequenceClause) -> SequenceClause:
+        """Refuse what is joined to a sequence."""
+        here = self.place()
+        if self._curr and self._join() is not None:
+            raise QueryError("a sequence stands alone in its FROM", hint=_ALONE_HINT, place=here)
+        return sequence
 
     def with_window_after(self, read: Read) -> Read:
         """`WINDOW i` after WHERE, which holds for all inputs."""
@@ -132,6 +144,8 @@ class JoinParser(FromParser):
     def _sequence(self) -> SequenceClause:
         first = self._curr
         on = self.expression_here("a condition after ON", _SEQ_HINT) if self._match(TokenType.ON) else None
+        if self._match(TokenType.USING, advance=False):
+            raise QueryError("USING stands in a sequence", hint=_SEQ_HINT, place=self.place())
         self.expect("MODE", hint=_SEQ_HINT)
         mode: Literal["recent", "chronicle"]
         if self.take("RECENT"):

@@ -63,9 +63,9 @@ class JoinScope(Scope):
         if found is None:
             raise self._unknown(node, place)
         candidates = [found] if node.table else self.candidates(node.name)
-        for each in self.merged:
-            if not node.table and set(candidates) <= each.columns:
-                return Typed(each.value, pa.array([], each.type), place)
+        once = self._merged(node)
+        if once is not None:
+            return Typed(once.value, pa.array([], once.type), place)
         if len(candidates) > 1:
             raise QueryError(
                 f'column "{node.name}" is there in several inputs',
@@ -73,6 +73,15 @@ class JoinScope(Scope):
                 place=place,
             )
         return typed.column(found, self.schema.field(found).type, place)
+
+    def merged_name(self, node: exp.Column) -> str | None:
+        once = self._merged(node)
+        return None if once is None else once.name
+
+    def _merged(self, node: exp.Column) -> Merged | None:
+        """The column of USING that stands for all of this name."""
+        candidates = set() if node.table else set(self.candidates(node.name))
+        return next((each for each in self.merged if candidates and candidates <= each.columns), None)
 
     def check_qualifier(self, node: exp.Column, place: Place) -> None:
         parts = [part.name for part in node.parts[:-1]]

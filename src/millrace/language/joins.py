@@ -18,13 +18,13 @@ from sqlglot import exp
 from millrace.errors import QueryError
 from millrace.kernel.expressions import Call, Expression
 from millrace.language import typed
-from millrace.language.bands import later
+from millrace.language.bands import is_comparison, later
 from millrace.language.choices import JoinedTimes
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.join_conditions import Conjunct, conjuncts, keys_of, sort_conditions
-from millrace.language.join_inputs import Input, owners_of, scope_of, times_of
+from millrace.language.join_inputs import Input, compared_columns, owners_of, scope_of, time_columns, times_of
 from millrace.language.join_scopes import JoinScope, Merged
-from millrace.language.places import Source
+from millrace.language.places import Source, listed, near
 from millrace.language.scopes import Relation, Scope
 from millrace.language.statements import JoinClause, Name, Select
 from millrace.language.typed import Typed
@@ -97,10 +97,10 @@ def _replaced(merged: Merged, found: Sequence[tuple[Typed, Merged]]) -> bool:
 
 def _using(name: Name, clause: JoinClause, before: JoinScope, new: Input) -> tuple[Typed, Merged]:
     """The equality of a column of USING, and the one column that stands for both."""
-    left = before.column(exp.column(name.text), name.place)
     column = new.scope.find(name.text)
-    if column is None:
-        raise new.scope.unknown(name.text, name.place)
+    if column is None or before.find(name.text) is None:
+        raise _not_in_both(name, before, new)
+    left = before.column(exp.column(name.text), name.place)
     right = scope_of([new]).column(exp.column(column), name.place)
     first, second = typed.unify([left, right], name.place)
     value = {"right": second.expression, "full": Call("coalesce", (first.expression, second.expression))}
@@ -108,6 +108,22 @@ def _using(name: Name, clause: JoinClause, before: JoinScope, new: Input) -> tup
     chosen = value.get(clause.kind, first.expression)
     merged = Merged(before.shown_alone(left) or column, chosen, first.type, columns)
     return typed.call("=", [first, second], name.place), merged
+
+
+def _not_in_both(name: Name, before: JoinScope, new: Input) -> QueryError:
+    """The refusal of a column of USING, with those that there are."""
+    both = [each for each in new.scope.schema.names if before.find(each) is not None]
+    lacking = [] if before.find(name.text) is not None else list(before.inputs)
+    lacking += [] if new.scope.find(name.text) is not None else [new.qualifier]
+    which = " and ".join(f'"{each}"' for each in lacking)
+    known = (
+        f"The columns that both inputs have are {listed(both)}." if both else "The inputs have no columns in common."
+    )
+    return QueryError(
+        f'column "{name.text}" of USING does not exist in {which}',
+        hint=f"{near(name.text, both)}{known}",
+        place=name.place,
+    )
 
 
 # Inner joins
@@ -181,18 +197,54 @@ def variants_of(given: Written, build: Callable[[JoinTime], Node], times: Sequen
 def unbounded(error: Unbounded, given: Written) -> QueryError:
     """The refusal of a join that would keep rows for ever, with what would bound it."""
     kept, other = given.inputs[error.part], given.inputs[error.other]
-    names = [_time_name(each) for each in (kept, other)]
-    named = "" if kept.qualifier == kept.relation.label else f" AS {kept.qualifier}"
-    hint = f"Give it a window, {kept.relation.label} [RANGE 5 MINUTES]{named}"
-    if None not in names:
-        where = "WHERE" if all(each.kind == "inner" and each.on is None for each in given.clauses) else "ON"
-        hint += f", or add to {where}: {names[1]} <= {names[0]} + INTERVAL 5 MINUTES"
+    if (mixed := _mixed(given, (kept, other))) is not None:
+        hint = mixed
+    elif kept.range is not None:
+        hint = f"A window of an input that may be null holds for the join that brings it alone: {_added(given, error)}"
+    else:
+        added = _added(given, error)
+        hint = f"Give it a window, {_windowed(kept, '')}" + (f", or {added}" if added else "")
     return QueryError(
         f'the join would keep rows of "{kept.qualifier}" for ever: nothing says how long after them rows of '
         f'"{other.qualifier}" match',
         hint=f"{hint}.",
         place=kept.place,
     )
+
+
+def _windowed(given: Input, by: str) -> str:
+    named = "" if given.qualifier == given.relation.label else f" AS {given.qualifier}"
+    return f"{given.relation.label} [RANGE 5 MINUTES{by}]{named}"
+
+
+def _added(given: Written, error: Unbounded) -> str | None:
+    """What to write so that rows of an input are let go; None where no columns hold the times."""
+    names = [_time_name(given.inputs[each]) for each in (error.part, error.other)]
+    if None in names:
+        return None
+    condition = f"{names[1]} <= {names[0]} + INTERVAL 5 MINUTES"
+    clause = given.clauses[max(error.part, error.other) - 1]
+    if all(each.kind == "inner" and each.on is None for each in given.clauses):
+        return f"add to WHERE: {condition}"
+    if clause.using:
+        return f"write ON with equal columns instead of USING, and add: {condition}"
+    return f"add to ON: {condition}"
+
+
+def _mixed(given: Written, inputs: Sequence[Input]) -> str | None:
+    """What to do where conditions compare two times of an input, so that it goes by one and is not bounded by it."""
+    pool = [each for one in (*given.on, given.where) for each in one if len(each.parts) > 1]
+    compared = [each.expression for each in pool if is_comparison(each.expression)]
+    for each in inputs:
+        times = sorted(time_columns(each, compared_columns(each, compared)))
+        further = [name for name in times if name not in each.relation.times]
+        if len(times) > 1 and further and each.window is None:
+            window = _windowed(each, f" WA {further[0]}")
+            return (
+                f'Conditions compare "{each.qualifier}" by {" and ".join(times)}, and it goes by one of them: '
+                f"compare that one alone, or say which, {window}"
+            )
+    return None
 
 
 def _time_name(given: Input) -> str | None:

@@ -17,8 +17,12 @@ from millrace.errors import NotYet, QueryError
 from millrace.kernel.expressions import Call, Column, Expression, Literal
 from millrace.language import typed
 from millrace.language.calls import called_name
+from millrace.language.choices import by_time
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.groups import unused
+from millrace.language.places import Source
+from millrace.language.scopes import Relation
+from millrace.language.statements import Select
 from millrace.language.typed import Typed
 from millrace.plan.nodes import Filter, Node, Project, Rank
 
@@ -99,6 +103,23 @@ class Ranks:
         partition = tuple(names[each] for each in self.ranking.partition)
         order = tuple((names[each], descending) for each, descending in self.ranking.order)
         return Rank(node, self.ranking.function, partition, order, self.name)
+
+
+def by_partition(select: Select, given: Relation, source: Source) -> Relation:
+    """The rows of a join by the time that a rank is parted by, where that is not their own yet."""
+    if given.choices is None:
+        return given
+    clauses = [*(item.expression for item in select.items), *([] if select.qualify is None else [select.qualify])]
+    overs = [over for clause in clauses for over in clause.find_all(exp.Window)]
+    binder = ExpressionBinder(source, given.scope)
+    for node in (each for over in overs for each in over.args.get("partition_by") or ()):
+        # A plain name may also be one of the select list, which stands for something else.
+        if isinstance(node, exp.Column) and (node.table or given.scope.find(node.name) is not None):
+            expression = binder.bind(node).expression
+            time = given.choices.choice(expression)
+            if time is not None and expression not in {Column(name) for name in given.times}:
+                return by_time(given, time, expression)
+    return given
 
 
 def _names(expressions: list[Expression], taken: list[str]) -> dict[Expression, str]:

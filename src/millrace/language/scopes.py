@@ -41,6 +41,10 @@ class Scope:
         """The name of a column in results, and the one it has where that is taken by another input's."""
         return name, None
 
+    def merged_name(self, node: exp.Column) -> str | None:
+        """The name of the one column that USING has made of several, if a node means it."""
+        return None
+
     def starred(self, node: exp.Expr, place: Place) -> list[tuple[str, Typed]]:
         """The columns that `*` or `name.*` stands for, by the names that `shown` takes."""
         if isinstance(node, exp.Column):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millrace.errors import QueryError
+from millrace.errors import Place, QueryError
 from millrace.kernel.expressions import Expression
-from millrace.language.bands import band_of
+from millrace.language.bands import band_of, is_comparison
 from millrace.language.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
-from millrace.language.join_inputs import owners_of, times_of
+from millrace.language.join_inputs import Input, owners_of, times_of
 from millrace.language.joins import Bound, Written, joined_relation
 from millrace.language.statements import JoinClause, SequenceClause
+from millrace.language.windows import LONGEST, extent
+from millrace.plan.intervals import interval_text
 from millrace.plan.join_steps import Group, all_of
 from millrace.plan.join_steps import keys_of as pairs_of
 from millrace.plan.limits import Limit, Limits
@@ -36,11 +38,12 @@ class AsOf:
 def as_of(given: Written, position: int, timed: Sequence[int]) -> AsOf:
     """The as-of join that the clause at a position stands for; `timed` are the inputs that have a time before it."""
     clause = given.clauses[position - 1]
-    if given.inputs[position].range is not None:
+    if (window := given.inputs[position].window) is not None:
+        looked_up, answered = (_time_name(given.inputs[each]) for each in (position, 0))
         raise QueryError(
             "a window stands in an as-of join",
-            hint=f"Say how far back in ON: {_comparison(given, position, '>=')} - INTERVAL 5 MINUTES.",
-            place=given.inputs[position].place,
+            hint=f"Say how far back in ON: {looked_up} >= {answered} - INTERVAL 5 MINUTES.",
+            place=window,
         )
     inputs = given.inputs[: position + 1]
     found = sort_conditions(given.on[position - 1], inputs)
@@ -67,6 +70,9 @@ def _time_limit(condition: Conjunct, given: Written, position: int, timed: Seque
     if len(found.limits) == 1 and found.exact and {found.limits[0].first, found.limits[0].later} <= allowed:
         return found.limits[0]
     name = given.inputs[position].qualifier
+    for each in (inputs[part] for part in sorted(condition.parts & allowed) if is_comparison(condition.expression)):
+        if not each.relation.times:
+            raise _untimed(each, condition.place)
     raise QueryError(
         "ON of an as-of join takes equal columns, one comparison of the times, and how far back they may be",
         hint=f"Put other conditions into WHERE, which chooses among the pairs, or into a subquery that filters "
@@ -82,8 +88,12 @@ def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
 def _strict(after: Sequence[int], within: Sequence[int], given: Written, position: int) -> bool:
     """Whether rows at the same time are no match; refuses what is no comparison of the times."""
     found, answered = given.inputs[position], given.inputs[0]
-    example = _comparison(given, position, "<=")
     place = given.clauses[position - 1].place
+    for each in (found, answered):
+        if not each.relation.times:
+            raise _untimed(each, place)
+    example = _comparison(found, answered)
+    where = f"MATCH_CONDITION ({example}) before USING" if given.clauses[position - 1].using else f"ON {example}"
     if not after and within:
         raise QueryError(
             f'the as-of join looks for rows of "{found.qualifier}" after those of "{answered.qualifier}"',
@@ -93,21 +103,48 @@ def _strict(after: Sequence[int], within: Sequence[int], given: Written, positio
     if len(after) != 1 or after[0] not in (0, -1):
         raise QueryError(
             f'the as-of join does not say which rows of "{found.qualifier}" come before',
-            hint=f"Write ON {example}, once and without an interval.",
+            hint=f"Write {where}, once and without another interval.",
             place=place,
         )
     return after[0] == -1
 
 
-def _comparison(given: Written, position: int, sign: str) -> str:
-    sides = [given.inputs[position], given.inputs[0]]
-    names = [next(iter(sorted(each.relation.times)), "ts") for each in sides]
-    return f"{sides[0].qualifier}.{names[0]} {sign} {sides[1].qualifier}.{names[1]}"
+def _comparison(found: Input, answered: Input) -> str:
+    """A comparison of columns that says "not after", or "before" where results are there at their end."""
+    ahead, left, right = min(
+        (
+            (further - more, f"{found.qualifier}.{name}", f"{answered.qualifier}.{other}")
+            for name, more in found.relation.times.items()
+            for other, further in answered.relation.times.items()
+        ),
+        key=lambda each: (abs(each[0]), each),
+    )
+    if ahead in (0, -1):
+        return f"{left} <= {right}"
+    if ahead > 1:
+        return f"{left} <= {right} - INTERVAL {interval_text(ahead + 1)}"
+    return f"{left} < {right}" + ("" if ahead == 1 else f" + INTERVAL {interval_text(1 - ahead)}")
+
+
+def _untimed(given: Input, place: Place) -> QueryError:
+    """The refusal of an input without a column that holds its time."""
+    return QueryError(
+        f'no column of "{given.qualifier}" holds the time at which its rows are there',
+        hint="Select the time column of a stream; a result of a window is there at its end: aggregate over a window "
+        "such as [RANGE 1 DAY SLIDE 1 DAY], and compare window_end.",
+        place=place,
+    )
+
+
+def _time_name(given: Input) -> str:
+    return f"{given.qualifier}.{next(iter(sorted(given.relation.times)), 'ts')}"
 
 
 def _tolerance(within: Sequence[int], clause: JoinClause) -> int | None:
     if not within:
         return None
+    if min(within) > LONGEST:
+        raise QueryError("the as-of join looks too far back", hint="It is at most 1,000,000 days.", place=clause.place)
     if min(within) < 0:
         raise QueryError(
             "no row is as far back as the as-of join asks for",
@@ -155,7 +192,14 @@ def _conditions(given: Written, clause: SequenceClause) -> tuple[list[Equality],
         place = next(each.place for each in given.on[-1] if not _is_key(each, [*on.equal, *on.spare]))
         raise QueryError("ON of a sequence takes equal columns alone", hint=_KEYS_ONLY, place=place)
     where = sort_conditions(given.where, given.inputs)
-    keyed = [] if clause.outer else [*where.equal, *where.spare]
+    keyed = [*where.equal, *where.spare]
+    if clause.outer and keyed:
+        raise QueryError(
+            "WHERE says which rows of an outer sequence go together",
+            hint="Put it into ON, before MODE: a SEQ b ON a.k = b.k MODE RECENT OUTER. WHERE would drop the rows that "
+            "OUTER keeps.",
+            place=keyed[0].place,
+        )
     equalities = [*on.equal, *on.spare, *keyed]
     last = len(given.inputs) - 1
     below: list[Expression] = []
@@ -174,10 +218,12 @@ def _check(given: Written, clause: SequenceClause, limited: bool) -> None:
             raise QueryError(
                 "a window stands in a sequence",
                 hint="Say how far back with WITHIN INTERVAL 5 MINUTES.",
-                place=each.place,
+                place=each.window or each.place,
             )
     if clause.within is not None and clause.within.micros < 0:
         raise QueryError("WITHIN is negative", hint="Write WITHIN INTERVAL 5 MINUTES.", place=clause.within.place)
+    if clause.within is not None:
+        extent(clause.within, "WITHIN", least=0)
     if clause.mode == "chronicle" and clause.within is None and not limited:
         raise QueryError(
             "MODE CHRONICLE keeps rows that nothing has used for ever",

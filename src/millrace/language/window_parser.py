@@ -129,6 +129,12 @@ class WindowParser(WordParser):
             raise NotYet(
                 "CUMULATE windows have no engine part yet", hint=_TUMBLE_HINT, place=self.source.of_token(word)
             )
+        if word.text.upper() == "LATERAL":
+            raise NotYet(
+                "LATERAL has no engine part yet",
+                hint="Use JOIN with a window or a band on the times.",
+                place=self.source.of_token(word),
+            )
         if word.text.upper() not in _TABLE_FUNCTIONS:
             raise QueryError(
                 f'"{word.text}" is no table function',

@@ -149,13 +149,14 @@ class WordParser(SparkParser):
     def length(self, hint: str = "Write a number and a unit, for example 5 MINUTES.") -> Length:
         """Read an interval, with or without the word INTERVAL."""
         first = self._curr
-        self._match(TokenType.INTERVAL)
+        # Elsewhere a dash is no part of a length.
+        sign = -1 if self._match(TokenType.INTERVAL) and self._match(TokenType.DASH) else 1
         total = self._length_part()
         if total is None:
             raise self.wrong("a length of time", hint)
         while (more := self._length_part()) is not None:
             total += more
-        return Length(total, self.place_since(first))
+        return Length(sign * total, self.place_since(first))
 
     def _length_part(self) -> int | None:
         """`5 MINUTES`, `'5' MINUTES`, `'5 minutes'` or `5min`; None when something else comes next."""
@@ -177,9 +178,18 @@ class WordParser(SparkParser):
         """`INTERVAL ...` inside an expression, as a number of microseconds."""
         token, after = self._curr, self._next
         starts = after.token_type in (TokenType.NUMBER, TokenType.STRING) or bool(_GLUED.fullmatch(after.text or ""))
-        if token.token_type != TokenType.INTERVAL or not starts:
+        if token.token_type != TokenType.INTERVAL or not (starts or self._at_negative_interval()):
             return None
-        return exp.Interval(this=exp.Literal.number(self.length().micros))
+        # Literal.number would take the sign off.
+        return exp.Interval(this=exp.Literal(this=str(self.length().micros), is_string=False))
+
+    def _at_negative_interval(self) -> bool:
+        """Whether `INTERVAL -2 SECONDS` comes next, and not a column of that name less something."""
+        dash, number, unit = ([*self._tokens, *[None] * 3])[self._index + 1 : self._index + 4]
+        if dash is None or dash.token_type != TokenType.DASH or number is None:
+            return False
+        is_counted = number.token_type in (TokenType.NUMBER, TokenType.STRING)
+        return bool(_GLUED.fullmatch(number.text)) or (is_counted and unit is not None and unit.text.lower() in UNITS)
 
     def option_value(self, hint: str) -> Name:
         """Read the value of an option: a string, a number, a word or an interval."""

@@ -44,6 +44,13 @@ SELECT a.v, b.v FROM a, b WHERE a.f = b.v AND a.ts BETWEEN b.ts - INTERVAL 9 SEC
 SELECT a.v, b.v FROM a, b WHERE a.k + 1 = b.k AND a.ts <= b.ts AND b.ts <= a.ts + INTERVAL 1 MINUTE AND 1 = 1;
 SELECT a.v, b.v FROM a, b WHERE date_trunc('minute', a.ts) = date_trunc('minute', b.ts) AND a.k = b.k;
 SELECT a.v, b.v FROM a, b WHERE date_trunc('minute', a.ts) = date_trunc('minute', b.ts);
+SELECT a.v, b.v FROM a, b WHERE CAST(a.ts AS DATE) = CAST(b.ts AS DATE) AND a.k = b.k;
+SELECT a.v, b.v FROM a, b WHERE CAST(a.ts AS DATE) = CAST(b.ts AS DATE);
+SELECT a.v, b.v FROM a LEFT JOIN b ON a.k = b.k AND CAST(a.ts AS DATE) = CAST(b.ts AS DATE);
+SELECT a.v, b.v FROM a, b WHERE b.ts = a.till AND a.ts <= b.ts + INTERVAL 5 SECONDS;
+SELECT a.v, b.v FROM a, b WHERE b.ts = a.till AND b.ts <= a.till AND a.ts <= b.ts AND b.ts < a.ts + INTERVAL 9 SECONDS;
+SELECT a.v, b.v FROM a LEFT JOIN b ON b.ts = a.till AND a.ts <= b.ts + INTERVAL 5 SECONDS;
+SELECT a.v, b.v FROM a, b WHERE b.ts BETWEEN a.ts + INTERVAL '-2' SECONDS AND a.ts;
 SELECT a.v, b.v FROM a, b WHERE date_trunc('month', a.ts) = date_trunc('month', b.ts) AND a.k = b.k;
 SELECT a.v, b.v FROM a, b WHERE date_trunc('minute', a.ts) <= date_trunc('minute', b.ts) AND b.ts <= a.ts +
   INTERVAL 40 SECONDS;
@@ -147,6 +154,14 @@ SELECT b.v, y.n FROM b ASOF JOIN (SELECT k, count(*) AS n FROM a [RANGE 10 SECON
   IS SELECT b.v, y.n FROM b ASOF JOIN (SELECT k, make_timestamp((floor(epoch(ts) / 10) * 10000000 +
   10000000)::BIGINT) AS w, count(*) AS n FROM a GROUP BY ALL) AS y ON y.w <= b.ts AND b.k = y.k WHERE y.w >=
   b.ts - INTERVAL 12 SECONDS;
+SELECT a.v, y.n FROM (SELECT k, count(*) AS n FROM b [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS y ASOF JOIN a
+  ON a.ts < y.window_end AND a.k = y.k
+  IS SELECT a.v, y.n FROM (SELECT k, make_timestamp((floor(epoch(ts) / 10) * 10000000 + 10000000)::BIGINT) AS w,
+  count(*) AS n FROM b GROUP BY ALL) AS y ASOF JOIN a ON a.ts < y.w AND a.k = y.k;
+SELECT a.v, y.n FROM (SELECT k, date_trunc('minute', ts) AS m, count(*) AS n FROM b GROUP BY k, m) AS y ASOF JOIN a
+  ON a.ts < y.m + INTERVAL 1 MINUTE AND a.k = y.k
+  IS SELECT a.v, y.n FROM (SELECT k, date_trunc('minute', ts) + INTERVAL 1 MINUTE AS w, count(*) AS n FROM b GROUP BY
+  ALL) AS y ASOF JOIN a ON a.ts < y.w AND a.k = y.k;
 SELECT a.v, b.v FROM a SEQ b MODE RECENT WITHIN 8 SECONDS WHERE a.k = b.k AND a.g = b.g AND b.v > 2 AND a.v > 2
   IS SELECT a.v, b.v FROM b ASOF JOIN a ON a.ts <= b.ts AND a.k = b.k AND a.g = b.g WHERE a.ts >= b.ts - INTERVAL 8
   SECONDS AND b.v > 2 AND a.v > 2

@@ -172,3 +172,20 @@ def test_what_rows_of_a_join_cannot_go_by_is_refused(text: str, fact: str, hint:
     assert fact in error.fact
     assert error.hint and hint in error.hint
     assert error.place is not None
+
+
+def test_a_rank_goes_by_the_time_of_the_input_that_it_is_parted_by() -> None:
+    text = f"SELECT a.len, row_number() OVER (PARTITION BY {{}} ORDER BY b.len) AS place {BOTH}"
+    for partition, time in (("a.ts, a.len", 0), ("b.ts", 1)):
+        assert join_of(text.format(partition)).time == time
+    assert "a rank without the window" in str(refusal(text.format("a.len")))
+
+
+def test_the_latest_time_is_the_own_time_of_joined_rows_under_any_name() -> None:
+    inner = f"SELECT a.len AS len, greatest(a.ts, b.ts) AS latest {BOTH}"
+    ordered = root(f"{inner} ORDER BY latest")
+    assert isinstance(ordered, OrderByTime) and join_of(f"{inner} ORDER BY latest").time == "max"
+    counted = aggregate_of(f"SELECT count(*) AS n FROM ({inner}) [RANGE 1 MINUTE SLIDE 1 MINUTE WA latest]")
+    assert counted.window == Window(MINUTE, MINUTE)
+    further = f"SELECT c.len FROM ({inner}) s JOIN other c ON c.len = s.len AND c.ts BETWEEN s.latest AND s.latest"
+    assert join_of(further).sides[0].ahead == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from millrace.errors import QueryError
+from millrace.errors import NotYet, QueryError
 from millrace.kernel.expressions import Call, Cast, Column, Literal
 from millrace.plan.nodes import (
     AnyJoin,
@@ -217,6 +217,57 @@ def test_a_window_may_name_a_further_time_column_of_its_stream() -> None:
     assert [each.outlet for each in walk(join) if isinstance(each, Scan)] == ["sent", ""]
 
 
+TWO = (
+    "; CREATE STREAM two (k INT, ts TIMESTAMP, sent TIMESTAMP) TIMESTAMP BY ts ORDERED"
+    " ALSO BY sent DISORDER INTERVAL 1 SECOND FROM csv OPTIONS (path 'x')"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "outlets"),
+    [
+        ("two x, two y WHERE y.sent BETWEEN x.sent AND x.sent + INTERVAL 4 SECONDS", ["sent", "sent"]),
+        ("two x JOIN two y ON x.sent = y.sent", ["sent", "sent"]),
+        ("two x LEFT JOIN main1 y ON date_trunc('minute', x.sent) = date_trunc('minute', y.ts)", ["sent", ""]),
+        ("two x ASOF JOIN two y ON y.sent <= x.sent AND x.k = y.k", ["sent", "sent"]),
+        ("(SELECT k, sent FROM two WHERE k > 3) x JOIN main1 y ON y.ts = x.sent", ["sent", ""]),
+        ("two x, two y WHERE x.ts = y.ts AND x.sent <= y.sent", ["", ""]),
+        ("two x ASOF JOIN two y ON y.ts <= x.ts AND x.sent = y.sent", ["", ""]),
+        ("two [RANGE 1 MINUTE] x, two [RANGE 1 MINUTE] y WHERE x.sent = y.sent", ["", ""]),
+        ("two x SEQ two y MODE RECENT WHERE x.sent = y.sent", ["", ""]),
+    ],
+)
+def test_an_input_goes_by_the_further_time_that_conditions_compare_alone(text: str, outlets: list[str]) -> None:
+    scans = [each for each in walk(root(f"SELECT x.k FROM {text}{TWO}")) if isinstance(each, Scan)]
+    assert [each.outlet for each in scans] == outlets
+
+
+def test_conditions_on_two_times_of_one_input_do_not_bound_it_together() -> None:
+    error = refusal(f"SELECT x.k FROM two x, two y WHERE x.sent = y.sent AND y.ts <= x.ts{TWO}")
+    assert "for ever" in error.fact
+    assert error.hint and "by sent and ts" in error.hint and "two [RANGE 5 MINUTES WA sent] AS y" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ("x.len, y.len, len", ["x_len", "y_len", "len"]),
+        ("len, x.len", ["len", "x_len"]),
+        ("x.len", ["len"]),
+        ("len, x.srcIP, y.srcIP", ["len", "x_srcIP", "y_srcIP"]),
+    ],
+)
+def test_the_column_of_using_keeps_its_name_beside_those_it_is_made_of(columns: str, expected: list[str]) -> None:
+    assert names(f"SELECT {columns} FROM control x JOIN main1 y USING (len) WINDOW 3 SECONDS") == expected
+
+
+def test_a_column_beside_one_of_using_is_told_apart_by_its_input() -> None:
+    text = "SELECT * FROM control x JOIN main1 y USING (len) JOIN main2 z ON x.len = z.len WINDOW 3 SECONDS"
+    found = names(text)
+    assert found[0] == "len"
+    assert "z_len" in found
+
+
 def test_a_column_of_a_row_says_until_when_it_matches() -> None:
     join = join_of("SELECT a.len FROM other a, control b WHERE b.ts BETWEEN a.ts AND a.seen")
     assert join.sides == (Side((), None, "a.__until"), Side((), 0))
@@ -240,6 +291,8 @@ def test_a_second_end_of_a_row_stays_a_condition() -> None:
         ("unix_seconds({}) div 10", None),
         ("date_trunc('minute', {})", 60 * SECOND - 1),
         ("date_format({}, 'yyyy-MM-dd HH:mm')", 60 * SECOND - 1),
+        ("to_date({})", 86_400 * SECOND - 1),
+        ("CAST({} AS DATE)", 86_400 * SECOND - 1),
         ("floor(unix_seconds({}) / 10)", 10 * SECOND - 1),
     ],
 )
@@ -310,6 +363,24 @@ def test_inputs_on_different_keys_are_a_pipeline_that_begins_with_the_shortest_r
 # Refusals
 
 
+CHAINED = "SELECT 1 AS n FROM control [RANGE 1 MINUTE] a FULL JOIN main1 [RANGE 1 MINUTE] b ON a.len = b.len"
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "hint"),
+    [
+        ("a.len FROM control a LEFT SEMI JOIN main1 b ON a.len = b.len", "SEMI joins", "make the second input unique"),
+        ("a.len FROM control a JOIN LATERAL (SELECT len FROM main1) b ON a.len = b.len", "LATERAL", "Use JOIN"),
+        ("len FROM control WHERE len IN (SELECT len FROM main1)", "IN with a subquery", "stand in FROM"),
+    ],
+)
+def test_what_is_not_there_says_what_to_write_instead(text: str, fact: str, hint: str) -> None:
+    error = refusal(f"SELECT {text}")
+    assert isinstance(error, NotYet)
+    assert fact in error.fact
+    assert error.hint and hint in error.hint
+
+
 @pytest.mark.parametrize(
     ("text", "fact", "hint", "place"),
     [
@@ -340,7 +411,15 @@ def test_inputs_on_different_keys_are_a_pipeline_that_begins_with_the_shortest_r
          "The inputs are a, b", "c.ts"),
         ("SELECT a.len FROM control a JOIN main1 b ON a.ts = b.ts AND a.srcIP = b.len", "no common type", "CAST",
          "a.srcIP = b.len"),
-        ("SELECT a.len FROM control a JOIN main1 b USING (at)", 'column "at" does not exist', "The columns are", "at"),
+        ("SELECT a.len FROM control a JOIN main1 b USING (at)", 'column "at" of USING does not exist in "a" and "b"',
+         "both inputs have are srcIP, destIP, len, ts", "at"),
+        ("SELECT a.len FROM main2 a JOIN main1 b USING (srcIP)", 'does not exist in "a"', "both inputs have are len",
+         "srcIP"),
+        ("SELECT x.len FROM control x, main1 x", 'two inputs are named "x"', "main1 AS y", "x"),
+        ("SELECT 1 AS n FROM control a LEFT JOIN main1 b USING (len)", 'rows of "a" for ever', "instead of USING", "a"),
+        (f"{CHAINED} FULL JOIN other [RANGE 1 MINUTE] c ON c.len = a.len", 'rows of "a" for ever',
+         "may be null holds for the join that brings it alone: add to ON: c.ts <= a.ts", "a"),
+        ("SELECT a.len FROM control a JOIN other b ON a.ts = b.seen", 'rows of "a" for ever', "b.ts <= a.ts", "a"),
         ("SELECT a.len FROM control a JOIN main1 b ON a.len", "not BOOLEAN", "Compare", "a.len"),
         ("SELECT a.len FROM control a JOIN main1 b ON count(*) = 3", 'aggregate "count" cannot stand here', "HAVING",
          "count(*)"),

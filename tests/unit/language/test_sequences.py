@@ -10,6 +10,8 @@ from millrace.plan.nodes import Filter, Following, OrderByTime, walk
 from .scripts import names, query, refusal, root
 
 MINUTE = 60_000_000
+MINUTES = "SELECT count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+TRUNCATED = "SELECT date_trunc('minute', ts) AS m, count(*) AS n FROM main1 GROUP BY m"
 
 
 def following(text: str) -> Following:
@@ -77,18 +79,16 @@ def test_a_sequence_gives_columns_in_the_order_of_the_text() -> None:
 
 
 def test_sequences_of_several_streams_are_composed_from_left_to_right() -> None:
-    text = (
-        "SELECT c.ts FROM control a SEQ main1 b SEQ other c MODE CHRONICLE OUTER WITHIN INTERVAL 5 MINUTES"
-        " WHERE a.len = b.len AND b.srcIP = c.srcIP"
-    )
-    kept = following(text.replace("OUTER ", ""))
+    keys = "a.len = b.len AND b.srcIP = c.srcIP"
+    text = "SELECT c.ts FROM control a SEQ main1 b SEQ other c {} MODE CHRONICLE{} WITHIN INTERVAL 5 MINUTES {}"
+    kept = following(text.format("", "", f"WHERE {keys}"))
     assert kept.keys == (("c.srcIP",), ("b.srcIP",))
     inner = kept.inputs[1]
     assert isinstance(inner, Following)
     assert inner.keys == (("b.len",), ("a.len",))
     assert [each.within for each in (kept, inner)] == [5 * MINUTE, 5 * MINUTE]
-    outer = following(text)
-    assert outer.keys == ((), ()), "with OUTER a condition of WHERE chooses among the results"
+    outer = following(text.format(f"ON {keys}", " OUTER", ""))
+    assert outer.keys == kept.keys
     below = outer.inputs[1]
     assert isinstance(below, Following)
     assert [outer.outer, below.outer] == [True, False]
@@ -98,6 +98,17 @@ def test_on_says_the_keys_of_an_outer_sequence() -> None:
     found = following("SELECT b.ts FROM control a SEQ main1 b ON a.len = b.len MODE RECENT OUTER WITHIN 5 MINUTES")
     assert found.keys == (("b.len",), ("a.len",))
     assert found.outer
+
+
+@pytest.mark.parametrize("condition", ["a.len <=> b.len", "a.len = b.len OR a.srcIP = b.srcIP", "a.len < b.len"])
+@pytest.mark.parametrize("outer", ["", " OUTER"])
+def test_what_is_no_equality_between_streams_chooses_among_the_results_of_a_sequence(
+    condition: str, outer: str
+) -> None:
+    text = f"SELECT b.ts FROM control a SEQ main1 b MODE CHRONICLE{outer} WITHIN 5 MINUTES WHERE {condition}"
+    found = following(text)
+    assert found.keys == ((), ())
+    assert [each for each in walk(root(text)) if isinstance(each, Filter)], "it stands above"
 
 
 def test_conditions_of_a_sequence_go_below_only_where_they_keep_their_meaning() -> None:
@@ -122,7 +133,7 @@ def test_a_chronicle_is_bounded_by_time_or_by_a_number_of_rows() -> None:
          "ASOF"),
         ("main1 b ASOF JOIN control a", "does not say which rows", "ON a.ts <= b.ts", "ASOF"),
         ("main1 b ASOF JOIN control a ON a.ts <= b.ts - INTERVAL 1 SECOND", "does not say which rows",
-         "without an interval", "ASOF"),
+         "without another interval", "ASOF"),
         ("main1 b ASOF JOIN control a ON a.ts <= b.ts AND a.len > 3", "takes equal columns", "WHERE",
          "a.len > 3"),
         ("main1 b ASOF JOIN control a ON a.ts <= b.ts AND a.len < b.len", "takes equal columns",
@@ -132,9 +143,32 @@ def test_a_chronicle_is_bounded_by_time_or_by_a_number_of_rows() -> None:
         ("main1 b ASOF RIGHT JOIN control a ON a.ts <= b.ts", "cannot be RIGHT", "ASOF LEFT JOIN",
          "ASOF"),
         ("main1 b ASOF JOIN control [RANGE 1 MINUTE] a ON a.ts <= b.ts", "a window stands in an as-of",
-         "a.ts >= b.ts - INTERVAL", "a"),
+         "a.ts >= b.ts - INTERVAL", "[RANGE 1 MINUTE]"),
         ("main1 [RANGE 1 MINUTE] b ASOF JOIN control a ON a.ts <= b.ts", "a window stands in an as-of",
-         "leave the window out", "b"),
+         "leave the window out", "[RANGE 1 MINUTE]"),
+        ("main1 b ASOF JOIN control a USING (len)", "does not say which rows",
+         "MATCH_CONDITION (a.ts <= b.ts) before USING", "ASOF"),
+        (f"({MINUTES}) w ASOF JOIN control a ON a.ts <= w.window_end", "does not say which rows",
+         "ON a.ts < w.window_end,", "ASOF"),
+        (f"({TRUNCATED}) w ASOF JOIN control a ON a.ts <= w.m", "does not say which rows",
+         "ON a.ts < w.m + INTERVAL 1 MINUTE,", "ASOF"),
+        (f"control a ASOF JOIN ({TRUNCATED}) w ON w.m <= a.ts", "does not say which rows",
+         "ON w.m <= a.ts - INTERVAL 1 MINUTE,", "ASOF"),
+        (f"({TRUNCATED.replace('minute', 'month')}) w ASOF JOIN control a ON a.ts <= w.m",
+         'no column of "w" holds the time', "window_end", "a.ts <= w.m"),
+        ("main1 b ASOF JOIN control a ON a.ts BETWEEN b.ts - INTERVAL 2000000 DAYS AND b.ts", "too far back",
+         "1,000,000 days", "ASOF"),
+        ("control a SEQ main1 b MODE CHRONICLE OUTER WITHIN 5 MINUTES WHERE b.len > 3 AND a.len = b.len",
+         "WHERE says which rows", "into ON, before MODE", "a.len = b.len"),
+        ("control SEQ main1 MODE RECENT WITHIN 2000000 DAYS", "WITHIN is too long", "1,000,000 days",
+         "2000000 DAYS"),
+        ("control SEQ main1 MODE RECENT, other", "a sequence stands alone", "subquery", ","),
+        ("control SEQ main1 MODE RECENT JOIN other c ON c.ts = main1.ts", "a sequence stands alone",
+         "subquery", "JOIN"),
+        ("control SEQ main1 USING (len) MODE RECENT", "USING stands in a sequence", "in this order", "USING"),
+        ("control SEQ main1 WITHIN 5 MINUTES MODE RECENT", "expected MODE", "in this order", "WITHIN"),
+        ("control a SEQ main1 b ON a.len = b.len SEQ other c ON c.len = b.len MODE RECENT", "expected MODE",
+         "in this order", "SEQ"),
         ("control SEQ main1", "expected MODE", "MODE RECENT", ""),
         ("control SEQ main1 MODE LATEST", "expected RECENT or CHRONICLE", "MODE RECENT", "LATEST"),
         ("control SEQ main1 MODE CHRONICLE", "for ever", "WITHIN INTERVAL 5 MINUTES", "MODE CHRONICLE"),
@@ -142,7 +176,7 @@ def test_a_chronicle_is_bounded_by_time_or_by_a_number_of_rows() -> None:
         ("control a SEQ main1 b ON a.len < b.len MODE RECENT", "takes equal columns alone", "WHERE",
          "a.len < b.len"),
         ("control [RANGE 1 MINUTE] a SEQ main1 b MODE RECENT", "a window stands in a sequence",
-         "WITHIN", "a"),
+         "WITHIN", "[RANGE 1 MINUTE]"),
     ],
 )  # fmt: skip
 def test_a_wrong_sequence_is_refused_at_its_place(text: str, fact: str, hint: str, place: str) -> None:

@@ -1,0 +1,55 @@
+"""Lengths of time as Python gives them, in the words of SQL."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from millrace.errors import QueryError, RequestError
+from millrace.language import parse_interval
+
+Length = str | timedelta
+"""Words such as "5 seconds", or a timedelta."""
+
+_UNITS = {
+    "days": timedelta(days=1),
+    "hours": timedelta(hours=1),
+    "minutes": timedelta(minutes=1),
+    "seconds": timedelta(seconds=1),
+    "milliseconds": timedelta(milliseconds=1),
+    "microseconds": timedelta(microseconds=1),
+}
+
+
+def words_of(given: timedelta) -> str:
+    """A timedelta in words.
+
+    >>> words_of(timedelta(minutes=90)), words_of(timedelta(seconds=1.5)), words_of(timedelta(0))
+    ('90 minutes', '1500 milliseconds', '0 seconds')
+    """
+    if not given:
+        return "0 seconds"
+    return next(f"{given // each} {name}" for name, each in _UNITS.items() if not given % each)
+
+
+def length(name: str, given: object) -> str:
+    """A length of time in words; `name` is the argument that it was given for.
+
+    >>> length("within", "5 seconds"), length("within", timedelta(seconds=3))
+    ('5 seconds', '3 seconds')
+    """
+    if isinstance(given, timedelta):
+        return words_of(given)
+    try:
+        if isinstance(given, str):
+            parse_interval(given)
+            return given
+    except QueryError:
+        pass
+    raise RequestError(
+        f'{name} is a length of time, not "{given}"', hint=f"Write {name}='5 seconds', or give a timedelta."
+    )
+
+
+def in_words(given: Length | None) -> str | None:
+    """A length of time that may be left out, as text that is not looked at yet."""
+    return words_of(given) if isinstance(given, timedelta) else given
