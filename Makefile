@@ -28,15 +28,15 @@ test: setup java ## run every test, as continuous integration does
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
-fast: setup ## run the tests that need neither Spark nor patience (under 20 s)
-	$(BIN)/python -m pytest -q -m "not slow and not spark"
+fast: setup ## run the tests that need neither Spark nor patience
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark"
 
 check: setup ## format, lint, types, imports, fast tests; then the longest files and functions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/unit/test_imports.py
-	$(BIN)/python -m pytest -q -m "not slow and not spark"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark"
 	$(BIN)/python scripts/longest.py src
 
 bench: setup java ## measure ourselves and our peers
