@@ -85,9 +85,9 @@ def _changes(found: pa.DataType, kind: pa.DataType, convert: Convert) -> bool:
 
 
 def _takes_times(found: pa.DataType, convert: Convert) -> bool:
-    # Arrow has no question "is there a cast from this type": trying it on no rows is how it answers, by raising.
     try:
         convert(pa.array([], found))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # Arrow cannot be asked whether it has a cast from a type: it says no by raising, on no rows too.
         return False
     return True

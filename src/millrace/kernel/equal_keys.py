@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.kernel.elements import Mask
+from millrace.kernel.elements import Batch, Mask
 
 
 def without_null(keys: Sequence[pa.Array]) -> Mask | None:
@@ -18,6 +18,12 @@ def without_null(keys: Sequence[pa.Array]) -> Mask | None:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
             found = valid if found is None else found & valid
     return found
+
+
+def with_whole_keys(batch: Batch, keys: Sequence[str]) -> Batch:
+    """The rows that have no null among their keys."""
+    valid = without_null([batch.rows.column(name) for name in keys])
+    return batch if valid is None else batch.where(valid)
 
 
 def same_keys(ones: Sequence[pa.ChunkedArray | pa.Array], others: Sequence[pa.ChunkedArray | pa.Array]) -> Mask | None:

@@ -42,10 +42,10 @@ class Expression:
 
     def type_in(self, schema: pa.Schema) -> pa.DataType:
         """The type it has over rows of `schema`; refuses what cannot be computed."""
-        # Arrow knows best which types its functions take: it is asked with no rows, and says no by raising.
         try:
             return self.over(_no_rows(schema)).type
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            # Arrow knows best which types its functions take: asked with no rows, it says no by raising.
             kinds = ", ".join(sql_name(child.type_in(schema)) for child in self.children())
             raise RequestError(
                 f'"{self}" cannot be computed for {kinds or "its arguments"}',

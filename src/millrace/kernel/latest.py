@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from millrace.kernel import hashing
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
-from millrace.kernel.equal_keys import same_keys, without_null
+from millrace.kernel.equal_keys import same_keys, with_whole_keys, without_null
 from millrace.kernel.grouping import Groups, codes_of
 from millrace.kernel.key_times import KeyTimes, by_contents, merged_order, order_of
 from millrace.kernel.keyed import Hashes, Places, hashes_of, spread
@@ -96,8 +96,7 @@ class Latest:
 
     def add(self, batch: Batch) -> None:
         """Keep rows; those with a null key are never found."""
-        valid = without_null([batch.rows.column(name) for name in self.keys])
-        batch = batch if valid is None else batch.where(valid)
+        batch = with_whole_keys(batch, self.keys)
         if len(batch) and self.floor < END_OF_TIME:
             self._new.add(batch.rows, hashes_of(batch.rows, self.keys), batch.times)
             if len(self._new) >= ENOUGH:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from millrace.kernel.expressions import Call, Column, Expression, Literal
 from millrace.language.monotone import Bucket, bucket_of, ticks_of
 from millrace.language.typed import INTERVAL
-from millrace.plan.join_steps import substituted
+from millrace.plan.join_steps import later, substituted
 from millrace.plan.limits import Limit
 from millrace.plan.nodes import CalendarWindow, DividedWindow, Window
 
@@ -295,11 +295,3 @@ def _of_moment(left: Expression, right: Expression, times: Times, owners: Mappin
     """`time of one input = TIMESTAMP of another`: it says until when, and more."""
     found = [_until("<=", one, other, times, owners) for one, other in ((left, right), (right, left))]
     return Band(untils=tuple(until for each in found for until in each.untils))
-
-
-def later(expression: Expression, micros: int) -> Expression:
-    """A TIMESTAMP so much later."""
-    if not micros:
-        return expression
-    sign = "+" if micros > 0 else "-"
-    return Call(sign, (expression, Literal(abs(micros), INTERVAL)))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.expressions import Call, Column, Expression
-from millrace.language.bands import Times, later
+from millrace.language.bands import Times
 from millrace.language.choices import by_time
 from millrace.language.join_scopes import JoinScope, Merged, inner
 from millrace.language.outlets import progressing_by
@@ -18,7 +18,7 @@ from millrace.language.ranks import filtered
 from millrace.language.scopes import Relation, Scope
 from millrace.language.statements import Count, FromItem, Name, WindowClause
 from millrace.language.windows import by_attribute, extent
-from millrace.plan.join_steps import all_of, substituted
+from millrace.plan.join_steps import all_of, later, substituted
 from millrace.plan.nodes import Aggregate, AnyWindow, Distinct, Filter, Project, Rank
 
 _AGGREGATE_HINT = (

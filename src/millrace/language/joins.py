@@ -18,7 +18,7 @@ from sqlglot import exp
 from millrace.errors import QueryError
 from millrace.kernel.expressions import Call, Expression
 from millrace.language import typed
-from millrace.language.bands import is_comparison, later
+from millrace.language.bands import is_comparison
 from millrace.language.choices import JoinedTimes
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.join_conditions import Conjunct, conjuncts, keys_of, sort_conditions
@@ -30,7 +30,7 @@ from millrace.language.statements import JoinClause, Name, Select
 from millrace.language.typed import Typed
 from millrace.language.windows import LONGEST
 from millrace.plan.join_order import joined
-from millrace.plan.join_steps import Condition, Inputs, Timeless, Unbounded, all_of
+from millrace.plan.join_steps import Condition, Inputs, Timeless, Unbounded, all_of, later
 from millrace.plan.limits import Limit, Limits
 from millrace.plan.nodes import Join, JoinTime, Node
 

@@ -167,7 +167,7 @@ class _Reaching:
             if reach is not None and time is not None:
                 self.sure |= {each} - inputs.nullable
                 if not _follows(inputs, limits, group, each, part):
-                    self.untils.append(_later(time, reach))
+                    self.untils.append(later(time, reach))
         # A null says that nothing matches; beside other ends it would be passed over.
         self.exact = len(self.own) == 1 and not self.untils
         self.untils += self.own
@@ -211,7 +211,7 @@ class _Coming:
         for each, until in self.own:
             spread = _reach_back(group, {other: limits.of(each, other) for other in group.parts})
             if spread is not None:
-                self.untils.append(_later(until, spread))
+                self.untils.append(later(until, spread))
         if self.ahead is None and not self.untils:
             raise Unbounded(part, group.parts[0])
 
@@ -269,7 +269,8 @@ def substituted(expression: Expression, given: Mapping[str, Expression]) -> Expr
     return expression
 
 
-def _later(time: Expression, micros: int) -> Expression:
+def later(time: Expression, micros: int) -> Expression:
+    """A TIMESTAMP so much later."""
     if micros == 0:
         return time
     return Call("+" if micros > 0 else "-", (time, Literal(abs(micros), INTERVAL)))

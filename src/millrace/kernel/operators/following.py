@@ -21,7 +21,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.equal_keys import without_null
+from millrace.kernel.equal_keys import with_whole_keys
 from millrace.kernel.keyed import Places
 from millrace.kernel.operators.operator import Operator
 
@@ -104,8 +104,7 @@ class Following(Operator):
 
     def _may_follow(self, batch: Batch) -> Batch:
         """The rows of the first input that may be given: all, or those without a null key."""
-        valid = None if self.outer else without_null([batch.rows.column(name) for name in self.keys[0]])
-        return batch if valid is None else batch.where(valid)
+        return batch if self.outer else with_whole_keys(batch, self.keys[0])
 
     def _floor(self) -> Microseconds:
         """No row that is still to be answered is before this time."""

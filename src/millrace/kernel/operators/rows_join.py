@@ -23,6 +23,7 @@ from millrace.kernel.elements import (
     Punctuation,
     Times,
 )
+from millrace.kernel.equal_keys import same_keys, without_null
 from millrace.kernel.expressions import Expression
 from millrace.kernel.keyed import Hashes, hashes_of
 from millrace.kernel.operators.operator import Operator
@@ -66,8 +67,8 @@ class _Input:
         if not self.by_entry and isinstance(self.window, LastRows):
             rows = _by_contents(rows, self.names)
         hashes = hashes_of(rows, self.keys)
-        nulls = [rows.column(name).is_null().to_numpy(zero_copy_only=False) for name in self.keys]
-        whole = np.flatnonzero(~np.logical_or.reduce(nulls)) if nulls else np.arange(rows.num_rows)
+        valid = without_null([rows.column(name) for name in self.keys])
+        whole = np.arange(rows.num_rows) if valid is None else np.flatnonzero(valid)
         current = np.zeros(rows.num_rows, np.bool_) if self.window is None else self.window.take(rows, hashes)
         return _Released(rows, integers(rows, TIME), hashes, whole, current)
 
@@ -172,13 +173,11 @@ class RowsJoin(Operator):
 
     def _equal(self, port: int, rows: pa.RecordBatch, mine: Numbers, table: pa.Table, theirs: Numbers) -> Mask:
         """Where the keys of rows are equal, not their hashes alone."""
-        equal = np.ones(len(mine), np.bool_)
-        keys, other_keys = self._inputs[port].keys, self._inputs[1 - port].keys
-        for name, other in zip(keys, other_keys, strict=True):
-            values = rows.column(name).take(pa.array(mine))
-            others = table.column(other).combine_chunks().take(pa.array(theirs))
-            equal &= _same(values, others).fill_null(False).to_numpy(zero_copy_only=False)
-        return equal
+        own, other = self._inputs[port].keys, self._inputs[1 - port].keys
+        ones = [rows.column(name).take(pa.array(mine)) for name in own]
+        others = [table.column(name).combine_chunks().take(pa.array(theirs)) for name in other]
+        equal = same_keys(ones, others)
+        return np.ones(len(mine), np.bool_) if equal is None else equal
 
     def _made(self, port: int, later: pa.RecordBatch, earlier: pa.Table) -> Iterator[Batch]:
         """Pairs of rows as joined rows, where the residual condition holds."""
@@ -230,12 +229,6 @@ def _by_contents(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         return rows
     columns = [ordinals(rows.column(name)) for name in names]
     return rows.take(pa.array(np.lexsort([*reversed(columns), times])))
-
-
-def _same(values: pa.Array, others: pa.Array) -> pa.Array:
-    """Where keys are equal; NaN equals NaN, as it does among the keys of groups."""
-    equal = pc.equal(values, others)
-    return pc.or_(equal, pc.and_(pc.is_nan(values), pc.is_nan(others))) if pa.types.is_floating(values.type) else equal
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
