@@ -13,6 +13,7 @@ from millrace.plan.describing import groups_of
 from millrace.plan.levels import is_prefix
 from millrace.plan.nodes import (
     Aggregate,
+    AnyJoin,
     AnyWindow,
     CalendarWindow,
     Distinct,
@@ -127,7 +128,7 @@ def ordered_join(node: Node) -> Join | None:
 # Joins
 
 
-def _join(node: Join | RowsJoin | Following, options: Options, method: Method | None) -> kernel.Operator:
+def _join(node: AnyJoin, options: Options, method: Method | None) -> kernel.Operator:
     schemas = [each.schema for each in node.inputs]
     by_entry = [is_prefix(each) for each in node.inputs]
     limit = _state_limit(options)

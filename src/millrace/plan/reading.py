@@ -8,6 +8,7 @@ from millrace.kernel.expressions import Expression
 from millrace.plan.levels import is_prefix
 from millrace.plan.nodes import (
     Aggregate,
+    AnyJoin,
     Distinct,
     Filter,
     Following,
@@ -47,7 +48,7 @@ def read_of_inputs(node: Node, wanted: Sequence[str]) -> list[list[str]]:
             return [list(wanted) for _ in inputs_of(node)]
 
 
-def _read_of_side(node: Join | RowsJoin | Following, position: int, wanted: Sequence[str]) -> list[str]:
+def _read_of_side(node: AnyJoin, position: int, wanted: Sequence[str]) -> list[str]:
     """What a join reads of one input; all of it where rows of equal time are told apart by what is in them."""
     given = node.inputs[position].schema.names
     match node:

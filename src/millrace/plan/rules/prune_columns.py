@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millrace.kernel.expressions import Column
-from millrace.plan.nodes import Following, Join, Node, Project, RowsJoin, Union, with_inputs
+from millrace.plan.nodes import AnyJoin, Node, Project, Union, with_inputs
 from millrace.plan.reading import read_of_inputs
 
 
@@ -23,7 +23,7 @@ def _prune(node: Node, wanted: list[str]) -> Node:
     if isinstance(node, Project):
         node = replace(node, columns=tuple((name, each) for name, each in node.columns if name in wanted))
     read = iter(read_of_inputs(node, wanted))
-    if isinstance(node, Union | Join | RowsJoin | Following):
+    if isinstance(node, Union | AnyJoin):
         return with_inputs(node, lambda each: _only(_prune(each, names := next(read)), names))
     return with_inputs(node, lambda each: _prune(each, next(read)))
 
