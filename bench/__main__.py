@@ -6,6 +6,7 @@ import argparse
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 WORKLOADS = {
     "grouped_count": "rows per second of Q1 grouped by 65,536 and 1,000,000 pairs: local, Spark host, stock Spark",
@@ -15,9 +16,12 @@ WORKLOADS = {
     "asof_join": "rows per second of as-of joins of recorded and made-up streams: local, Spark host, DuckDB in batch",
     "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
     "kernel_overhead": "microseconds a row and operator at k = 1, for 1 to 64 operators",
-    "spark_settings": "the same on the Spark host alone, by files a micro-batch and number of buckets",
+    "spark_table": "the Spark host beside stock Spark with both state stores, over all kinds of queries, as one table",
+    "growth": "seconds a micro-batch with state ten times as large: local, Spark host",
+    "buckets": "seconds a micro-batch of Q1 on the Spark host with 2, 4, 8 and 16 buckets",
+    "soak": "memory, state and checkpoint of a live run on Spark for many minutes: do they grow?",
 }
-DEFAULT = tuple(name for name in WORKLOADS if name != "spark_settings")
+DEFAULT = tuple(name for name in WORKLOADS if name not in ("spark_table", "growth", "buckets", "soak"))
 
 
 def main() -> int:
@@ -26,6 +30,14 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=6_400_000, help="rows of input (default: 6,400,000)")
     parser.add_argument("--rounds", type=int, default=2, help="measured rounds, after one that is not (default: 2)")
     parser.add_argument("--data", type=Path, help="folder of recorded streams, for asof_join (default: ../shared/data)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="CASE", help="of spark_table: this workload alone"
+    )
+    parser.add_argument("--resume", action="store_true", help="of spark_table: go on with the last run")
+    parser.add_argument(
+        "--from-results", action="store_true", help="of spark_table: print the last results, run nothing"
+    )
+    parser.add_argument("--minutes", type=float, default=20.0, help="of soak: how long it runs (default: 20)")
     parser.add_argument("--list", action="store_true", help="list the workloads")
     options = parser.parse_args()
     if options.list:
@@ -36,9 +48,17 @@ def main() -> int:
         print(f'bench: there is no workload "{unknown[0]}"\nhint: They are {", ".join(WORKLOADS)}.', file=sys.stderr)
         return 2
     for name in options.names or DEFAULT:
-        given = {"data": options.data} if name == "asof_join" and options.data else {}
-        import_module(f"bench.{name}").run(rows=options.rows, rounds=options.rounds, **given)
+        import_module(f"bench.{name}").run(rows=options.rows, rounds=options.rounds, **_given(name, options))
     return 0
+
+
+def _given(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What a workload is told beside its size."""
+    if name == "soak":
+        return {"minutes": options.minutes}
+    if name == "spark_table":
+        return {"only": options.only, "resume": options.resume, "from_results": options.from_results}
+    return {"data": options.data} if name == "asof_join" and options.data else {}
 
 
 if __name__ == "__main__":

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from bench.published import published
 from bench.workload import Work
+
+
+class WrongAnswers(SystemExit):
+    """A system with one wrong row has no speed."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How many results a system gave, all of them true, and how many there are."""
+
+    found: int
+    true: int
 
 
 def check(workload: Work, output: Path, engine: str) -> int:
     """The number of result rows; refuses answers that differ from those that are certain when a run ends."""
-    columns = workload.results
+    answers = answered(workload, output, engine)
+    if answers.found < answers.true:
+        raise WrongAnswers(f"bench: {engine}: {answers.true - answers.found:,} results are missing")
+    return answers.true
+
+
+def answered(workload: Work, output: Path, engine: str) -> Answers:
+    """What a system gave of all results; refuses any that is not true, or comes more often than it should."""
+    columns, files = workload.results, ", ".join(f"'{path}'" for path in published(output))
     with opened(workload) as database:
-        database.execute(f"CREATE TABLE truth AS {workload.truth()}")
-        database.execute(f"CREATE TABLE found AS SELECT {columns} FROM read_parquet('{output}/part-*.parquet')")
-        (true_rows,) = database.execute("SELECT count(*) FROM truth").fetchone() or (0,)
-        differing = [_difference(database, columns, *pair) for pair in (("truth", "found"), ("found", "truth"))]
-    if any(differing):
-        raise SystemExit(f"bench: {engine}: {differing[0]:,} results are missing and {differing[1]:,} are not true")
-    return int(true_rows)
+        database.execute(f"CREATE TABLE truth AS SELECT {columns} FROM ({workload.truth()})")
+        given = f"read_parquet([{files}])" if files else "truth LIMIT 0"
+        database.execute(f"CREATE TABLE found AS SELECT {columns} FROM {given}")
+        answers = Answers(_count(database, "FROM found"), _count(database, "FROM truth"))
+        untrue = _count(database, "FROM found EXCEPT ALL FROM truth")
+    if untrue:
+        raise WrongAnswers(f"bench: {engine}: {untrue:,} results are not true")
+    return answers
 
 
 def opened(workload: Work) -> duckdb.DuckDBPyConnection:
@@ -31,7 +54,6 @@ def opened(workload: Work) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _difference(database: duckdb.DuckDBPyConnection, columns: str, one: str, other: str) -> int:
-    query = f"SELECT count(*) FROM (SELECT {columns} FROM {one} EXCEPT ALL SELECT {columns} FROM {other})"
-    (rows,) = database.execute(query).fetchone() or (0,)
+def _count(database: duckdb.DuckDBPyConnection, query: str) -> int:
+    (rows,) = database.execute(f"SELECT count(*) FROM ({query})").fetchone() or (0,)
     return int(rows)

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.comparison import OURS, Engine, compare
-from bench.engines import duck
+from bench.comparison import OURS, compare
+from bench.engines import Engine, duck
 from bench.lookups import Inputs, Shape, write_lookups
 from bench.recorded import DATA, flights_and_weather, trades_and_quotes
 

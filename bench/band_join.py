@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.comparison import OURS, PEERS, Speed, compare
-from bench.engines import HDFS, ROCKSDB, stock_spark
+from bench.engines import HDFS, ROCKSDB, Engine, stock_spark
 from bench.pairs import KEYS, write_pairs
 
 BATCH = 500_000
@@ -22,7 +22,10 @@ BAND, WIDER = 1, 10
 _MEMORY = {"spark.driver.memory": "4g"}
 """Stock Spark keeps every row of the band in Java, some of it several times: its gigabyte is not to be what counts."""
 _STORES = {"stock Spark, RocksDB": ROCKSDB, "stock Spark, HDFS-backed": HDFS}
-ENGINES = {**OURS, **{name: partial(stock_spark, settings={**_STORES[name], **_MEMORY}) for name in PEERS}}
+ENGINES: dict[str, Engine] = {
+    **OURS,
+    **{name: partial(stock_spark, settings={**_STORES[name], **_MEMORY}) for name in PEERS},
+}
 
 
 def run(rows: int, rounds: int) -> None:
@@ -32,7 +35,7 @@ def run(rows: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
         folder = Path(name)
         print(f"writing {files} x {2 * size:,} rows for each band ...", flush=True)
-        joins = {band: write_pairs(folder / f"{band}s", files, size, band) for band in (BAND, WIDER)}
+        joins = {band: write_pairs(folder / f"{band}s", [size] * files, band) for band in (BAND, WIDER)}
         compare("band_join", joins[BAND], folder, rounds, engines=ENGINES, files_per_batch=1, band=BAND, keys=KEYS)
         # The wider band first: if the later one gains from what the earlier has warmed up, it is the baseline.
         speeds = {

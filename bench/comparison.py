@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench import record
 from bench.answers import check
-from bench.engines import HDFS, ROCKSDB, Measured, PeerFailed, Task, local, spark_host, stock_spark
+from bench.engines import HDFS, ROCKSDB, Engine, PeerFailed, Task, local, spark_host, stock_spark
 from bench.workload import Work
-
-Engine = Callable[[Task, str], Measured]
 
 OURS: dict[str, Engine] = {"local host": local, "Spark host": spark_host}
 PEERS: dict[str, Engine] = {
-    "stock Spark, RocksDB": lambda task, engine: stock_spark(task, engine, ROCKSDB),
-    "stock Spark, HDFS-backed": lambda task, engine: stock_spark(task, engine, HDFS),
+    "stock Spark, RocksDB": partial(stock_spark, settings=ROCKSDB),
+    "stock Spark, HDFS-backed": partial(stock_spark, settings=HDFS),
 }
 _WIDE = 13
 """Letters of the longest heading of a ratio."""

@@ -7,12 +7,15 @@ second clock runs from commit to commit: how long a micro-batch takes once the q
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from bench.answers import opened
 from bench.workload import PeerWork, Work
@@ -30,12 +33,13 @@ HDFS = {_STATE: _STATE_CLASSES + "HDFSBackedStateStoreProvider"}
 
 @dataclass(frozen=True)
 class Task:
-    """What all systems do: the same query, into a folder a round."""
+    """The same query, into a folder a round. Round 0, on the first `warm` files or all, warms up."""
 
     workload: Work
     folder: Path
     rounds: int
     files_per_batch: int | None = 2
+    warm: int | None = None
 
     def output(self, engine: str, number: int) -> Path:
         return self.folder / engine / f"results-{number}"
@@ -44,11 +48,16 @@ class Task:
         return self.folder / engine / f"checkpoint-{number}"
 
     def network(self, engine: str, number: int) -> Network:
-        return self.workload.ours(self.output(engine, number), self.files_per_batch)
+        return self._work(number).ours(self.output(engine, number), self.files_per_batch)
 
     def stock(self, engine: str, number: int) -> Query:
-        peer: PeerWork = self.workload  # type: ignore[assignment]
+        peer: PeerWork = self._work(number)  # type: ignore[assignment]
         return peer.stock(self.output(engine, number), self.checkpoint(engine, number), self.files_per_batch)
+
+    def _work(self, number: int) -> Work:
+        if number or self.warm is None:
+            return self.workload
+        return shortened(self.workload, self.folder / "warm-up", self.warm)
 
     @property
     def batches(self) -> int:
@@ -65,6 +74,20 @@ class Measured:
     batch_seconds: list[float] = field(default_factory=list)
 
 
+Engine = Callable[[Task, str], Measured]
+
+
+def shortened(workload: Work, folder: Path, files: int) -> Work:
+    """The same query over the first files of each stream."""
+    folders = {name: folder / name for name in workload.folders}
+    for name, own in folders.items():
+        own.mkdir(parents=True, exist_ok=True)
+        for path in sorted(workload.folders[name].glob("*.parquet"))[:files]:
+            if not (own / path.name).exists():
+                os.link(path, own / path.name)
+    return replace(workload, folders=folders)  # type: ignore[type-var]
+
+
 def local(task: Task, engine: str) -> Measured:
     """The local host, without a checkpoint."""
     seconds = []
@@ -77,14 +100,19 @@ def local(task: Task, engine: str) -> Measured:
 def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = None) -> Measured:
     """The Spark host, in a session with its own settings."""
     session = open_session("local[*]", log_file=task.folder / engine / "spark.log", settings=settings)
-    seconds: list[float] = []
     try:
-        for number in range(task.rounds + 1):
-            folder = task.checkpoint(engine, number)
-            run = SparkRun(task.network(engine, number), ending="available", checkpoint=folder, session=session)
-            seconds.append(_timed(run))
+        return spark_rounds(task, engine, session)
     finally:
         session.stop()
+
+
+def spark_rounds(task: Task, engine: str, session: SparkSession) -> Measured:
+    """The Spark host, in a session that is there."""
+    seconds: list[float] = []
+    for number in range(task.rounds + 1):
+        folder = task.checkpoint(engine, number)
+        run = SparkRun(task.network(engine, number), ending="available", checkpoint=folder, session=session)
+        seconds.append(_timed(run))
     return Measured(seconds[1:], _between_commits(task, engine, "spark/commits"))
 
 

@@ -40,6 +40,12 @@ class AsOf:
     disorder: Mapping[str, int]
     results: str = "key, asked_n, known_n, ts, value"
 
+    @property
+    def needs(self) -> Mapping[str, str]:
+        """The row that asks must have come, and every later one that is known be later."""
+        late = self.disorder["known"]
+        return {"asked": "ts", "known": f"ts + INTERVAL {late + 1} MICROSECOND"}
+
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
         streams = [

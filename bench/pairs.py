@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,11 @@ class BandJoin:
     band: int
     results: str = "key, a_n, b_n, a_ts, b_ts"
 
+    @property
+    def needs(self) -> Mapping[str, str]:
+        """Both rows must have come."""
+        return {"a": "a_ts", "b": "b_ts"}
+
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
         streams = [
@@ -53,18 +59,19 @@ class BandJoin:
             AND a.ts BETWEEN b.ts - INTERVAL {self.band} SECOND AND b.ts + INTERVAL {self.band} SECOND"""
 
 
-def write_pairs(folder: Path, files: int, rows: int, band: int) -> BandJoin:
-    """Write so many files a stream, each with so many rows; as many partners a row, however wide the band."""
+def write_pairs(folder: Path, sizes: Sequence[int], band: int, apart: int = APART) -> BandJoin:
+    """Write a file a stream for each size, with so many rows; as many partners a row, whatever the band and rate."""
     random = np.random.default_rng(5)
+    keys = max(1, KEYS * band * APART // apart)
     folders = {name: folder / name for name in ("a", "b")}
     for own in folders.values():
         own.mkdir(parents=True)
-        for number in range(files):
-            write_file(own, number, _rows(random, number * rows, rows, KEYS * band))
-    return BandJoin(folders, 2 * files * rows, band)
+        for number, (first, size) in enumerate(zip(accumulate(sizes, initial=0), sizes, strict=False)):
+            write_file(own, number, _rows(random, first, size, keys, apart))
+    return BandJoin(folders, 2 * sum(sizes), band)
 
 
-def _rows(random: np.random.Generator, first: int, count: int, keys: int) -> pa.Table:
+def _rows(random: np.random.Generator, first: int, count: int, keys: int, apart: int) -> pa.Table:
     numbers = np.arange(first, first + count)
-    times = pa.array(ORIGIN + numbers * APART).cast(pa.timestamp("us", tz="UTC"))
+    times = pa.array(ORIGIN + numbers * apart).cast(pa.timestamp("us", tz="UTC"))
     return pa.table({"key": random.integers(0, keys, count), "n": numbers, "ts": times})

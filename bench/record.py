@@ -38,12 +38,17 @@ def commit() -> str:
         return "none"
 
 
-def append(workload: str, around: Mapping[str, Any], results: list[dict[str, Any]]) -> Path:
+def results(workload: str) -> Path:
+    """The file of a workload's results."""
+    return HERE / "results" / f"{workload}.jsonl"
+
+
+def append(workload: str, around: Mapping[str, Any], lines: list[dict[str, Any]]) -> Path:
     """Add results to the workload's file."""
-    path = HERE / "results" / f"{workload}.jsonl"
+    path = results(workload)
     path.parent.mkdir(exist_ok=True)
     with path.open("a") as file:
-        file.writelines(json.dumps({**around, **result}) + "\n" for result in results)
+        file.writelines(json.dumps({**around, **result}) + "\n" for result in lines)
     return path
 
 

@@ -27,6 +27,10 @@ class Work(Protocol):
     def results(self) -> str:
         """The columns by which results are compared."""
 
+    @property
+    def needs(self) -> Mapping[str, str]:
+        """By stream, in terms of the results: the time that its rows must have reached for a result to be certain."""
+
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
 
@@ -53,16 +57,23 @@ class Workload:
     window: int = 60
     slide: int = 60
     most: bool = False
+    silence: str = ""
+    """What the streams say of their silence, in our words."""
 
     @property
     def results(self) -> str:
         """Columns that tell a result from others."""
         return ", ".join(["window_start", *self.keys, "n"])
 
+    @property
+    def needs(self) -> Mapping[str, str]:
+        """All streams must have passed the end of the window."""
+        return dict.fromkeys(self.folders, f"window_start + INTERVAL {self.window} SECOND")
+
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
         streams = [
-            declared(name, self.columns, f"TIMESTAMP BY {self.time} ORDERED", folder, files_per_batch)
+            declared(name, self.columns, f"TIMESTAMP BY {self.time} ORDERED {self.silence}", folder, files_per_batch)
             for name, folder in self.folders.items()
         ]
         sink = f"CREATE SINK counts TO parquet OPTIONS (path '{output}');"

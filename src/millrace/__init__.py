@@ -19,18 +19,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from millrace.api import Handle, Network, Relation
     from millrace.errors import MillraceError
+    from millrace.frames import spark_session
     from millrace.language import parse_network
+    from millrace.writers import Writer
 
 __version__ = "0.1.0"
 
-__all__ = ["Handle", "MillraceError", "Network", "Relation", "parse_network"]
+__all__ = ["Handle", "MillraceError", "Network", "Relation", "Writer", "parse_network", "spark_session"]
 
 _HOMES = {
     "Handle": "millrace.api",
     "MillraceError": "millrace.errors",
     "Network": "millrace.api",
     "Relation": "millrace.api",
+    "Writer": "millrace.writers",
     "parse_network": "millrace.language",
+    "spark_session": "millrace.frames",
 }
 
 

@@ -15,14 +15,14 @@ from millrace.clauses import (
     sql_types,
     time_clause,
 )
-from millrace.connectors import FORMATS
-from millrace.connectors.generated import GENERATED
+from millrace.connectors.native import FED, FRAME, SOURCES
 from millrace.errors import QueryError, RequestError
 from millrace.expectations import expected
+from millrace.frames import Frame, check_frame, frame_columns, is_frame
 from millrace.handle import Handle, option_clause, query_statements
 from millrace.hosts.report import Ending
 from millrace.language import declarations_of, parse_network
-from millrace.language.places import listed, near
+from millrace.language.places import listed
 from millrace.lengths import Length, in_words
 from millrace.plan import nodes
 from millrace.plan.explain import explain
@@ -31,8 +31,6 @@ from millrace.relations import Relation, Windowed, check_member
 from millrace.runs import HostName, Once, RunOptions, check_further
 
 __all__ = ["Handle", "Network", "Relation", "Windowed"]
-
-SOURCES = (*FORMATS, *GENERATED)
 
 
 class Network:
@@ -49,7 +47,7 @@ class Network:
 
     def __init__(self) -> None:
         self._statements: list[str] = []
-        self._feeds: dict[str, Iterable[Any]] = {}
+        self._feeds: dict[str, Any] = {}
         self._declared: list[str] = []
         self._names: set[str] = set()
         self._roots: dict[str, nodes.Node] = {}
@@ -62,7 +60,7 @@ class Network:
     def stream(
         self,
         name: str,
-        columns: str,
+        columns: str | Frame,
         *,
         time: str | None = None,
         disorder: Length | None = None,
@@ -78,21 +76,25 @@ class Network:
         lull: Length | None = None,
         max_future_skew: Length | None = None,
         late_into: str | None = None,
-        source: str | Iterable[Any] = "iterable",
+        source: str | Iterable[Any] | Frame = "iterable",
         replay_by: str | None = None,
         **options: object,
     ) -> Relation:
         """Declare a stream: `time` names its time column, or `internal`, or it is `latent`.
 
-        `source` is a connector (csv, json, parquet, generate, nexmark) with its options, or an iterable of record
-        batches, tables or lists of dictionaries. Rows are ordered by `time`, or trail by `disorder` or by
-        `disorder_rows` rows, or the source promises by an expression, `punctuated_by`, to all or `per` group; in each
-        partition, if `partitioned_by` columns. `also` are further time columns, each with its disorder or None.
+        `source` is a connector (csv, json, parquet, generate, nexmark) with its options, an iterable of record batches,
+        tables or lists of dictionaries, or, on Spark, any streaming source of Spark's with its options or a streaming
+        DataFrame; a DataFrame in the place of `columns` gives its own. Rows are ordered by `time`, or trail by
+        `disorder` or by `disorder_rows` rows, or the source promises by an expression, `punctuated_by`, to all or `per`
+        group; in each partition, if `partitioned_by` columns. `also` are further time columns, each with its disorder
+        or None.
         `ets` is "none", "on demand" or how often a silent stream is spoken for, by its `skew` or `lull` if its time
         comes from outside; with one of these, "on demand" goes without saying. Late rows can be read under the name
         `late_into`. Lengths of time are words or timedeltas.
         """
-        connector = _connector(source)
+        if is_frame(columns):
+            source, columns = columns, frame_columns(name, columns)
+        connector = _connector(name, source, options)
         order = order_clause(in_words(disorder), disorder_rows, punctuated_by, per)
         clauses = [f"CREATE STREAM {name} ({columns})", time_clause(time, order, internal, latent)]
         clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by)]
@@ -103,6 +105,7 @@ class Network:
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
         self._accept("\n  ".join(clauses))
         if not isinstance(source, str):
+            # A DataFrame goes the way of feeds: given beside the network, by the name of its stream.
             self._feeds[name] = Once(name, source) if isinstance(source, Iterator) else source
         return Relation(self, name)
 
@@ -129,7 +132,9 @@ class Network:
         settings: Mapping[str, object] | None = None,
         **options: object,
     ) -> Network:
-        """Add a continuous query; `sink` is memory, console, or a file format with its options.
+        """Add a continuous query; `sink` is memory, console, a file format with its options, or python.
+
+        For python, `writer` is a class that takes the results (see `millrace.Writer`), or its place as text.
 
         `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}.
         """
@@ -217,16 +222,25 @@ class Network:
         return handle if (until is None if background is None else background) else handle.wait()
 
 
-def _connector(source: object) -> str:
-    """The connector that a source names; an iterable is a connector of its own."""
+def _connector(stream: str, source: object, options: Mapping[str, object]) -> str:
+    """The connector that a source names; an iterable is a connector of its own, and so is a DataFrame."""
+    if is_frame(source):
+        check_frame(stream, source)
+        if options:
+            raise RequestError(
+                f'stream "{stream}" takes no options beside a DataFrame, and was given {listed(options)}',
+                hint="Give the options of a source where the DataFrame is made: spark.readStream.option(...).",
+            )
+        return FRAME
     if isinstance(source, Iterable) and not isinstance(source, str):
-        return "iterable"
-    if not isinstance(source, str) or source.lower() not in (*SOURCES, "iterable"):
+        return FED
+    if not isinstance(source, str):
         raise RequestError(
             f'there is no source "{source}"',
-            hint=f"{near(str(source), SOURCES)}The sources are {listed(SOURCES)}, or an iterable of rows.",
+            hint=f"The sources are {listed(SOURCES)}, a streaming source of Spark's, a streaming DataFrame, or an "
+            "iterable of rows.",
         )
-    return source
+    return source if source.isidentifier() else f"`{source.replace('`', '``')}`"
 
 
 def _names(network: nodes.Network) -> set[str]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from millrace import __version__, doctor
 from millrace.connectors.inputs import open_input
+from millrace.connectors.native import is_native
 from millrace.console import Console
 from millrace.errors import MillraceError, RequestError
 from millrace.expectations import expected
@@ -27,12 +28,14 @@ from millrace.hosts.changes import Changes
 from millrace.hosts.control import ask
 from millrace.hosts.outputs import file_sinks
 from millrace.hosts.report import Ending, Listeners
-from millrace.language import bind_changes, parse_interval, parse_network
+from millrace.language import bind_changes, parse_interval, parse_network, read_file
 from millrace.plan.changes import Added, Amendment
+from millrace.plan.changes import File as NetworkFile
 from millrace.plan.explain import explain
 from millrace.plan.nodes import Connector, Network, Query, Sink
 from millrace.plan.stages import physical
-from millrace.runs import HOSTS, Run, RunOptions, open_run
+from millrace.runs import HOSTS, Run, RunOptions, open_run, pending_change
+from millrace.why import why
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -59,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     text, network = _read(options.file)
-    changes = Changes(_shown(network), text, _bind_shown)
+    changes = Changes(_shown(network), text, _bind_shown, _read_shown)
     console = Console(as_json=options.json)
 
     def results(name: str, rows: pa.Table) -> None:
@@ -71,14 +74,28 @@ def _run(options: argparse.Namespace) -> int:
     chosen = RunOptions(
         options.on, _ending(options), options.checkpoint, options.master, trigger, cost, options.verbose
     )
+    if options.dry_run:
+        console.evolution(pending_change(chosen, changes), would=True)
+        return 0
     listeners = Listeners(progress=console.progress, results=results)
-    run = open_run(changes.network, replace(chosen, control=_control(options)), listeners, changes=changes)
+    chosen = replace(chosen, control=_control(options), stages=options.stages, settings=_settings(options.set))
+    run = open_run(changes.network, chosen, listeners, changes=changes)
     _stop_on_signals(run)
+    if changes.evolution is not None:
+        console.evolution(changes.evolution)
     try:
         console.summary(run.run())
     finally:
         run.close()
     return 0
+
+
+def _settings(given: Sequence[str]) -> dict[str, str]:
+    """Settings of Spark, as they were given one by one."""
+    for each in given:
+        if "=" not in each:
+            raise RequestError(f'"{each}" is no setting', hint="Write --set NAME=VALUE.")
+    return dict(each.split("=", 1) for each in given)
 
 
 def _shown(network: Network) -> Network:
@@ -99,9 +116,15 @@ def _bind_shown(declared: str, text: str, queries: Sequence[Query]) -> Amendment
     return replace(amendment, changes=tuple(shown))
 
 
+def _read_shown(text: str, beside: str) -> NetworkFile:
+    """A whole file, its results shown as those of the first are."""
+    found = read_file(text, beside)
+    return replace(found, network=_shown(found.network))
+
+
 def _control(options: argparse.Namespace) -> Path | None:
-    """The control folder: as given, or in the checkpoint of a local run."""
-    if options.control is None and options.on == "local" and options.checkpoint is not None:
+    """The control folder: as given, or in the checkpoint."""
+    if options.control is None and options.on != "virtual" and options.checkpoint is not None:
         return Path(options.checkpoint) / "control"
     return options.control
 
@@ -130,13 +153,20 @@ def _ask(options: argparse.Namespace) -> int:
     return 0
 
 
+def _why(options: argparse.Namespace) -> int:
+    found = why(options.folder, parse_interval(options.timeout) / 1e6)
+    print(json.dumps(found.data()) if options.json else found)
+    return 0
+
+
 def _check(options: argparse.Namespace) -> int:
     _, network = _read(options.file)
     plan = physical(network)
     plan.whole()
-    file_sinks(network.queries)
+    file_sinks(network.queries, relayed=True)
     for stream in network.streams():
-        open_input(stream, plan.columns_read(stream.name), None, None)
+        if not is_native(stream.connector):
+            open_input(stream, plan.columns_read(stream.name), None, None)
     streams, queries = len(network.streams()), len(network.queries)
     print(f"{options.file}: no fault (streams: {streams}, queries: {queries})")
     return 0
@@ -206,6 +236,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _run_arguments(commands)
     _control_arguments(commands)
+    _why_arguments(commands)
 
     check = commands.add_parser("check", help="check the queries of a file without running them")
     check.add_argument("file", type=Path, metavar="FILE")
@@ -248,8 +279,21 @@ def _run_arguments(commands: Commands) -> None:
     ends.add_argument("--available-now", action="store_true", help="process what is there and stop; windows stay open")
     ends.add_argument("--until-end", action="store_true", help="take the end of every file as the end of its stream")
     run.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep state here, and go on from it")
+    run.add_argument(
+        "--dry-run", action="store_true", help="say what would become of the queries in the checkpoint, and stop"
+    )
     run.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
     run.add_argument("--trigger", default="500 milliseconds", metavar="INTERVAL", help="between micro-batches on Spark")
+    run.add_argument(
+        "--stages", type=int, metavar="N", help="stateful stages of a new checkpoint on Spark, to leave room for more"
+    )
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark, such as spark.jars.packages=...; once a setting",
+    )
     run.add_argument("--cost", metavar="INTERVAL", help="virtual time: what a row costs an operator")
     run.add_argument(
         "--control",
@@ -263,7 +307,7 @@ def _run_arguments(commands: Commands) -> None:
 
 
 def _control_arguments(commands: Commands) -> None:
-    control = commands.add_parser("control", help="change the queries of a run on the local host, or list them")
+    control = commands.add_parser("control", help="change the queries of a run, or list them")
     control.add_argument("folder", type=Path, metavar="DIR", help="the --control or --checkpoint folder of the run")
     control.add_argument(
         "statement",
@@ -273,6 +317,16 @@ def _control_arguments(commands: Commands) -> None:
     control.add_argument("--timeout", default="10 seconds", metavar="INTERVAL", help="how long to wait for the answer")
     control.add_argument("--json", action="store_true", help="an object a line")
     control.set_defaults(carry_out=_ask)
+
+
+def _why_arguments(commands: Commands) -> None:
+    asked = commands.add_parser("why", help="say which stream holds results back, since when, and what releases them")
+    asked.add_argument(
+        "folder", type=Path, metavar="DIR", help="the --checkpoint folder of a run, or --control of one at work"
+    )
+    asked.add_argument("--timeout", default="10 seconds", metavar="INTERVAL", help="how long to wait for the answer")
+    asked.add_argument("--json", action="store_true", help="one object")
+    asked.set_defaults(carry_out=_why)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.hosts.report import Report
+from millrace.plan.evolution import Evolution
 from millrace.plan.intervals import clock_text
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """What would break a line or a column of the output."""
+_NOTHING = "  nothing was found to read: check the paths of the streams"
 _EVERY = 5.0
 """Seconds between progress lines where they cannot be rewritten in place."""
 
@@ -77,6 +79,17 @@ class Console:
             self.out.writelines("\t".join(row) + "\n" for row in zip(*texts, strict=True))
         self.out.flush()
 
+    def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
+        """What becomes of the queries of a checkpoint; `would` is for one who asked, and is told on standard output."""
+        self._clear()
+        if self.as_json:
+            found = None if evolution is None else evolution.data()
+            self.out.write(json.dumps({"evolution": found}) + "\n")
+            self.out.flush()
+            return
+        lines = ["nothing would change"] if evolution is None else evolution.lines()
+        (self.out if would else self.err).write("\n".join(lines) + "\n")
+
     def summary(self, report: Report) -> None:
         """What became of every row, and what came out."""
         self._clear()
@@ -91,11 +104,11 @@ class Console:
 def summary_lines(report: Report) -> list[str]:
     """The summary as text."""
     seconds = max(report.elapsed, 1e-9)
-    rows = report.received - report.earlier
+    rows = max(report.received - report.earlier, 0)
     before = f", after {report.earlier:,} in earlier runs" if report.earlier else ""
     lines = [f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f}/s){before}"]
-    if not report.received:
-        lines.append("  nothing was found to read: check the paths of the streams")
+    if not rows:
+        lines.append("  nothing new was found to read" if report.earlier else _NOTHING)
     for name, source in report.sources.items():
         others = ((source.late, "late"), (source.quarantined, "quarantined"), (source.buffered, "still buffered"))
         wrong = [f"{count:,} {word}" for count, word in others if count]

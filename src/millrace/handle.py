@@ -8,17 +8,21 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from millrace.clauses import class_place
+from millrace.connectors.native import HANDED, is_native_sink
 from millrace.console import Console
-from millrace.errors import NotYet, RequestError
-from millrace.hosts.answers import Answer, Started
+from millrace.errors import RequestError
+from millrace.hosts.answers import Answer, Started, Waits
 from millrace.hosts.changes import Changes
+from millrace.hosts.lag import Lag
 from millrace.hosts.outputs import PLAIN, sink_folder
 from millrace.hosts.report import Listeners, Report
-from millrace.language import bind_changes, declarations_of, parse_script
+from millrace.language import bind_changes, declarations_of, parse_script, read_file
 from millrace.language.places import listed, near
 from millrace.language.statements import Declared, QueryStatement
+from millrace.plan.evolution import Evolution
 from millrace.plan.nodes import Network, Query
-from millrace.runs import UNTIL_THEN, Once, RunOptions, open_run
+from millrace.runs import Once, RunOptions, open_run
 
 
 class Author(Protocol):
@@ -50,7 +54,7 @@ class Handle:
         self._author = author
         self._feeds = feeds
         self._on = options.on
-        self._changes = Changes(network, author.script, bind_changes)
+        self._changes = Changes(network, author.script, bind_changes, read_file)
         self._console = Console()
         self._printed: dict[str, list[pa.Table]] = {}
         self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
@@ -146,9 +150,12 @@ class Handle:
         self._ask(f"ALTER QUERY {_quoted(name)} SET ({_pairs(options, ' = ')})")
 
     def _ask(self, text: str) -> tuple[Answer, ...]:
-        if self._on == "spark":
-            raise NotYet("a network on Spark cannot be changed while it runs yet", hint=UNTIL_THEN)
         return self._changes.ask(text)
+
+    @property
+    def evolution(self) -> Evolution | None:
+        """What became of the queries in the checkpoint when this run went on from it; None if they are the same."""
+        return self._changes.evolution
 
     # Results
 
@@ -164,6 +171,16 @@ class Handle:
             hint = f"{near(query, self._known)}The queries are {listed(self._known)}."
             raise RequestError(f'there is no query "{query}"', hint=hint)
         found = self._known[query]
+        if found.sink.connector.format == HANDED:
+            raise RequestError(
+                f'the results of query "{query}" go to the writer "{found.sink.connector.options["writer"]}"',
+                hint="Look where it writes, or leave the sink out to keep results in memory.",
+            )
+        if is_native_sink(found.sink):
+            raise RequestError(
+                f'the results of query "{query}" go to "{found.sink.connector.format}"',
+                hint="Read them there, or leave the sink out to keep results in memory.",
+            )
         if found.sink.connector.format not in PLAIN:
             raise RequestError(
                 f'the results of query "{query}" are files in "{sink_folder(found.sink)}"',
@@ -172,6 +189,14 @@ class Handle:
         kept = self._printed if found.sink.connector.format == "console" else self._run.memory
         tables = kept.get(query, [])
         return pa.concat_tables(tables) if tables else found.root.schema.empty_table()
+
+    def why(self) -> Lag:
+        """What holds results back: which stream, since when, and what would release them; print it to read it."""
+        if self._on == "spark" or not self._thread.is_alive():
+            return self._run.lag()
+        (answer,) = self._changes.ask("SHOW WAITS")
+        assert isinstance(answer, Waits) and answer.lag is not None
+        return answer.lag
 
     def metrics(self) -> Report:
         """The accounting of every stream, and what came out."""
@@ -192,6 +217,8 @@ def query_statements(
     chosen = f" WITH ({_pairs(settings, ' = ')})" if settings else ""
     if sink == "memory":
         return [f"CREATE QUERY {name}{chosen} AS {sql}"]
+    if sink == HANDED and "writer" in options:
+        options = {**options, "writer": class_place(options["writer"])}
     declared = f"CREATE SINK {name}_sink TO {sink}{option_clause(options)}"
     return [declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink AS {sql}"]
 

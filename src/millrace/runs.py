@@ -9,10 +9,12 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from millrace.errors import NotYet, RequestError
+from millrace.errors import RequestError
 from millrace.hosts.changes import Changes
+from millrace.hosts.lag import Lag
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.language.places import listed, near
+from millrace.plan.evolution import Evolution
 from millrace.plan.nodes import Network
 
 HostName = Literal["spark", "local", "virtual"]
@@ -35,6 +37,8 @@ class RunOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     control: Path | None = None
     """A folder through which other processes may change the network while it runs."""
+    stages: int | None = None
+    """How many stateful stages a new checkpoint on Spark has, at least: more than its queries need leave room."""
 
 
 FURTHER = tuple(each.name for each in fields(RunOptions) if each.name not in ("on", "ending", "checkpoint"))
@@ -54,9 +58,6 @@ def check_further(names: Iterable[str]) -> None:
             )
 
 
-UNTIL_THEN = "Run it on the local host, or stop it and start it with the other queries."
-
-
 class Run(Protocol):
     """A network at work."""
 
@@ -68,6 +69,9 @@ class Run(Protocol):
 
     def report(self) -> Report:
         """The run at this moment."""
+
+    def lag(self) -> Lag:
+        """What holds time back."""
 
     def close(self) -> None:
         """Let go of what it holds outside this process."""
@@ -89,10 +93,29 @@ def open_run(
         hint = f"{near(str(options.on), HOSTS)}The hosts are {listed(HOSTS)}."
         raise RequestError(f'there is no host "{options.on}"', hint=hint)
     if options.on == "spark":
-        return _spark(network, options, listeners, feeds)
+        return _spark(network, options, listeners, feeds, changes)
     if options.on == "local":
         return _local(network, options, listeners, feeds, changes)
     return _virtual(network, options, listeners, feeds, changes)
+
+
+def pending_change(options: RunOptions, changes: Changes) -> Evolution | None:
+    """What would become of the queries in a checkpoint if these went on from it; nothing is touched.
+
+    None where nothing would change.
+    """
+    if options.checkpoint is None or options.on == "virtual":
+        raise RequestError(
+            "a dry run says what would become of the queries in a checkpoint",
+            hint="Name the folder with --checkpoint, and its host with --on.",
+        )
+    if options.on == "spark":
+        from millrace.hosts.spark import fixed as spark_checkpoint
+
+        return spark_checkpoint.pending_change(options.checkpoint, changes)
+    from millrace.hosts import checkpoint as local_checkpoint
+
+    return local_checkpoint.pending_change(options.checkpoint, changes)
 
 
 def _spark(
@@ -100,8 +123,8 @@ def _spark(
     options: RunOptions,
     listeners: Listeners | None,
     feeds: Mapping[str, Iterable[Any]] | None,
+    changes: Changes | None,
 ) -> Run:
-    _refuse_control(options, NotYet("a network on Spark cannot be changed while it runs yet", hint=UNTIL_THEN))
     # Imported here: the other hosts do not need Spark, nor the second it takes to load.
     from millrace.hosts.spark.host import SparkRun
 
@@ -115,6 +138,9 @@ def _spark(
         trigger=options.trigger,
         settings=options.settings,
         verbose=options.verbose,
+        changes=changes,
+        control=None if options.control is None else Path(options.control),
+        stages=options.stages,
     )
 
 

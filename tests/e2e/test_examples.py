@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.commands import environment
+from tests.postgres import server
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ def expected(name: str) -> list[str]:
 
 
 def names(ending: str) -> list[str]:
-    return sorted(path.stem for path in EXAMPLES.glob(f"*{ending}"))
+    return sorted(path.stem for path in EXAMPLES.glob(f"*{ending}") if path.stem != "postgres_sink")
 
 
 @pytest.mark.parametrize("host", ["local", "virtual"])
@@ -53,3 +54,8 @@ def test_the_first_example_gives_its_output_on_spark() -> None:
 @pytest.mark.parametrize("name", names(".py"))
 def test_an_example_in_python_gives_its_output(name: str) -> None:
     assert output_of(f"examples/{name}.py") == expected(name)
+
+
+def test_the_example_with_a_database_gives_its_output() -> None:
+    with server() as dsn:
+        assert output_of("examples/postgres_sink.py", dsn) == expected("postgres_sink")

@@ -100,12 +100,12 @@ def test_results_of_another_run_are_not_mixed_with_new_ones(tmp_path: Path) -> N
     assert results(tmp_path) == expected(3)
 
 
-def test_a_checkpoint_of_other_queries_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_stream_is_refused(tmp_path: Path) -> None:
     script = project(tmp_path)
     run = ["run", script, "--on", "local", "--checkpoint", "state", "--available-now"]
     assert millrace(*run, folder=tmp_path).returncode == 0
-    script.write_text(SCRIPT.replace("SLIDE 1 MINUTE", "SLIDE 30 SECONDS"))
-    refused(millrace(*run, folder=tmp_path), 2, "belongs to other queries")
+    script.write_text(SCRIPT.replace("INTERVAL 5", "INTERVAL 6"))
+    refused(millrace(*run, folder=tmp_path), 2, "its time contract has changed")
     script.write_text(SCRIPT)
     ran = millrace("run", script, "--on", "local", "--checkpoint", "state", "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr

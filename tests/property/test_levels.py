@@ -20,6 +20,7 @@ from millrace.hosts.spark import stage as stages
 from millrace.hosts.spark.buckets import bucket_ids
 from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
+from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import CONTROL_PORT, REPORT_OUTPUT, Row, unpack
 from millrace.hosts.spark.stage import Stage
@@ -68,12 +69,14 @@ class Store:
 class Levels:
     """Micro-batches of a network over a few buckets, as Spark would run them."""
 
-    def __init__(self, network: Network, buckets: int, *, live: bool = False) -> None:
-        self.network = network
+    def __init__(self, network: Network, buckets: int, folder: Path, *, live: bool = False) -> None:
+        self.plan = physical(network)
+        self.folder = folder
+        PlanLog(folder / "plans").write(1, Version(network))
         self.live = live
         self.now = NOW
         self.buckets = tuple(bucket_ids(buckets))
-        self.depth = physical(network).depth
+        self.depth = self.plan.depth
         self.stores = {(level, bucket): Store() for level in range(1, self.depth + 1) for bucket in self.buckets}
         self.known: dict[str, Any] | None = None
         self.results: list[dict[str, Any]] = []
@@ -84,7 +87,7 @@ class Levels:
     ) -> None:
         rows = [row for stream, paths in files.items() for row in self._low(stream, paths)]
         if end or woken:
-            note = json.dumps({"now": self.now, "end": end, "wants": (self.known or {}).get("wants", {})})
+            note = json.dumps({"now": self.now, "end": end, "wants": (self.known or {}).get("wants", {}), "plan": 1})
             rows += [Row(bucket, CONTROL_PORT, 0, b"", note) for bucket in self.buckets]
         for level in range(1, self.depth):
             rows = [Row(*given) for given in self._high(level, rows, replayed=replayed)]
@@ -97,7 +100,7 @@ class Levels:
         self.known = merge(self.known, reports)
 
     def _low(self, stream: str, paths: list[Path]) -> Iterator[Row]:
-        low = StreamLowLevel(self.network, stream, self.buckets)
+        low = StreamLowLevel(self.plan, stream, self.buckets)
         known = (self.known or {}).get("sources", {}).get(stream, {})
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
         look = Look(self.now, self.now, all=True)
@@ -122,7 +125,7 @@ class Levels:
         return given
 
     def _staged(self, level: int, bucket: int, rows: list[Row]) -> list[tuple[Any, ...]]:
-        stage = Stage(self.network, "test", self.buckets, level=level, last=level == self.depth, live=self.live)
+        stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth, live=self.live)
         stage.init(self.stores[level, bucket])  # type: ignore[arg-type]
         frames = stage.handleInputRows((bucket,), iter([pd.DataFrame(rows, columns=list(Row._fields))]), None)
         return [each for frame in frames for each in frame.itertuples(index=False, name=None)]
@@ -131,7 +134,7 @@ class Levels:
 def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
     """A run of the case's rows as files, some files together, some micro-batches replayed, some by a new worker."""
     stages._AT_HAND.clear()
-    levels = Levels(on_files(case.network, folder), data.draw(st.integers(1, 3), label="buckets"))
+    levels = Levels(on_files(case.network, folder), data.draw(st.integers(1, 3), label="buckets"), Path(folder))
     waiting: dict[str, list[Path]] = {}
     for number, (stream, rows) in enumerate(data.draw(schedules(case.rows))):
         path = folder / stream / f"{number:04d}.parquet"
@@ -216,7 +219,7 @@ def test_two_levels_account_for_every_row_by_every_contract(
     with tempfile.TemporaryDirectory() as folder:
         stream = Stream("s", ADMISSION_SCHEMA, contract, Connector("parquet", {"path": folder}))
         query = Query("q", Project(Scan(stream), (("id", Column("id")),)), Sink("q", Connector("memory")))
-        levels = Levels(Network((query,)), data.draw(st.integers(1, 3), label="buckets"))
+        levels = Levels(Network((query,)), data.draw(st.integers(1, 3), label="buckets"), Path(folder))
         alone = True
         for number, together in enumerate(data.draw(pieces(given_rows))):
             parts = data.draw(pieces(together))
@@ -253,7 +256,7 @@ def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
 def live_run(data: st.DataObject, network: Network, arrivals: list[tuple[int, str, Given]], folder: Path) -> Levels:
     """Each row as a file that is read when it arrives, and wakings by the clock in between."""
     stages._AT_HAND.clear()
-    levels = Levels(on_files(network, folder), data.draw(st.integers(1, 3), label="buckets"), live=True)
+    levels = Levels(on_files(network, folder), data.draw(st.integers(1, 3), label="buckets"), folder, live=True)
     for number, (now, stream, row) in enumerate(arrivals):
         path = folder / stream / f"{number:04d}.parquet"
         path.parent.mkdir(exist_ok=True)
@@ -275,7 +278,7 @@ def test_rows_of_a_stream_that_was_spoken_for_before_its_first_row_are_accounted
     sql = declared("s0", 0, promise) + declared("s1", 0, promise)
     network = parse_network(f"{sql} CREATE QUERY q AS SELECT count(*) AS n FROM s0 UNION s1 {window};")
     stages._AT_HAND.clear()
-    levels = Levels(on_files(network, tmp_path), 2, live=True)
+    levels = Levels(on_files(network, tmp_path), 2, tmp_path, live=True)
     for stream, now, second in (("s0", 20, 1), ("s1", 22, 3)):
         path = tmp_path / f"{stream}.parquet"
         pq.write_table(pa.table({"ts": pa.array([second * SECOND]).cast(pa.timestamp("us", tz="UTC"))}), path)
@@ -296,7 +299,7 @@ def test_rows_that_the_system_stamps_do_not_wait_for_those_of_the_same_micro_bat
     )
     network = parse_network(f"{streams} CREATE QUERY q AS SELECT v FROM s0 UNION s1 ORDER BY ts;")
     stages._AT_HAND.clear()
-    levels = Levels(network, 2, live=True)
+    levels = Levels(network, 2, tmp_path, live=True)
     paths = {}
     for number, name in enumerate(("s0", "s1")):
         paths[name] = [tmp_path / f"{name}.parquet"]

@@ -244,10 +244,17 @@ def test_a_window_of_a_bare_number_is_refused(lengths: Any) -> None:
         a.window(**lengths)
 
 
-def test_an_unknown_source_is_refused_where_it_is_declared() -> None:
+def test_an_unknown_source_is_refused_where_spark_does_not_run() -> None:
     net = mr.Network()
-    with pytest.raises(RequestError, match=r'no source "parket"(.|\n)*"parquet"(.|\n)*csv, json, parquet, generate'):
-        net.stream("a", COLUMNS, time="ts", source="parket", path="x")
+    net.query("q", net.stream("a", COLUMNS, time="ts", source="parket", path="x"))
+    with pytest.raises(
+        RequestError, match=r'"a" comes from "parket"(.|\n)*csv, json, parquet, generate(.|\n)*"parquet"'
+    ):
+        net.run(on="local", until="end")
+
+
+def test_what_can_be_no_source_is_refused_where_it_is_declared() -> None:
+    net = mr.Network()
     with pytest.raises(RequestError, match='no source "5"'):
         net.stream("a", COLUMNS, time="ts", source=5)  # type: ignore[arg-type]
     net.stream("a", COLUMNS, time="ts", source=[])

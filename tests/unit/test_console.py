@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,6 +25,16 @@ def test_the_summary_accounts_for_every_row() -> None:
     text = "\n".join(summary_lines(REPORT))
     for part in ("10 rows in 2.0 s (5/s)", "2 late", "1 quarantined", "3 ETS", "-> q: 4 results", "5 rows held"):
         assert part in text
+
+
+def test_a_run_that_finds_nothing_says_whether_there_ever_was_something() -> None:
+    nothing = "nothing was found to read: check the paths of the streams"
+    assert nothing in "\n".join(summary_lines(Report({}, {})))
+    for again in (replace(REPORT, earlier=10), Report({}, {}, earlier=10)):
+        text = "\n".join(summary_lines(again))
+        assert text.startswith("0 rows in ") and ", after 10 in earlier runs" in text
+        assert nothing not in text
+        assert "nothing new was found to read" in text
 
 
 def test_results_are_tab_separated_under_a_head() -> None:

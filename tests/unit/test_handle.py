@@ -269,16 +269,6 @@ def test_a_virtual_run_is_changed_between_two_events() -> None:
     assert found == list(range(started.at // SECOND + 1, found[-1] + 1)), "every row since the start, once"
 
 
-def test_on_spark_it_is_not_yet() -> None:
-    class OnSpark(mr.Handle):
-        def __init__(self) -> None:
-            self._on = "spark"
-
-    with pytest.raises(NotYet, match="Spark") as raised:
-        OnSpark().drop("q")
-    assert raised.value.hint
-
-
 # With a checkpoint
 
 
@@ -330,3 +320,27 @@ def test_a_dropped_query_leaves_no_state_in_the_checkpoint(tmp_path: Path) -> No
     handle.drop("sums")
     assert list(state.glob("*.arrow")) == []
     handle.stop()
+
+
+def test_a_handle_says_what_holds_results_back_while_it_runs_and_after() -> None:
+    one, other = Fed(), Fed()
+    net = mr.Network()
+    a, b = (net.stream(name, COLUMNS, time="ts", source=feed) for name, feed in (("a", one), ("b", other)))
+    net.query("both", a.union(b).select("k", "ts").order_by_time())
+    handle = net.run(on="local")
+    try:
+        one.tell(row(1, k="x", n=1), row(5, k="x", n=2))
+        other.tell(row(2, k="y", n=1))
+        received(handle, "a", 2)
+        received(handle, "b", 1)
+        lag = handle.why()
+        assert [(each.stream, each.bound, each.until) for each in lag.waits["both"].awaited] == [
+            ("b", 2 * SECOND, 5 * SECOND)
+        ]
+        assert lag.waits["both"].held == 1
+        assert 'both waits for stream "b", whose bound stands at 1970-01-01 00:00:02 since' in str(lag)
+        other.tell(row(6, k="y", n=2))
+        wait_for(lambda: "a" in {each.stream for each in handle.why().waits["both"].awaited})
+    finally:
+        handle.stop()
+    assert [each.stream for each in handle.why().waits["both"].awaited] == ["a"], "an ended run can be asked too"

@@ -18,7 +18,8 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"errors", "kernel"},
     "language": {"errors", "kernel", "plan"},
     "connectors": {"errors", "kernel", "plan"},
-    "hosts": {"errors", "kernel", "plan", "connectors"},
+    "writers": set(),
+    "hosts": {"errors", "kernel", "plan", "connectors", "writers"},
 }
 HOSTS = {"local", "virtual", "spark"}
 KERNEL_PACKAGES = {"numpy", "pyarrow"}

@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.files import FORMATS, list_files, read_file
-from millrace.connectors.generated import GENERATED, is_generated, make_slice, slices_of
-from millrace.errors import RequestError, RunError
+from millrace.connectors.generated import is_generated, make_slice, slices_of
+from millrace.connectors.native import FRAME, refuse_source
+from millrace.errors import RunError
 from millrace.kernel.casts import cast
 from millrace.kernel.elements import ARRIVED
 from millrace.plan.nodes import Stream
@@ -57,16 +58,12 @@ class Input(Protocol):
 def open_input(stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Position | None) -> Input:
     """A stream's input at a position (None: the beginning)."""
     schema = read_schema(stream, columns)
-    if feed is not None:
+    if feed is not None and stream.connector.format != FRAME:
         return FeedInput(stream, schema, feed, position)
     if is_generated(stream.connector):
         return GeneratedInput(stream, schema, position)
     if stream.connector.format not in FORMATS:
-        known = ", ".join([*FORMATS, *GENERATED])
-        raise RequestError(
-            f'stream "{stream.name}" comes from "{stream.connector.format}", which is no connector of this host',
-            hint=f"The connectors are {known}.",
-        )
+        raise refuse_source(stream)
     return FileInput(stream, schema, position)
 
 

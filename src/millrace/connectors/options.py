@@ -13,7 +13,8 @@ from millrace.errors import RequestError
 FORMATS = ("csv", "json", "parquet")
 """The file formats, as `FROM` and `TO` spell them."""
 
-_COMMON = ("path", "timestamp_format", "on_malformed", "max_files_per_trigger")
+_LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger")
+_COMMON = ("path", "timestamp_format", "on_malformed", *_LIMITS)
 _READING: Mapping[str, tuple[str, ...]] = {
     "csv": (*_COMMON, "header", "delimiter", "quote", "null_value", "null_values"),
     "json": _COMMON,
@@ -61,7 +62,8 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
     ';'
     """
     _check(format, options, _READING)
-    _positive(options, "max_files_per_trigger")
+    for key in _LIMITS:
+        _positive(options, key)
     listed = options["null_values"].split(",") if "null_values" in options else []
     alone = [options["null_value"]] if "null_value" in options else []
     return ReadOptions(
@@ -85,7 +87,7 @@ def check_format(format: str) -> None:
     if format not in FORMATS:
         raise RequestError(
             f'there is no file format "{format}"',
-            hint=f"The formats are {', '.join(FORMATS)}.{_meant(format, FORMATS)}",
+            hint=f"The formats are {', '.join(FORMATS)}.{meant(format, FORMATS)}",
         )
 
 
@@ -93,10 +95,10 @@ def _check(format: str, options: Mapping[str, str], known: Mapping[str, tuple[st
     check_format(format)
     for key, value in options.items():
         if key not in known[format]:
-            hint = f"The options are {', '.join(known[format])}.{_meant(key, known[format])}"
+            hint = f"The options are {', '.join(known[format])}.{meant(key, known[format])}"
             raise RequestError(f'format "{format}" has no option "{key}"', hint=hint)
         if key in _CHOICES and value.lower() not in _CHOICES[key]:
-            hint = f"It takes {', '.join(_CHOICES[key])}.{_meant(value.lower(), _CHOICES[key])}"
+            hint = f"It takes {', '.join(_CHOICES[key])}.{meant(value.lower(), _CHOICES[key])}"
             raise RequestError(f'option "{key}" does not take "{value}"', hint=hint)
 
 
@@ -112,6 +114,7 @@ def _positive(options: Mapping[str, str], key: str) -> None:
         raise RequestError(f'option "{key}" does not take "{options[key]}"', hint="It takes a whole number above zero.")
 
 
-def _meant(given: str, known: tuple[str, ...]) -> str:
+def meant(given: str, known: tuple[str, ...]) -> str:
+    """A sentence, after a space, that suggests the nearest of what is known; nothing if none is near."""
     close = get_close_matches(given, known, n=1)
     return f' Did you mean "{close[0]}"?' if close else ""

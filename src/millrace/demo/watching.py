@@ -56,13 +56,13 @@ class FileSinkWatcher:
         fresh = [name for name in names if name[0].isdigit() and name not in self._seen_batches]
         for name in sorted(fresh, key=lambda each: int(each.split(".")[0])):
             self._seen_batches.add(name)
-            for path in _committed_files((self._log / name).read_text()):
+            for path in committed_files((self._log / name).read_text()):
                 if path not in self._seen_files:
                     self._seen_files.add(path)
                     yield Path(path)
 
 
-def _committed_files(text: str) -> list[str]:
+def committed_files(text: str) -> list[str]:
     """The files of one log entry: a line with its version, then an object a file."""
     found = (json.loads(line) for line in text.splitlines()[1:] if line)
     return [unquote(urlparse(each["path"]).path) for each in found if each["action"] == "add"]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from millrace.hosts.lag import Lag
 from millrace.kernel.elements import NO_BOUND, Microseconds
 
-Did = Literal["added", "dropped", "altered", "runs"]
+Did = Literal["added", "dropped", "altered", "runs", "waits"]
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,31 @@ class Answer:
         }
 
 
+@dataclass(frozen=True)
+class Waits(Answer):
+    """What holds results back."""
+
+    lag: Lag | None = None
+
+    @staticmethod
+    def of(lag: Lag) -> Waits:
+        """The answer to who waits for what."""
+        return Waits("waits", Started("", ()), lag=lag)
+
+    def data(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        assert self.lag is not None, "a run says what holds it back"
+        return {"did": self.did, "lag": self.lag.data()}
+
+
 def answer_text(answer: Mapping[str, Any]) -> str:
     """An answer's data as a line to read.
 
     >>> answer_text(Answer("dropped", Started("counts", ())).data())
     'counts dropped'
     """
+    if answer["did"] == "waits":
+        return str(Lag.read(answer["lag"]))
     options = ", ".join(f"{key} = {value}" for key, value in answer["options"].items())
     if answer["did"] in ("added", "runs"):
         since = f"since {answer['since']}" if answer["since"] else "since the beginning of its streams"

@@ -7,28 +7,29 @@ Rules:
   seen, plus one microsecond. Its answer is that of a batch evaluation over exactly those rows. Streams that nobody had
   read are read from their beginning.
 - The history of changes is plain data: repeated on the network that a run began with, it gives the present one.
+- A run that goes on from a checkpoint with another file applies what is different in it to what ran (see
+  plan/evolution.py); that is an entry of the history too, with how far the streams had come.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Event, Lock, get_ident
-from typing import Protocol
+from typing import Any, Protocol
 
 from millrace.errors import MillraceError, NotYet, RequestError
-from millrace.hosts.answers import Answer, Started
-from millrace.kernel.elements import Microseconds
+from millrace.hosts.answers import Answer, Started, Waits
+from millrace.hosts.lag import Lag
 from millrace.kernel.executor import Executor
-from millrace.plan.changes import Added, Altered, Bind, Change, Dropped, amended
-from millrace.plan.nodes import SEQUENCE, Network, Query, Scan, walk
+from millrace.plan.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
+from millrace.plan.evolution import Evolution, evolve, merged
+from millrace.plan.nodes import Network, Query
+from millrace.plan.points import Points, Starts, reduced, start_of
 from millrace.plan.stages import Physical, physical, starting_at
 
-Outlets = tuple[tuple[str, Microseconds], ...]
-Starts = tuple[Microseconds, Outlets]
-"""Where a query starts: a time of its streams, and points of the outlets that it reads."""
 Start = Callable[[Query], Starts]
 Answers = tuple[Answer, ...]
 
@@ -36,26 +37,48 @@ Answers = tuple[Answer, ...]
 class Changing(Protocol):
     """A run that can be changed."""
 
-    @property
-    def executor(self) -> Executor:
-        """The graph at work."""
-
     def settle(self) -> None:
         """Finish what is under way."""
+
+    def points(self) -> Points:
+        """How far the streams have come that are being read."""
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Open what a changed plan needs, or raise; the call it gives takes it into use."""
 
+    def shape(self, plan: Physical) -> None:
+        """Make what is at work that of the plan: operators of a name that stays keep their state."""
+
     def keep(self) -> None:
         """Make the change last, now that it has been made."""
+
+    def lag(self) -> Lag:
+        """What holds time back."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A request that was carried out, and where the queries that it added start, in order."""
+    """A request that was carried out, and where the queries that it added start, in order.
+
+    Or a whole file that took the place of the one before, if it says how far the streams had come.
+    """
 
     text: str
     starts: tuple[Starts, ...] = ()
+    points: Points | None = None
+
+    def data(self) -> dict[str, Any]:
+        """It as plain data."""
+        if self.points is not None:
+            return {"file": self.text, "points": self.points}
+        return {"request": self.text, "starts": self.starts}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Entry:
+        """An entry of its plain data, which may have been JSON."""
+        if "file" in data:
+            return cls(data["file"], points=data["points"])
+        return cls(data["request"], tuple(_starts(*each) for each in data["starts"]))
 
 
 @dataclass(frozen=True)
@@ -71,18 +94,29 @@ class _Proposal:
 class Changes:
     """Requests to a running network, and the network as they have made it.
 
-    `script` holds the declarations that a request may name, `bind` reads a request; without it there are no changes.
+    `script` is the text of the network's file, `bind` reads a request; without it there are no changes. `read` reads a
+    whole file; without it a run goes on from a checkpoint only with the queries that it was made with.
     """
 
-    def __init__(self, network: Network, script: str = "", bind: Bind | None = None) -> None:
+    def __init__(self, network: Network, script: str = "", bind: Bind | None = None, read: Read | None = None) -> None:
         self.network = network
+        self.file = script
+        """The text of the file that is in force."""
         self.history: list[Entry] = []
+        self.ran: Network | None = None
+        """The network of the run that this one goes on from, as it was."""
+        self.evolution: Evolution | None = None
+        """What becomes of that network, where this run's is another one."""
         self.woken = Event()
         """Set when someone asks, so that a run which sleeps wakes up."""
         self.changing = Lock()
         """Held while the graph is not whole; who reports on it from another thread takes it too."""
         self.script = script
-        self._bind = bind
+        """The declarations that a request may name."""
+        self._first = script
+        self._network: Network | None = None
+        """The network of the file that is in force, where it has been read."""
+        self._bind, self._read = bind, read
         self._asked: deque[tuple[str, Future[Answers]]] = deque()
         self._lock = Lock()
         self._runner: int | None = None
@@ -107,10 +141,54 @@ class Changes:
 
     # For the run
 
-    def repeat(self, history: Iterable[Entry]) -> None:
+    def repeat(self, history: Iterable[Entry], *, spread: bool = False) -> None:
         """Make the changes of an earlier run again, before this one begins."""
         for entry in history:
-            self._accept(self._proposed(entry.text, _in_turn(entry.starts)))
+            if entry.points is not None:
+                self._rewrite(entry.text, entry.points, spread=spread)
+            else:
+                self._accept(self._proposed(entry.text, _in_turn(entry.starts)))
+
+    def saved(self) -> dict[str, Any]:
+        """The first text and the history, as plain data; no text where this run has none that it could be read by."""
+        text = None if self._read is None else self._first
+        return {"text": text, "history": [entry.data() for entry in self.history]}
+
+    def can_follow(self, saved: Mapping[str, Any]) -> bool:
+        """Whether this run may have other queries than the one that saved this."""
+        return self._read is not None and saved["text"] is not None
+
+    def resume(self, saved: Mapping[str, Any], points: Points, *, spread: bool = False) -> Evolution | None:
+        """Go on from an earlier run: its changes are made again, and what is different in this run's file is applied.
+
+        `points` say how far its streams had come, `spread` whether rows are spread over buckets. None where nothing
+        is different; raises where a stream cannot go on, and leaves all as it was.
+        """
+        history = [Entry.of(each) for each in saved["history"]]
+        if self._read is None or saved["text"] is None:
+            self.repeat(history, spread=spread)
+            self.ran = self.network
+            return None
+        earlier = Changes(self._read(saved["text"], "").network, saved["text"], self._bind, self._read)
+        earlier.repeat(history, spread=spread)
+        ran, other = earlier.network, self.file != earlier.file
+        evolution = earlier._rewrite(self.file, reduced(points), spread=spread) if other else None
+        self.network, self.script, self.history = earlier.network, earlier.script, earlier.history
+        self._first, self.ran, self.evolution = earlier._first, ran, evolution
+        return evolution
+
+    def _rewrite(self, text: str, points: Points, *, spread: bool) -> Evolution | None:
+        """Let a new file take the place of the one in force."""
+        assert self._read is not None, "a history with files comes with a reader"
+        # What follows the file in the script are declarations that requests have made.
+        old = self._network or self._read(self.file, "").network
+        new = self._read(text, self.script.removeprefix(self.file))
+        after = merged(self.network, old, new.network, new.streams)
+        evolution = evolve(self.network, after, points, spread=spread)
+        self.network = self.network if evolution is None else evolution.network
+        self.file, self.script, self._network = text, new.declared, new.network
+        self.history.append(Entry(text, points=points))
+        return evolution
 
     def serve(self, run: Changing) -> None:
         """Carry out what has been asked."""
@@ -140,18 +218,18 @@ class Changes:
     def carry_out(self, text: str, run: Changing) -> Answers:
         """Change the run as a text asks, or raise and leave it as it is."""
         self._work(run.settle)
-        proposal = self._proposed(text, lambda query: _start(query, run.executor))
+        proposal = self._proposed(text, lambda query: start_of(query, run.points()))
         if proposal.network != self.network:
             plan = physical(proposal.network)
             # Built once apart: whatever is wrong with the plan shows before the graph at work is touched.
             plan.whole()
             take_into_use = run.prepare(plan)
             with self.changing:
-                self._shape(plan, run.executor)
+                run.shape(plan)
                 take_into_use()
                 self._accept(proposal)
             self._work(run.keep)
-        return proposal.answers
+        return tuple(Waits.of(run.lag()) if isinstance(each, Waits) else each for each in proposal.answers)
 
     def close(self) -> None:
         """Tell those who still wait that the run has ended."""
@@ -175,28 +253,28 @@ class Changes:
             queries = amended(queries, change)
         return _Proposal(Network(queries), amendment.declared, Entry(text, tuple(starts)), tuple(answers))
 
-    def _shape(self, plan: Physical, executor: Executor) -> None:
-        """Make the graph at work that of the plan."""
-        graph = executor.graph
-        graph.keep(set(graph.nodes) - self._replaced(plan.network))
-        plan.shape(graph)
-        executor.adopt()
-        if not any(node.chain for node in graph.nodes.values()):
-            # Break nodes that were placed by measure go with the last query that asked for them.
-            executor.set_breaks(())
-
-    def _replaced(self, network: Network) -> set[str]:
-        """The queries that another one of their name takes the place of."""
-        after = {query.name: query for query in network.queries}
-        return {
-            query.name
-            for query in self.network.queries
-            if (other := after.get(query.name)) and _begun(other) != _begun(query)
-        }
-
     def _accept(self, proposal: _Proposal) -> None:
         self.network, self.script = proposal.network, proposal.script
         self.history.append(proposal.entry)
+
+
+def reshape(executor: Executor, before: Network, plan: Physical) -> None:
+    """Make a graph at work, which was that of a network, what a plan says."""
+    graph = executor.graph
+    graph.keep(set(graph.nodes) - _replaced(before, plan.network))
+    plan.shape(graph)
+    executor.adopt()
+    if not any(node.chain for node in graph.nodes.values()):
+        # Break nodes that were placed by measure go with the last query that asked for them.
+        executor.set_breaks(())
+
+
+def _replaced(before: Network, after: Network) -> set[str]:
+    """The queries that another one of their name takes the place of."""
+    named = {query.name: query for query in after.queries}
+    return {
+        query.name for query in before.queries if (other := named.get(query.name)) and _begun(other) != _begun(query)
+    }
 
 
 def _in_turn(starts: Iterable[Starts]) -> Start:
@@ -204,20 +282,13 @@ def _in_turn(starts: Iterable[Starts]) -> Start:
     return lambda query: next(remaining)
 
 
-def _start(query: Query, executor: Executor) -> Starts:
-    """Where a query starts that joins now: after all that the streams it shares with others have seen."""
-    scans = [each for each in walk(query.root) if isinstance(each, Scan) and each.outlet]
-    points = {each.source: executor.outlet_start(each.stream.name, each.outlet) for each in scans}
-    for outlet in {each.outlet for each in scans} - {SEQUENCE}:
-        # Inputs of a union by a further column start together, as those by their own time do.
-        sources = [each.source for each in scans if each.outlet == outlet]
-        points |= dict.fromkeys(sources, max(points[source] for source in sources))
-    return executor.start_point(_streams(query)), tuple(points.items())
+def _starts(time: int, outlets: Iterable[Sequence[Any]]) -> Starts:
+    return time, tuple((name, point) for name, point in outlets)
 
 
 def _begun(query: Query) -> tuple[object, ...]:
     """What makes a query another one than its namesake."""
-    return query.root, query.since, query.outlets_since
+    return query.root, query.since, query.outlets_since, query.tree
 
 
 def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Answer]:
@@ -230,6 +301,8 @@ def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Answer]:
             yield Answer("dropped", _started(named[name]))
         case Altered(name, options):
             yield Answer("altered", _started(named[name]), options)
+        case WaitsListed():
+            yield Waits("waits", Started("", ()))
         case _:
             yield from (Answer("runs", _started(query), query.options) for query in queries)
 

@@ -4,14 +4,15 @@ Rules:
 - `current.json` is replaced at once; whatever it does not name is as if never written.
 - A save writes the segments added since the last one and removes those it no longer needs, afterwards.
 - It names the staged result files too, so that a run that died between commit and publishing publishes them.
-- It belongs to the queries that the first run began with, and holds the changes made to them since.
+- It belongs to the queries that the first run began with, and holds their text and the changes made to them since:
+  so a run with another text can tell what is different (see changes.py).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,15 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import CheckpointError
-from millrace.hosts.changes import Entry
+from millrace.hosts.changes import Changes
 from millrace.hosts.durable import make_folder, replace_file, sync
 from millrace.kernel.executor import Place, Saved
-from millrace.plan.stages import Physical
+from millrace.plan.evolution import Evolution, beginning
+from millrace.plan.points import Points
+from millrace.plan.stages import Physical, physical
 
-_LAYOUT = 2
+_LAYOUT = 3
+_NO_CHANGES: Mapping[str, Any] = {"text": None, "history": []}
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,14 @@ class Resumed:
     positions: dict[str, Any]
     staged: dict[str, str]
     results: dict[str, int]
-    history: tuple[Entry, ...] = ()
+    changes: Mapping[str, Any]
+    """The text of the first file and the history of changes, as `Changes.saved` gives them."""
+
+    @property
+    def points(self) -> Points:
+        """How far each stream had come."""
+        points: Points = self.control["sources"]
+        return points
 
 
 def fingerprint(plan: Physical) -> str:
@@ -54,22 +65,16 @@ class Checkpoint:
         self._live: set[Place] = set()
         make_folder(folder, "the checkpoint")
 
-    def load(self) -> Resumed | None:
-        """The last committed state; None in a new folder."""
-        current = self.folder / "current.json"
-        if not current.exists():
-            if (self.folder / "commits").is_dir() or (self.folder / "offsets").is_dir():
-                raise CheckpointError(
-                    f'"{self.folder}" is a checkpoint of the Spark host',
-                    hint="Run with --on spark, or name another folder.",
-                )
+    def load(self, changes: Changes | None = None) -> Resumed | None:
+        """The last committed state; None in a new folder.
+
+        Refuses that of other queries, unless the changes of this run can follow it.
+        """
+        saved = _record(self.folder)
+        if saved is None:
             return None
-        saved = json.loads(current.read_text())
-        if saved["layout"] != _LAYOUT or saved["network"] != self._fingerprint:
-            raise CheckpointError(
-                f'the checkpoint "{self.folder}" belongs to other queries',
-                hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
-            )
+        check_queries(saved, self._fingerprint, self.folder, changes)
+        self._fingerprint = saved["network"]
         self._live = {(node, number) for node, number in saved["segments"]}
         segments = {place: _read(self._path(place)) for place in self._live}
         return Resumed(
@@ -79,7 +84,7 @@ class Checkpoint:
             positions=saved["positions"],
             staged=saved["staged"],
             results=saved["results"],
-            history=tuple(_entry(text, starts) for text, starts in saved["history"]),
+            changes=saved["changes"],
         )
 
     def save(
@@ -89,7 +94,7 @@ class Checkpoint:
         positions: Mapping[str, Any],
         staged: Mapping[str, str],
         results: Mapping[str, int],
-        history: Sequence[Entry] = (),
+        changes: Mapping[str, Any] = _NO_CHANGES,
     ) -> None:
         """Commit an epoch."""
         for place, table in saved.added.items():
@@ -104,7 +109,7 @@ class Checkpoint:
             "positions": dict(positions),
             "staged": dict(staged),
             "results": dict(results),
-            "history": [[entry.text, entry.starts] for entry in history],
+            "changes": dict(changes),
         }
         replace_file(self.folder / "current.json", json.dumps(record))
         for place in set(saved.removed) - self._live:
@@ -113,6 +118,55 @@ class Checkpoint:
     def _path(self, place: Place) -> Path:
         node, number = place
         return self.folder / f"{node}-{number}.arrow"
+
+
+def check_names(saved: Resumed, plan: Physical, folder: Path) -> None:
+    """Refuse state whose operators have other names than those of the plan that made it."""
+    if set(plan.whole().nodes) != set(saved.control["nodes"]):
+        raise other_version(folder)
+
+
+def pending_change(folder: Path, changes: Changes) -> Evolution | None:
+    """What would become of the queries in a checkpoint if a run went on from it now; nothing is touched."""
+    saved = _record(folder)
+    if saved is None:
+        return beginning(changes.network)
+    check_queries(saved, fingerprint(physical(changes.network)), folder, changes)
+    return changes.resume(saved["changes"], saved["control"]["sources"])
+
+
+def check_queries(saved: Mapping[str, Any], own: str, folder: Path, changes: Changes | None) -> None:
+    """Refuse state of other queries, unless the changes of this run can follow it."""
+    follows = changes is not None and changes.can_follow(saved["changes"])
+    if not follows and saved["network"] != own:
+        raise CheckpointError(
+            f'the checkpoint "{folder}" belongs to other queries',
+            hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
+        )
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    """The record of the last committed state; None in a new folder."""
+    current = folder / "current.json"
+    if not current.exists():
+        if (folder / "commits").is_dir() or (folder / "offsets").is_dir():
+            raise CheckpointError(
+                f'"{folder}" is a checkpoint of the Spark host',
+                hint="Run with --on spark, or name another folder.",
+            )
+        return None
+    saved: dict[str, Any] = json.loads(current.read_text())
+    if saved["layout"] != _LAYOUT:
+        raise other_version(folder)
+    return saved
+
+
+def other_version(folder: Path) -> CheckpointError:
+    """What to say of a checkpoint that this version cannot read."""
+    return CheckpointError(
+        f'the checkpoint "{folder}" was made by another version of Millrace',
+        hint="Go on with that version, or start anew with another --checkpoint folder.",
+    )
 
 
 def _write(path: Path, table: pa.Table) -> None:
@@ -124,7 +178,3 @@ def _write(path: Path, table: pa.Table) -> None:
 def _read(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.read_all()
-
-
-def _entry(text: str, starts: Sequence[Any]) -> Entry:
-    return Entry(text, tuple((time, tuple((name, point) for name, point in outlets)) for time, outlets in starts))

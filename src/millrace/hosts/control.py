@@ -70,9 +70,14 @@ class Control:
         self._lock.close()
 
 
+def listens(folder: Path) -> bool:
+    """Whether a run listens in a folder."""
+    return _listening(_asked_in(folder)) is not None
+
+
 def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
     """The answers of the run that listens in a folder; raises its refusal, or that there is none."""
-    folder = folder / "control" if (folder / "control" / _LOCK).exists() else folder
+    folder = _asked_in(folder)
     run = _listening(folder)
     if run is None:
         raise RequestError(
@@ -92,6 +97,11 @@ def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
     if "error" in answer:
         raise _error(answer["error"])
     return list(answer["answers"])
+
+
+def _asked_in(folder: Path) -> Path:
+    """The control folder itself, or the one in a checkpoint."""
+    return folder / "control" if (folder / "control" / _LOCK).exists() else folder
 
 
 def _wait(reply: Path, run: str, request: Path, timeout: float) -> None:

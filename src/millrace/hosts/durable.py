@@ -31,6 +31,18 @@ def lock(path: Path, refusal: RequestError) -> IO[str]:
             time.sleep(_LOOK)
 
 
+def lock_checkpoint(folder: Path) -> IO[str]:
+    """The lock of a checkpoint folder, to be held while a run goes on from it."""
+    make_folder(folder, "the checkpoint")
+    return lock(
+        folder / "lock",
+        RequestError(
+            f'another run goes on from the checkpoint "{folder}"',
+            hint="Stop it first, or give this run another --checkpoint.",
+        ),
+    )
+
+
 def make_folder(path: Path, what: str) -> Path:
     """The folder, made if need be; `what` names it where that cannot be."""
     try:
@@ -42,10 +54,10 @@ def make_folder(path: Path, what: str) -> Path:
     return path
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a power cut, sees the old text or the new one."""
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader, or a power cut, sees the old content or the new one."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    draft.write_text(text)
+    draft.write_bytes(content.encode() if isinstance(content, str) else content)
     sync(draft)
     draft.replace(path)
     sync(path.parent)

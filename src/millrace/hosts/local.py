@@ -23,17 +23,19 @@ import pyarrow as pa
 from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
 from millrace.errors import MillraceError, RequestError
 from millrace.hosts.arrivals import stamped
-from millrace.hosts.changes import Changes
-from millrace.hosts.checkpoint import Checkpoint, Resumed
+from millrace.hosts.changes import Changes, reshape
+from millrace.hosts.checkpoint import Checkpoint, Resumed, check_names
 from millrace.hosts.control import Control
 from millrace.hosts.durable import lock, make_folder
 from millrace.hosts.intake import Intake
-from millrace.hosts.outputs import Outputs, publish
+from millrace.hosts.lag import Lag
+from millrace.hosts.outputs import Outputs
 from millrace.hosts.paced import PacedInput
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.nodes import Network
+from millrace.plan.points import Points
 from millrace.plan.stages import Physical, physical
 
 _MOMENT = 10_000
@@ -95,13 +97,15 @@ class LocalRun:
 
     def _open(self, network: Network, checkpoint: Path | None, feeds: Mapping[str, Iterable[Any]] | None) -> None:
         self._checkpoint = Checkpoint(checkpoint, physical(network)) if checkpoint is not None else None
-        resumed = self._checkpoint.load() if self._checkpoint is not None else None
-        self.changes.repeat(resumed.history if resumed else ())
+        resumed = self._loaded(self._checkpoint) if self._checkpoint is not None else None
         plan = physical(self.changes.network)
         self._live = self._live_streams(plan)
         self.executor = Executor(plan.whole(), live=self._live)
         self.intake = Intake(plan, self._clock.now, feeds, resumed.positions if resumed else None)
-        self.outputs = Outputs(plan.network.queries, self._listeners, fresh=resumed is None)
+        ran = self.changes.ran or plan.network
+        self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint)
+        renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
+        self.outputs.prepare(plan.network.queries, renamed)()
         self._results = {query.name: 0 for query in plan.network.queries}
         self._epoch = self._earlier = 0
         self._silent: dict[str, int] = {}
@@ -109,8 +113,21 @@ class LocalRun:
         self._dry: set[str] = set()
         self._control_look = self._clock.now()
         self._started = self._committed = time.monotonic()
+        self._unsaved = False
         if resumed is not None:
             self._resume(resumed)
+            results = {name: resumed.results.get(renamed.get(name, name), 0) for name in self._results}
+            self._results.update(results)
+            self._unsaved = len(self.changes.history) > len(resumed.changes["history"])
+
+    def _loaded(self, checkpoint: Checkpoint) -> Resumed | None:
+        """What the run goes on from; its queries become what this run's text makes of them."""
+        resumed = checkpoint.load(self.changes)
+        if resumed is not None:
+            self.changes.resume(resumed.changes, resumed.points)
+            assert self.changes.ran is not None
+            check_names(resumed, physical(self.changes.ran), checkpoint.folder)
+        return resumed
 
     def _live_streams(self, plan: Physical) -> set[str]:
         """The streams whose rows come as they happen."""
@@ -119,7 +136,7 @@ class LocalRun:
         return {stream.name for stream in plan.network.streams() if stream.replay is None}
 
     def _resume(self, resumed: Resumed) -> None:
-        publish(resumed.staged)
+        self.outputs.publish(resumed.staged)
         self.outputs.sweep(resumed.staged)
         self.executor.restore(resumed.control, resumed.segments)
         for name, source in self.intake.inputs.items():
@@ -127,12 +144,14 @@ class LocalRun:
                 # Replayed time stood still while nobody ran.
                 self.executor.ingress[name].listen_anew(self._clock.now())
         self._epoch = resumed.epoch + 1
-        self._results.update(resumed.results)
         self._earlier = sum(ingress.received for ingress in self.executor.ingress.values())
 
     def run(self) -> Report:
         """Work until the run ends in its way, or is stopped."""
         try:
+            if self._unsaved:
+                # What has become of the queries is settled before anything is built on it.
+                self._commit()
             while not self._stop.is_set():
                 self._serve()
                 if not self._turn():
@@ -145,6 +164,7 @@ class LocalRun:
                 self._end()
             self._commit()
         finally:
+            self.outputs.close()
             self._close()
         return self.report()
 
@@ -247,8 +267,8 @@ class LocalRun:
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
             saved, positions = self.executor.save(), self.intake.positions()
-            self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.history)
-        publish(staged)
+            self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.saved())
+        self.outputs.publish(staged)
         self._epoch += 1
         self._committed = time.monotonic()
         self._listeners.progress(self.report())
@@ -275,6 +295,14 @@ class LocalRun:
         self.executor.beats = False
         self._work((), None)
         self.executor.beats = True
+
+    def points(self) -> Points:
+        """How far each stream has come."""
+        return {name: ingress.save() for name, ingress in self.executor.ingress.items()}
+
+    def shape(self, plan: Physical) -> None:
+        """Make the graph at work that of a changed plan."""
+        reshape(self.executor, self.changes.network, plan)
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Open the inputs and sinks of a changed plan."""
@@ -305,6 +333,10 @@ class LocalRun:
     def metrics(self) -> Metrics:
         """The kernel's counts."""
         return self.executor.metrics()
+
+    def lag(self) -> Lag:
+        """What holds time back at this moment."""
+        return Lag.of(self.executor, self._clock.now(), live=self.ending == "stopped", silent=self._silent)
 
     def report(self) -> Report:
         """The run at this moment."""

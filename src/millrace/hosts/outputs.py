@@ -1,8 +1,9 @@
-"""Where results go on the hosts that run in this process: memory, console, or files in epochs.
+"""Where results go on the hosts that run in this process: memory, console, files or writers in epochs.
 
 Rules:
 - Rows for a file sink gather until the epoch ends, then become one hidden file each; `publish` gives it its name.
 - The name depends on the epoch alone, so that publishing again changes nothing.
+- Rows for a writer of the user's own gather and are staged likewise; `publish` hands them over (see handing.py).
 - A folder that holds results of another run is refused, or cleared when the sink says mode 'overwrite'.
 """
 
@@ -10,19 +11,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from millrace.connectors import FORMATS, extension, write_file
+from millrace.connectors import extension, write_file
+from millrace.connectors.native import HANDED, SHOWN, is_native_sink, refuse_sink
 from millrace.errors import RequestError
 from millrace.hosts.durable import make_folder
+from millrace.hosts.handing import check_writer
 from millrace.hosts.report import Listeners
+from millrace.hosts.writer_sinks import WriterSinks, is_for_writer
 from millrace.kernel.elements import Batch, user_table
 from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
 
-PLAIN = ("memory", "console")
+PLAIN = SHOWN
 _RESULTS = re.compile(r"part-\d{8}(-\d{4})?\.\w+")
 
 
@@ -34,22 +38,29 @@ def sink_folder(sink: Sink) -> Path:
     return Path(path)
 
 
-def file_sinks(queries: Sequence[Query]) -> dict[str, Sink]:
-    """The queries that write files, with their sinks; refuses sinks that cannot be written."""
+def file_sinks(queries: Sequence[Query], *, relayed: bool = False) -> dict[str, Sink]:
+    """The queries that write files, with their sinks; refuses sinks that cannot be written.
+
+    `relayed` says that the host also has ways to the sinks that Spark writes; they are checked, but not among these.
+    """
     found: dict[str, Sink] = {}
     for query in queries:
-        form = query.sink.connector.format
-        if form in PLAIN:
+        if query.sink.connector.format in PLAIN:
             continue
-        if form not in FORMATS:
-            known = ", ".join([*FORMATS, *PLAIN])
-            raise RequestError(f'sink "{query.sink.name}" has no format "{form}"', hint=f"The formats are {known}.")
+        if query.sink.connector.format == HANDED:
+            check_writer(query.sink)
+            continue
+        if is_native_sink(query.sink):
+            if not relayed:
+                raise refuse_sink(query.sink)
+            if "path" not in query.sink.connector.options:
+                continue
         for name, sink in found.items():
             if sink_folder(sink).resolve() == sink_folder(query.sink).resolve():
                 raise _one_folder(name, query.name)
         _keep_apart(query.sink, Network(tuple(queries)).streams())
         found[query.name] = query.sink
-    return found
+    return {name: sink for name, sink in found.items() if not is_native_sink(sink)}
 
 
 def _one_folder(one: str, other: str) -> RequestError:
@@ -116,7 +127,9 @@ class _Files:
 class Outputs:
     """The sinks of a network's queries."""
 
-    def __init__(self, queries: Sequence[Query], listeners: Listeners, *, fresh: bool) -> None:
+    def __init__(
+        self, queries: Sequence[Query], listeners: Listeners, *, fresh: bool, checkpoint: Path | None = None
+    ) -> None:
         self.memory = kept_in_memory(queries)
         self._queries = {query.name: query for query in queries}
         self._listeners = listeners
@@ -124,23 +137,31 @@ class Outputs:
             name: _Files(sink, prepare_folder(sink, fresh=fresh)) for name, sink in file_sinks(queries).items()
         }
         self._leaving: list[_Files] = []
+        self._writers = WriterSinks(queries, checkpoint, fresh=fresh)
 
-    def prepare(self, queries: Sequence[Query]) -> Callable[[], None]:
+    def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
         """Check the sinks of a changed network; the call it gives takes them into use.
 
         What a query that left has gathered is still written, and what it has in memory stays until its name is used
-        again.
+        again. A query that is `renamed`, by its name now the one before, goes on in its folder.
         """
-        sinks = file_sinks(queries)
-        kept = {name: self._files[name] for name, sink in sinks.items() if self._kept(name, sink)}
+        sinks, was = file_sinks(queries), renamed or {}
+        kept = {
+            name: replace(self._files[was.get(name, name)], sink=sink)
+            for name, sink in sinks.items()
+            if self._kept(was.get(name, name), sink)
+        }
         new = {name: _Files(sink, self._new_folder(name, sink)) for name, sink in sinks.items() if name not in kept}
         memory = kept_in_memory([query for query in queries if not self._same(query)])
+        take_writers = self._writers.prepare(queries)
 
         def take_into_use() -> None:
-            self._leaving += [files for name, files in self._files.items() if name not in kept]
+            going_on = {was.get(name, name) for name in kept}
+            self._leaving += [files for name, files in self._files.items() if name not in going_on]
             self._files = {**kept, **new}
             self._queries = {query.name: query for query in queries}
             self.memory.update(memory)
+            take_writers()
 
         return take_into_use
 
@@ -149,7 +170,8 @@ class Outputs:
         return before is not None and before.root == query.root
 
     def _kept(self, name: str, sink: Sink) -> bool:
-        return name in self._files and self._files[name].sink == sink
+        """Whether a query writes to a folder already, in whatever form."""
+        return name in self._files and self._files[name].folder.resolve() == sink_folder(sink).resolve()
 
     def _new_folder(self, name: str, sink: Sink) -> Path:
         """The folder of a query that joins: without results, whatever its mode, for they may be this run's own."""
@@ -169,6 +191,8 @@ class Outputs:
             rows = user_table(batches)
             if name in self._files:
                 self._files[name].gathered.append(rows)
+            elif self._writers.takes(name):
+                self._writers.gather(name, rows)
             elif name in self.memory:
                 self.memory[name].append(rows)
             self._listeners.results(name, rows)
@@ -179,7 +203,12 @@ class Outputs:
         for files in (*self._files.values(), *self._leaving):
             staged |= files.stage(epoch)
         self._leaving.clear()
-        return staged
+        return staged | self._writers.stage(epoch)
+
+    def publish(self, staged: Mapping[str, str]) -> None:
+        """Give hidden files their names, and writers their rows; what has been done already stays."""
+        publish({path: final for path, final in staged.items() if not is_for_writer(final)})
+        self._writers.hand_over(staged)
 
     def sweep(self, keep: Mapping[str, str]) -> None:
         """Remove hidden files that no committed epoch knows."""
@@ -187,6 +216,11 @@ class Outputs:
             for path in files.folder.glob(".part-*"):
                 if str(path) not in keep:
                     path.unlink()
+        self._writers.sweep(keep)
+
+    def close(self) -> None:
+        """Let go of what is held outside this process."""
+        self._writers.close()
 
 
 def publish(staged: Mapping[str, str]) -> None:

@@ -20,14 +20,16 @@ import pyarrow as pa
 from millrace.connectors.inputs import open_input, reopen_input
 from millrace.errors import RequestError
 from millrace.hosts.arrivals import arrivals
-from millrace.hosts.changes import Changes
-from millrace.hosts.outputs import Outputs, publish
+from millrace.hosts.changes import Changes, reshape
+from millrace.hosts.lag import Lag
+from millrace.hosts.outputs import Outputs
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.kernel.elements import ARRIVED, NO_BOUND, Batch, Microseconds, Times, concat, user_table
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.kernel.progress import Ingress
 from millrace.plan.nodes import Network, Stream
+from millrace.plan.points import Points
 from millrace.plan.stages import Physical, physical
 
 
@@ -208,7 +210,7 @@ class VirtualRun:
         self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
         self._handed_on = 0
         self._stopped = False
-        self._events = 0
+        self._events = self._epoch = 0
         self._started = self._reported = time.monotonic()
 
     def _arriving(self, stream: Stream, plan: Physical) -> _Arriving:
@@ -232,7 +234,8 @@ class VirtualRun:
                 self.executor.end(name)
             self.settle()
         self._hand_on()
-        publish(self.outputs.stage(0))
+        self._publish()
+        self.outputs.close()
         if self.changes is not None:
             self.changes.close()
         self._listeners.progress(self.report())
@@ -318,6 +321,15 @@ class VirtualRun:
         self.executor.run(self.clock)
         self._deliver()
 
+    def points(self) -> Points:
+        """How far each stream has come."""
+        return {name: ingress.save() for name, ingress in self.executor.ingress.items()}
+
+    def shape(self, plan: Physical) -> None:
+        """Make the graph at work that of a changed plan."""
+        assert self.changes is not None
+        reshape(self.executor, self.changes.network, plan)
+
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Open the streams of a changed plan, and its sinks."""
         opened = {stream.name: self._arriving(stream, plan) for stream in plan.network.streams()}
@@ -333,7 +345,12 @@ class VirtualRun:
         return take_into_use
 
     def keep(self) -> None:
-        """Nothing: a virtual run is repeated from its beginning."""
+        """Write what queries that left have answered: others of their names may have joined."""
+        self._publish()
+
+    def _publish(self) -> None:
+        self.outputs.publish(self.outputs.stage(self._epoch))
+        self._epoch += 1
 
     def close(self) -> None:
         """Nothing is held outside this process."""
@@ -346,6 +363,10 @@ class VirtualRun:
     def metrics(self) -> Metrics:
         """The kernel's counts."""
         return self.executor.metrics()
+
+    def lag(self) -> Lag:
+        """What holds time back at this moment."""
+        return Lag.of(self.executor, self.clock.time, live=self.ending == "end", silent=self._silent)
 
     def report(self) -> Report:
         """The run at this moment."""

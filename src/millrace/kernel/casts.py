@@ -14,7 +14,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)\s*$"
 _SPECIAL_NUMBERS = r"(?i)^([+-]?inf(inity)?|nan)$"
 _INTEGER = r"^[+-]?(\d{1,37}(\.\d*)?|\.\d*)$"
-_TRUE, _FALSE = (pa.array(words) for words in (["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]))
+_TRUE, _FALSE = ["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]
 _ISO = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
     r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-][01]\d:?[0-5]\d)?)?$"
@@ -68,7 +68,8 @@ def _cast_text(value: Value, kind: pa.DataType) -> Value:
         return _parse_number(text, kind)
     if pa.types.is_boolean(kind):
         lower = pc.utf8_lower(text)
-        true, false = pc.is_in(lower, _TRUE), pc.is_in(lower, _FALSE)
+        # Made here: pyarrow loads pandas with its first value, which takes longer than all else that is imported.
+        true, false = (pc.is_in(lower, pa.array(words)) for words in (_TRUE, _FALSE))
         return where(pc.or_(true, false), true)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return pc.cast(_parse_time(text), kind, safe=False)

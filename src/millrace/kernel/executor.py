@@ -36,7 +36,7 @@ from millrace.kernel.enabling import enabling, possible_at, silent_until, speake
 from millrace.kernel.graph import Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
 from millrace.kernel.progress import LATE, SEQUENCE, Admission, Ingress, Progress
-from millrace.kernel.saving import Keeper, Place, Saved
+from millrace.kernel.saving import Keeper, Place, Saved, newcomers
 from millrace.kernel.scheduler import Fragment, Scheduler
 from millrace.kernel.sending import Sender, usable
 from millrace.kernel.stepping import Stepper
@@ -294,7 +294,7 @@ class Executor:
             for beat in edge.beats(known, every_one=not self._sender.merge_punctuation):
                 until = edge.ets(beat)
                 if until is not None:
-                    self._speak(node, until, by_arc=False)
+                    self._speak(node, until, now, by_arc=False)
 
     def _enable(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
         """Make the ETS that release something for one of the nodes; False when there are none."""
@@ -302,13 +302,13 @@ class Executor:
             for asked in speakers(node, silent, self._edges):
                 found = enabling(asked, now, silent, self._edges)
                 for source, until in found.items():
-                    self._speak(source, until, by_arc=True)
+                    self._speak(source, until, now, by_arc=True)
                 if found:
                     return True
         return False
 
-    def _speak(self, source: Node, until: Microseconds, *, by_arc: bool) -> None:
-        self._edges[source.name].raise_bound(until)
+    def _speak(self, source: Node, until: Microseconds, now: Microseconds, *, by_arc: bool) -> None:
+        self._edges[source.name].raise_bound(until, now)
         self.ingress[source.stream].enabled += 1
         self._sender.send(source, [Punctuation(until, ets=True)], by_arc)
 
@@ -405,3 +405,9 @@ class Executor:
         """Go on from the last control and all live segments."""
         self._keeper.restore(self.graph, self.ingress, control, segments)
         self._map()
+        new = newcomers(self.graph, control)
+        for ingress in self.ingress.values() if new else ():
+            ingress.tell_anew()
+        for stream in {node.stream for node in new if node.is_source}:
+            # Others may have read the stream by another outlet before.
+            self.promise(stream)

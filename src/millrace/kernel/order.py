@@ -43,6 +43,16 @@ class Entering:
     now: Microseconds
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How far a partition or group has come: its values as texts, its greatest time, when that came, and its bound."""
+
+    values: tuple[str | None, ...]
+    greatest: Microseconds
+    seen_at: Microseconds
+    bound: Microseconds
+
+
 class Order:
     """Rows trail the greatest time before them by at most `disorder` (0: ordered)."""
 
@@ -63,6 +73,15 @@ class Order:
 
     def tell_anew(self) -> None:
         """Let the next news be of all groups: someone listens who has not heard any."""
+
+    @property
+    def parts(self) -> int:
+        """How many partitions or groups have been seen."""
+        return 0
+
+    def slowest(self, count: int) -> list[Part]:
+        """The partitions or groups that are furthest behind, the last first."""
+        return []
 
     def lead(self) -> Microseconds | None:
         """How far the slowest partition is ahead of the clock; None where the stream has no partitions."""
@@ -157,6 +176,19 @@ class Partitioned(Order):
             bounds[begin:end] = np.minimum.accumulate(bounds[begin:end][::-1])[::-1]
         self._note(codes, entering)
         return bounds
+
+    @property
+    def parts(self) -> int:
+        return len(self._numbers)
+
+    def slowest(self, count: int) -> list[Part]:
+        least = np.arange(len(self._allowed))
+        if len(least) > count:
+            least = np.argpartition(self._allowed, count)[:count]
+        first = least[np.lexsort((self._seen_at[least], self._allowed[least]))]
+        names = list(self._numbers)
+        columns = (self._greatest, self._seen_at, self._allowed)
+        return [Part(tuple(json.loads(names[each])), *(int(column[each]) for column in columns)) for each in first]
 
     def lead(self) -> Microseconds | None:
         return int((self._greatest - self._seen_at).min()) if len(self._greatest) else None

@@ -35,7 +35,7 @@ from millrace.kernel.elements import (
     Times,
 )
 from millrace.kernel.expressions import Expression
-from millrace.kernel.order import Entering, Order, Partitioned, PerGroup, Punctuated, TrailingRows, plus
+from millrace.kernel.order import Entering, Order, Part, Partitioned, PerGroup, Punctuated, TrailingRows, plus
 
 TimeKind = Literal["external", "internal", "latent"]
 EtsKind = Literal["none", "periodic", "on_demand"]
@@ -137,6 +137,8 @@ class Ingress:
         self.greatest = NO_BOUND
         self.seen_at = NO_BOUND
         self.bound = NO_BOUND
+        self.moved_at = NO_BOUND
+        """The clock when the bound last advanced."""
         self.received = 0
         self.late = 0
         self.quarantined = 0
@@ -185,14 +187,14 @@ class Ingress:
         floors = self._order.floors()
         if floors is not None:
             on_time &= batch.times >= floors
-        self.bound = int(bounds[-1])
+        self.raise_bound(int(bounds[-1]), now)
         return on_time, bounds
 
     def _enter_one(self, batch: Batch, now: Microseconds) -> Admission:
         """One row under a plain order: numbers instead of columns."""
         time, bound = int(batch.times[0]), self.bound
         self._note(time, now)
-        self.bound = max(bound, self.greatest - self.contract.disorder)
+        self.raise_bound(self.greatest - self.contract.disorder, now)
         if time >= bound:
             self.sequence += 1
             return Admission(batch, batch.slice(0, 0), (self.bound,))
@@ -336,7 +338,8 @@ class Ingress:
         for progress in progresses:
             self._note(progress["greatest"], progress["seen_at"])
         orders = [progress["order"] for progress in progresses]
-        self.raise_bound(self._order.join(orders, [progress["bound"] for progress in progresses]))
+        until = self._order.join(orders, [progress["bound"] for progress in progresses])
+        self.raise_bound(until, max(max(each["seen_at"], each.get("moved_at", NO_BOUND)) for each in progresses))
         self.sequence = max(self.sequence, *(progress["sequence"] for progress in progresses))
         for name in progresses[-1]["outlets"]:
             self.outlet(name).follow([progress["outlets"][name] for progress in progresses])
@@ -354,14 +357,26 @@ class Ingress:
             "greatest": self.greatest,
             "seen_at": self.seen_at,
             "bound": self.bound,
+            "moved_at": self.moved_at,
             "order": self._order.save(),
             "sequence": self.sequence,
             "outlets": {name: edge.progress() for name, edge in self.outlets.items()},
         }
 
-    def raise_bound(self, until: Microseconds) -> None:
-        """Promise that nothing below `until` will be let in any more."""
-        self.bound = max(self.bound, until)
+    def slowest(self, count: int) -> list[Part]:
+        """The partitions or groups that are furthest behind, the last first; none where the stream has none."""
+        return self._order.slowest(count)
+
+    @property
+    def parts(self) -> int:
+        """How many partitions or groups of it have been seen."""
+        return self._order.parts
+
+    def raise_bound(self, until: Microseconds, now: Microseconds = NO_BOUND) -> None:
+        """Promise that nothing below `until` will be let in any more, as of the clock `now` where that is known."""
+        if until > self.bound:
+            self.bound = until
+            self.moved_at = max(self.moved_at, now)
 
     # Enabling timestamps
 
@@ -412,10 +427,14 @@ class Ingress:
     def resume(self, progress: Progress) -> None:
         """Go on from where the stream stood, with counts of its own."""
         self.greatest, self.seen_at, self.bound = progress["greatest"], progress["seen_at"], progress["bound"]
+        self.moved_at = progress.get("moved_at", NO_BOUND)
         self._order.restore(progress["order"])
         self.sequence = progress["sequence"]
         for name, outlet in progress["outlets"].items():
             self.outlet(name).resume(outlet)
+        if SEQUENCE in self.outlets and SEQUENCE not in progress["outlets"]:
+            # Nobody read it when this was saved.
+            self.outlets[SEQUENCE].raise_bound(self.sequence)
 
 
 _COUNTS = ("received", "late", "quarantined", "enabled", "next_beat")

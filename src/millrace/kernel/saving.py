@@ -4,6 +4,8 @@ Rules:
 - A save is taken at rest, so nothing stands in a buffer and arcs are no part of it.
 - The control is small and whole every time; segments are named once added and once removed.
 - The segments of an operator that has left the graph are removed with the next save.
+- State finds its operator by name. Operators that were not there when it was saved start empty, and learn at once what
+  has been promised to others; the state of those that are gone is let go.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph import Graph, Node
 from millrace.kernel.progress import Ingress
 from millrace.kernel.state import Changes
@@ -70,15 +73,25 @@ class Keeper:
     ) -> None:
         """Put a new graph where the last control and all live segments say."""
         for name, saved in control["sources"].items():
-            edges[name].restore(saved)
+            if name in edges:
+                edges[name].restore(saved)
         for name, saved in control["nodes"].items():
-            _restore_node(graph.nodes[name], saved)
+            if name in graph.nodes:
+                _restore_node(graph.nodes[name], saved)
+        for node in newcomers(graph, control):
+            _begin_node(node)
         for node in graph.operators():
             note = control["notes"].get(node.name)
             if note and node.operator is not None:
                 own = {number: table for (name, number), table in segments.items() if name == node.name}
                 node.operator.restore(Changes(own, (), note))
         self._saved = set(segments)
+        self.forget(graph)
+
+
+def newcomers(graph: Graph, control: Mapping[str, Any]) -> list[Node]:
+    """The nodes that were not there when the control was saved."""
+    return [node for node in graph.nodes.values() if node.name not in control["nodes"]]
 
 
 def _save_node(node: Node) -> dict[str, Any]:
@@ -90,3 +103,10 @@ def _restore_node(node: Node, saved: Mapping[str, Any]) -> None:
     for arc, register in zip(node.inputs, saved["registers"], strict=True):
         arc.register = arc.told = register
         arc.active = False
+
+
+def _begin_node(node: Node) -> None:
+    """Tell a node that is new among others what has been promised to them."""
+    for arc in node.inputs:
+        if arc.producer.promised > NO_BOUND:
+            arc.register, arc.active = arc.producer.promised, True

@@ -4,7 +4,7 @@ Read as: `dialect` (tokens), `script_parser` and its bases (statements), `ddl` a
 `network` (all of a script), `changes` (statements to a network that runs).
 """
 
-from millrace.language.changes import bind_changes, declarations_of
+from millrace.language.changes import bind_changes, declarations_of, read_file
 from millrace.language.intervals import parse_interval
 from millrace.language.network import bind_expression, bind_select_item, parse_network
 from millrace.language.script_parser import parse_script
@@ -17,4 +17,5 @@ __all__ = [
     "parse_interval",
     "parse_network",
     "parse_script",
+    "read_file",
 ]

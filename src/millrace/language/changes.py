@@ -9,11 +9,11 @@ from millrace.errors import QueryError
 from millrace.language.dialect import tokens_of
 from millrace.language.future import as_running, refuse_new_guards
 from millrace.language.late import late_queries
-from millrace.language.network import changes, declarations, declared_twice
+from millrace.language.network import changes, declarations, declared_twice, parse_network
 from millrace.language.places import Source
 from millrace.language.script_parser import parse_script
 from millrace.language.statements import Declared, Script
-from millrace.plan.changes import Added, Amendment, Change
+from millrace.plan.changes import Added, Amendment, Change, File
 from millrace.plan.nodes import Query
 
 
@@ -52,6 +52,19 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     asked += tuple(Added(each) for each in late_queries(new.streams, known, found))
     _check_outcome(asked, found, source)
     return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
+
+
+def read_file(text: str, beside: str = "") -> File:
+    """What a whole file says; declarations made `beside` it hold too, where it has none of their names.
+
+    >>> read_file("CREATE SINK o TO csv OPTIONS (path 'o');").network.queries
+    ()
+    """
+    network = parse_network(text)
+    declared = declarations(parse_script(text), Source(text)).streams.values()
+    streams = {each.name: each for each in (*declared, *network.streams())}
+    beside = declarations_of(beside, known=text) if beside.strip(" \n;") else ""
+    return File(network, streams, f"{text}\n;\n{beside}")
 
 
 def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: Source) -> None:

@@ -36,7 +36,10 @@ def bind_sink(statement: SinkStatement) -> Sink:
 
 
 def _connector(clause: ConnectorClause) -> Connector:
-    return Connector(clause.format.text.lower(), {key: setting.value.text for key, setting in clause.options.items()})
+    named = clause.format.text
+    # A format with dots is the class of a source of Spark's, where case counts.
+    format = named if "." in named else named.lower()
+    return Connector(format, {key: setting.value.text for key, setting in clause.options.items()})
 
 
 def bind_stream(statement: StreamStatement, source: Source) -> Stream:

@@ -39,7 +39,7 @@ from millrace.language.statements import (
     StreamStatement,
 )
 from millrace.language.user_aggregates import bind_aggregate
-from millrace.plan.changes import Added, Altered, Change, Dropped, Listed, amended
+from millrace.plan.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
 
 Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement)
@@ -69,10 +69,11 @@ def _bind(script: Script, source: Source) -> Network:
     queries: dict[str, Query] = {}
     declared = declarations(script, source)
     for change in changes(script, source, declared, queries):
-        if isinstance(change, Listed):
+        if isinstance(change, Listed | WaitsListed):
+            asked, command = ("QUERIES", "control") if isinstance(change, Listed) else ("WAITS", "why")
             raise QueryError(
-                "SHOW QUERIES asks a running network",
-                hint="Ask it with the command millrace control.",
+                f"SHOW {asked} asks a running network",
+                hint=f"Ask it with the command millrace {command}.",
                 place=next(each.place for each in script.statements if isinstance(each, ShowStatement)),
             )
     everything = (*late_queries(declared.streams, declared, queries), *queries.values())
@@ -148,8 +149,8 @@ def _change(
             return Dropped(_existing(statement.name, queries).name)
         case AlterStatement():
             return Altered(_existing(statement.name, queries).name, _alterable(statement.options))
-        case ShowStatement():
-            return Listed()
+        case ShowStatement(waits=waits):
+            return WaitsListed() if waits else Listed()
         case QueryStatement(name=Name() as name):
             if name.text.lower() in queries or name.text.lower() in binder.late:
                 raise declared_twice(name)

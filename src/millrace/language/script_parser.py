@@ -1,4 +1,4 @@
-"""Whole statements: CREATE STREAM, SINK, AGGREGATE and QUERY, ADD, ALTER and DROP QUERY, SHOW QUERIES, selects."""
+"""Whole statements: CREATE STREAM, SINK, AGGREGATE and QUERY, ADD, ALTER and DROP QUERY, SHOW, selects."""
 
 from __future__ import annotations
 
@@ -150,7 +150,9 @@ class ScriptParser(AggregateParser):
 
     def _show_statement(self) -> ShowStatement:
         first = self._curr
-        self.expect("SHOW", "QUERIES", hint="Write SHOW QUERIES.")
+        if self.take("SHOW", "WAITS"):
+            return ShowStatement(self.place_since(first), waits=True)
+        self.expect("SHOW", "QUERIES", hint="Write SHOW QUERIES or SHOW WAITS.")
         return ShowStatement(self.place_since(first))
 
     def _with_options(self, before: Options | None = None) -> Options:

@@ -311,9 +311,10 @@ class AlterStatement:
 
 @dataclass(frozen=True)
 class ShowStatement:
-    """`SHOW QUERIES`."""
+    """`SHOW QUERIES` or `SHOW WAITS`."""
 
     place: Place
+    waits: bool = False
 
 
 Declared = StreamStatement | SinkStatement | AggregateStatement

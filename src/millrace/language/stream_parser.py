@@ -192,8 +192,13 @@ class StreamParser(SelectParser):
     # Connectors and options
 
     def connector(self, hint: str) -> ConnectorClause:
-        """`format [OPTIONS (...)]`."""
-        format_name = self.name("a format", hint)
+        """`format [OPTIONS (...)]`; a format that is more than a word stands in quotes."""
+        token = self._curr
+        if token and token.token_type == TokenType.STRING:
+            self._advance()
+            format_name = Name(str(token.text), self.source.of_token(token))
+        else:
+            format_name = self.name("a format", hint)
         return ConnectorClause(format_name, self.options(hint) if self.take("OPTIONS") else {})
 
     def options(self, hint: str, before: Options | None = None) -> Options:

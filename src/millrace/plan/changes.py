@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from millrace.plan.nodes import Query
+from millrace.plan.nodes import Network, Query, Stream
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,12 @@ class Listed:
     """Someone wants to know which queries there are; nothing changes."""
 
 
-Change = Added | Dropped | Altered | Listed
+@dataclass(frozen=True)
+class WaitsListed:
+    """Someone wants to know what holds results back; nothing changes."""
+
+
+Change = Added | Dropped | Altered | Listed | WaitsListed
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,19 @@ class Amendment:
 
 Bind = Callable[[str, str, Sequence[Query]], Amendment]
 """From declarations, a text and the queries that run to what the text asks for."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A whole file: the network that it describes, its streams by name, and all declarations that hold with it."""
+
+    network: Network
+    streams: Mapping[str, Stream]
+    declared: str
+
+
+Read = Callable[[str, str], File]
+"""From the text of a file, and declarations made beside it, to what it says."""
 
 
 def amended(queries: Sequence[Query], change: Change) -> tuple[Query, ...]:
@@ -65,5 +83,5 @@ def amended(queries: Sequence[Query], change: Change) -> tuple[Query, ...]:
             return tuple(
                 replace(each, options={**each.options, **options}) if each.name == name else each for each in queries
             )
-        case Listed():
+        case Listed() | WaitsListed():
             return tuple(queries)

@@ -56,7 +56,7 @@ def explain(plan: Physical, expected: Expected | None = None) -> str:
     parts: list[str] = []
     for query, root in plan.roots:
         sink = query.sink.connector
-        where = sink.options.get("path", "")
+        where = sink.options.get("path", sink.options.get("writer", ""))
         parts.append(f"query {query.name} -> {query.sink.name} ({sink.format}{' ' + where if where else ''})")
         tree = _Tree(query.options, plan.cuts(), expected or Expected())
         parts += [f"  {line}" for line in tree.lines(root, query.name)]

@@ -15,11 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from millrace.kernel.expressions import Column
-from millrace.plan.names import content_name
+from millrace.plan.names import content_name, meaning
 from millrace.plan.nodes import (
     Aggregate,
     Distinct,
-    Filter,
     Following,
     Join,
     Node,
@@ -29,17 +28,19 @@ from millrace.plan.nodes import (
     Rank,
     RollUp,
     RowsJoin,
-    Scan,
-    Since,
     Slack,
     Stream,
     Union,
     inputs_of,
-    walk,
 )
 from millrace.plan.panes import takes_partials
+from millrace.plan.prefix import is_prefix as is_prefix
+from millrace.plan.prefix import scan_of as scan_of
 
 Keys = tuple[str, ...]
+
+SCHEDULING = ("strategy", "share", "breaks", "ets_arcs")
+"""The options that change how a query is run, and not what it answers."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Cuts:
             groups = self.options.get("low_level_groups")
             limit = int(groups) if groups is not None and aggregate is not None else None
             partials = aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)
-            port = content_name("exchange", (node, wish.keys, level, limit, partials))
+            port = content_name("exchange", (meaning(node), wish.keys, level, limit, partials))
             self.cuts[path] = Exchange(port, scan_of(node).stream, node, wish.keys, aggregate, level, limit)
             return
         if _is_transparent(node):
@@ -185,8 +186,13 @@ class Cuts:
             return
         placed = self._place(node, path, single=wish.single)
         if placed.level != level or not wish.is_met(placed):
-            port = content_name("crossing", (node, wish.keys, level, sorted(self.options.items())))
+            port = content_name("crossing", (meaning(node), wish.keys, level, _meant(self.options)))
             self.cuts[path] = Crossing(port, node, wish.keys, placed.level, level)
+
+
+def _meant(options: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The options that may change what is computed, and not how it is scheduled."""
+    return sorted((key, value) for key, value in options.items() if key not in SCHEDULING)
 
 
 def _is_transparent(node: Node) -> bool:
@@ -255,15 +261,3 @@ def read_by(node: Node) -> tuple[Node, ...]:
     if isinstance(node, OrderByTime | Numbered) and isinstance(node.input, Union):
         return node.input.inputs
     return inputs_of(node)
-
-
-def is_prefix(node: Node) -> bool:
-    """Whether a tree is a scan under filters and projections alone."""
-    return all(isinstance(each, Scan | Filter | Project | Since) for each in walk(node))
-
-
-def scan_of(prefix: Node) -> Scan:
-    """The scan at the bottom of a prefix."""
-    scan = next(iter(walk(prefix)))
-    assert isinstance(scan, Scan)
-    return scan

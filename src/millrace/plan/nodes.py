@@ -413,6 +413,8 @@ class Query:
     """It is answered over the rows from this time on."""
     outlets_since: tuple[tuple[str, int], ...] = ()
     """The same for the outlets that it reads, by the name of their source."""
+    tree: Node | None = None
+    """The tree that is carried out, where that was decided when the query joined a checkpoint (see evolution.py)."""
 
 
 @dataclass(frozen=True)
@@ -439,4 +441,9 @@ class Network:
                 return replace(node, stream=streams.get(node.stream.name, node.stream))
             return with_inputs(node, replaced)
 
-        return Network(tuple(replace(query, root=replaced(query.root)) for query in self.queries))
+        return Network(
+            tuple(
+                replace(query, root=replaced(query.root), tree=None if query.tree is None else replaced(query.tree))
+                for query in self.queries
+            )
+        )

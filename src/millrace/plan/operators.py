@@ -10,7 +10,7 @@ from millrace.kernel.expressions import Column, Expression
 from millrace.kernel.frames import Calendar, Divided, Frames, Instants
 from millrace.kernel.partials import Aggregation, Partials
 from millrace.plan.describing import groups_of
-from millrace.plan.levels import is_prefix
+from millrace.plan.names import meaning
 from millrace.plan.nodes import (
     Aggregate,
     AnyJoin,
@@ -39,7 +39,8 @@ from millrace.plan.nodes import (
     Window,
     walk,
 )
-from millrace.plan.panes import chosen
+from millrace.plan.panes import by_window, chosen
+from millrace.plan.prefix import is_prefix
 
 Options = Mapping[str, str]
 Method = Literal["sync_filter", "filter_order", "adaptive"]
@@ -59,14 +60,30 @@ _MEANING: Mapping[type, tuple[str, ...]] = {
 def content_of(node: Node, options: Options, method: Method | None = None) -> object:
     """What an operator's meaning depends on."""
     if is_prefix(node):
-        return node
-    further = [options.get(each) for each in _MEANING.get(type(node), ())]
-    return node, is_in_order(options), further if method is None else [*further, method]
+        return meaning(node)
+    further: list[object] = [options.get(each) for each in _MEANING.get(type(node), ())]
+    if isinstance(node, Aggregate) and by_window(node.window):
+        # The rate of a stream decides too, and is not among what it means.
+        further.append(chosen(node, options).buffered)
+    return meaning(node), is_in_order(options), further if method is None else [*further, method]
 
 
 def is_in_order(options: Options) -> bool:
     """Whether a query is carried out by the plan that keeps everything in order, for comparison."""
     return options.get("order") == "in"
+
+
+def has_state(node: Node, options: Options) -> bool:
+    """Whether the operator of a node remembers rows; some nodes have no operator of their own."""
+    match node:
+        case Scan() | Filter() | Project() | Since() | RollUp():
+            return False
+        case Union():
+            return is_in_order(options)
+        case OrderByTime():
+            return not _is_latent(node) and method_of(node, options) is None
+        case _:
+            return True
 
 
 def operator_of(node: Node, options: Options, method: Method | None = None) -> kernel.Operator:

@@ -17,6 +17,8 @@ from millrace.plan.nodes import Aggregate, AnyWindow, CalendarWindow, DividedWin
 
 _TEXT_BYTES = 32
 _SECOND = 1_000_000
+_RATED = ("generate", "nexmark")
+"""The connectors whose `rate` is rows a second."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def _rows_per_pane(node: Aggregate) -> float | None:
     width = math.gcd(node.window.range, node.window.slide)
     if node.window.unit == "rows":
         return width
-    rates = [each.stream.connector.options.get("rate") for each in walk(node) if isinstance(each, Scan)]
+    sources = [each.stream.connector for each in walk(node) if isinstance(each, Scan)]
+    rates = [each.options.get("rate") if each.format in _RATED else None for each in sources]
     if not rates or None in rates:
         return None
     return sum(float(rate) for rate in rates if rate is not None) * width / _SECOND

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from millrace.kernel.expressions import Expression
-from millrace.plan.levels import is_prefix
 from millrace.plan.nodes import (
+    WINDOW_END,
+    WINDOW_START,
     Aggregate,
     AnyJoin,
     Distinct,
@@ -20,6 +21,7 @@ from millrace.plan.nodes import (
     Scan,
     inputs_of,
 )
+from millrace.plan.prefix import is_prefix
 
 
 def reads(expressions: Iterable[Expression], also: Iterable[str] = ()) -> list[str]:
@@ -39,7 +41,7 @@ def read_of_inputs(node: Node, wanted: Sequence[str]) -> list[list[str]]:
         case Aggregate():
             return [reads(node.expressions())]
         case Distinct():
-            return [list(node.schema.names)]
+            return [names_of(node)]
         case Rank():
             return [node.reads(wanted)]
         case Join() | RowsJoin() | Following():
@@ -48,9 +50,35 @@ def read_of_inputs(node: Node, wanted: Sequence[str]) -> list[list[str]]:
             return [list(wanted) for _ in inputs_of(node)]
 
 
+def names_of(node: Node) -> list[str]:
+    """The names of a node's columns; that is much less work than its schema."""
+    match node:
+        case Scan():
+            return list(node.stream.schema.names)
+        case Project():
+            return [name for name, _ in node.columns]
+        case Aggregate():
+            bounds = [] if node.bounds_type is None else [WINDOW_START, WINDOW_END]
+            return [*bounds, *(name for name, _ in node.keys), *(each.name for each in node.aggregations)]
+        case Rank():
+            return [*names_of(node.input), node.name]
+        case Join() | RowsJoin() | Following():
+            return [name for each in node.inputs for name in names_of(each)]
+        case _:
+            return names_of(inputs_of(node)[0])
+
+
+def columns_of(node: Node, wanted: Sequence[str], stream: str) -> Iterator[str]:
+    """The columns of a stream that a tree reads to give the wanted ones."""
+    if isinstance(node, Scan):
+        yield from wanted if node.stream.name == stream else ()
+    for each, read in zip(inputs_of(node), read_of_inputs(node, wanted), strict=True):
+        yield from columns_of(each, read, stream)
+
+
 def _read_of_side(node: AnyJoin, position: int, wanted: Sequence[str]) -> list[str]:
     """What a join reads of one input; all of it where rows of equal time are told apart by what is in them."""
-    given = node.inputs[position].schema.names
+    given = names_of(node.inputs[position])
     match node:
         case Join():
             side = node.sides[position]

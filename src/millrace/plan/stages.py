@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from millrace.kernel.graph import Node as GraphNode
 from millrace.kernel.progress import TimeContract
 from millrace.plan.describing import described
 from millrace.plan.levels import Crossing, Cut, Cuts, Exchange, is_prefix, read_by, scan_of
-from millrace.plan.names import content_name
+from millrace.plan.names import content_name, meaning
 from millrace.plan.nodes import (
     SEQUENCE,
     Aggregate,
@@ -41,14 +41,23 @@ from millrace.plan.nodes import (
 from millrace.plan.operators import Method, content_of, is_in_order, method_of, operator_of, partials_of
 from millrace.plan.panes import takes_partials
 from millrace.plan.parts import breaks_after, check_parts, strategy_of
-from millrace.plan.reading import read_of_inputs
+from millrace.plan.reading import columns_of, names_of
 from millrace.plan.rules import optimize
 
 _FLUSH = "lazy_flush(1)"
 _LOW_LEVEL_GROUPS = 65_536
 """What the low level of an aggregate does where a query asks for one and does not say how."""
 
-__all__ = ["Crossing", "Cut", "Exchange", "Physical", "low_level", "physical", "starting_at"]
+__all__ = [
+    "Crossing",
+    "Cut",
+    "Exchange",
+    "Physical",
+    "low_level",
+    "operators_by_place",
+    "physical",
+    "starting_at",
+]
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ class Physical:
 
     def columns_read(self, stream: str) -> list[str]:
         """The columns of a stream that some query or its time contract reads, in declared order."""
-        uses = (_uses(root, list(root.schema.names), stream) for _, root in self.roots)
+        uses = (columns_of(root, names_of(root), stream) for _, root in self.roots)
         read: set[str | None] = {name for names in uses for name in names}
         declared = next(each for each in self.network.streams() if each.name == stream)
         read |= {*declared.time.columns(), declared.replay.column if declared.replay else None}
@@ -195,9 +204,11 @@ def physical(network: Network) -> Physical:
 
 def _prepared(query: Query) -> Node:
     """A query's tree as it is carried out."""
+    if query.tree is not None:
+        return query.tree
     slack = query.options.get("slack")
     starts = {**dict(query.outlets_since), "": query.since}
-    root = _since(optimize(query.root), starts)
+    root = since_points(optimize(query.root), starts)
     return described(root if slack is None else _with_slack(root, int(slack)))
 
 
@@ -214,13 +225,25 @@ def starting_at(query: Query, time: int, outlets: Iterable[tuple[str, int]] = ()
     return replace(query, since=time, outlets_since=tuple(outlets))
 
 
-def _since(node: Node, starts: Mapping[str, int]) -> Node:
+def since_points(node: Node, starts: Mapping[str, int]) -> Node:
     """A tree over the rows from some points on; what comes before any state is left as it is, to be shared."""
     if not is_prefix(node):
-        return with_inputs(node, lambda each: _since(each, starts))
+        return with_inputs(node, lambda each: since_points(each, starts))
     scan = scan_of(node)
     start = starts.get(scan.source if scan.outlet else "", NO_BOUND)
     return node if start == NO_BOUND else Since(node, start)
+
+
+def operators_by_place(query: Query, root: Node) -> dict[str, str]:
+    """The names of the operators that carry out a query's tree, by place in it: its name, then numbers of inputs."""
+    graph = Graph()
+
+    def leaf(node: Node, path: str) -> GraphNode | None:
+        return _scanned(graph, node) if isinstance(node, Scan) else None
+
+    builder = _Builder(graph, query, leaf, set(), whole=True)
+    builder.build(root, query.name)
+    return builder.places
 
 
 Leaf = Callable[[Node, str], GraphNode | None]
@@ -239,18 +262,24 @@ class _Builder:
         self.known = known
         self.options = query.options if query is not None else {}
         self.names: list[str] = []
+        self.places: dict[str, str] = {}
+        """The name of the operator that gives what a tree gives, by place in the query's tree."""
 
     def build(self, node: Node, path: str, *, top: bool = False) -> GraphNode:
         """The graph's node for a tree; at the top of what is built a leaf is not looked for."""
         found = None if top else self.leaf(node, path)
-        if found is not None:
-            return found
+        if found is None:
+            found = self._build(node, path)
+        self.places[path] = found.name
+        return found
+
+    def _build(self, node: Node, path: str) -> GraphNode:
         method = method_of(node, self.options)
         if method is not None:
             return self._ordered(node, path, method)
         inputs = [self.build(each, f"{path}.{position}") for position, each in enumerate(read_by(node))]
         if isinstance(node, Aggregate) and (lower := self._low_level(node)) is not None:
-            inputs = [self._add(lower, (lower.label, node, lower.size, lower.policy), inputs)]
+            inputs = [self._add(lower, (lower.label, meaning(node), lower.size, lower.policy), inputs)]
         if isinstance(node, Join) and is_in_order(self.options):
             inputs = [self._sorted(each) for each in inputs]
             return self._sorted(self._added(node, inputs))
@@ -263,6 +292,7 @@ class _Builder:
             return self._added(node, inputs, method)
         (below,) = inputs_of(node)
         ordered = self._ordered(below, f"{path}.0", method)
+        self.places[f"{path}.0"] = ordered.name
         return ordered if isinstance(node, OrderByTime) else self._added(node, [ordered])
 
     def _sorted(self, input: GraphNode) -> GraphNode:
@@ -333,11 +363,3 @@ def _port(graph: Graph, cut: Cut) -> GraphNode:
 def _is_below(path: str, other: str) -> bool:
     """Whether a place in a tree is another one, or below it."""
     return path == other or path.startswith(f"{other}.")
-
-
-def _uses(node: Node, wanted: list[str], stream: str) -> Iterator[str]:
-    """The columns of a stream that a tree reads to give the wanted ones."""
-    if isinstance(node, Scan):
-        yield from wanted if node.stream.name == stream else ()
-    for each, read in zip(inputs_of(node), read_of_inputs(node, wanted), strict=True):
-        yield from _uses(each, read, stream)

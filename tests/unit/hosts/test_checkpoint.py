@@ -50,10 +50,11 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
 
 def test_the_changes_made_to_the_network_are_part_of_it(tmp_path: Path) -> None:
     history = [Entry("ADD QUERY p AS SELECT k FROM s", ((NO_BOUND, (("s@sequence", 3),)),)), Entry("DROP QUERY q")]
-    Checkpoint(tmp_path, plan()).save(0, Executor(plan().whole()).save(), {}, {}, {}, history)
+    changes = {"text": None, "history": [entry.data() for entry in history]}
+    Checkpoint(tmp_path, plan()).save(0, Executor(plan().whole()).save(), {}, {}, {}, changes)
     resumed = Checkpoint(tmp_path, plan()).load()
     assert resumed is not None
-    assert list(resumed.history) == history
+    assert [Entry.of(each) for each in resumed.changes["history"]] == history
 
 
 def test_segments_that_are_no_longer_needed_are_removed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Column
+from millrace.kernel.order import Order, Part, Partitioned
 from millrace.kernel.progress import Ingress, TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -128,3 +129,15 @@ def test_a_file_that_is_read_alone_keeps_its_bound() -> None:
     low.admit(rows(100, 40, k=["a", "b"]), now=1)
     high.follow([low.progress()])
     assert high.bound == low.bound == 100, "though the partition that came later is behind it"
+
+
+def test_the_slowest_partitions_are_known_the_last_first() -> None:
+    order = Partitioned(("k",), 0, None)
+    partitions = {
+        f'["{key}"]': (50 + bound, 7, bound) for key, bound in zip("abcde", (40, 10, 30, 20, 50), strict=True)
+    }
+    order.restore({"partitions": partitions})
+    assert order.parts == 5
+    assert order.slowest(2) == [Part(("b",), 60, 7, 10), Part(("d",), 70, 7, 20)]
+    assert [part.bound for part in order.slowest(9)] == [10, 20, 30, 40, 50]
+    assert Order().slowest(3) == []

@@ -6,7 +6,7 @@ import pytest
 
 from millrace.errors import MillraceError, QueryError
 from millrace.language import bind_changes, declarations_of, parse_network
-from millrace.plan.changes import Added, Altered, Amendment, Dropped, Listed
+from millrace.plan.changes import Added, Altered, Amendment, Dropped, Listed, WaitsListed
 
 from .scripts import STREAMS, refusal
 
@@ -98,5 +98,11 @@ def test_the_place_of_a_mistake_is_that_in_the_request() -> None:
     assert (error.place.line, error.place.column, error.place.source_line) == (2, 10, "  SELECT lenn FROM main1")
 
 
+def test_what_holds_results_back_is_asked_for() -> None:
+    assert bound("show waits").changes == (WaitsListed(),)
+
+
 def test_a_script_cannot_ask() -> None:
     assert "SHOW QUERIES asks a running network" in refusal("SELECT len FROM main1; SHOW QUERIES").fact
+    waits = refusal("SELECT len FROM main1; SHOW WAITS")
+    assert ("SHOW WAITS asks a running network" in waits.fact, "millrace why" in waits.hint) == (True, True)

@@ -12,9 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millrace.hosts.spark.control import ControlReader
+from millrace.hosts.spark.control import ControlPartition, waking_rows
 from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
+from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import REPORT_OUTPUT, Row, unpack
 from millrace.hosts.spark.stage import _AT_HAND, Stage
@@ -47,14 +48,29 @@ class State:
 class Staged:
     """All that a run on Spark does in a micro-batch, in this process."""
 
-    def __init__(self, network: Network, folder: Path, *, buckets: Sequence[int] = (3, 5, 8), live: bool = False):
-        self.network, self.folder, self.buckets, self.live = network, folder, tuple(buckets), live
-        self.depth = physical(network).depth
+    def __init__(
+        self,
+        network: Network,
+        folder: Path,
+        *,
+        buckets: Sequence[int] = (3, 5, 8),
+        live: bool = False,
+        stages: int | None = None,
+    ) -> None:
+        self.folder, self.buckets, self.live = folder, tuple(buckets), live
+        self.version = 0
+        self.change(network)
+        self.depth = stages or self.plan.depth
         self.states = [State() for _ in range(self.depth)]
         self.record: dict[str, Any] = {}
         self.read: dict[str, int] = defaultdict(int)
         self.wants: dict[str, int] = {}
-        self.name = str(folder)
+
+    def change(self, network: Network) -> None:
+        """Go on by another plan."""
+        self.version += 1
+        self.plan = physical(network)
+        PlanLog(self.folder / "plans").write(self.version, Version(network))
 
     def batch(
         self, files: Mapping[str, Sequence[pa.Table]], now: int, *, control: bool = False, end: bool = False
@@ -63,9 +79,7 @@ class Staged:
         rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, now)]
         if control or end:
             self.wants = self.record.get("wants", {})
-            reader = ControlReader({"commits": "", "buckets": json.dumps(self.buckets)})
-            (partition,) = reader.partitions({}, {"now": now, "end": end, "wants": self.wants})
-            rows += [row for batch in reader.read(partition) for row in _rows_of(batch)]
+            rows += _rows_of(waking_rows(ControlPartition(now, end, self.wants), self.buckets, self.version))
         self.record, results = self._staged(rows)
         return results
 
@@ -74,7 +88,7 @@ class Staged:
         _AT_HAND.clear()
 
     def _exchanged(self, stream: str, tables: Sequence[pa.Table], now: int) -> list[Row]:
-        low = StreamLowLevel(self.network, stream, self.buckets, self.live)
+        low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version)
         index, paths = self.read[stream], []
         for table in tables:
             paths.append(str(self.folder / f"{stream}-{self.read[stream]:04d}.parquet"))
@@ -93,7 +107,7 @@ class Staged:
     def _staged(self, rows: list[Row]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         outputs: list[tuple[str, bytes, str]] = []
         for level, state in enumerate(self.states, start=1):
-            stage = Stage(self.network, self.name, self.buckets, level=level, last=level == self.depth, live=self.live)
+            stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth, live=self.live)
             stage.init(state)  # type: ignore[arg-type]
             given = []
             for bucket in dict.fromkeys(row.bucket for row in rows):

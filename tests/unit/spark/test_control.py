@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from millrace.hosts.spark.commits import CommitLog
-from millrace.hosts.spark.control import ControlPartition, ControlReader
+from millrace.hosts.spark.control import AT_REST as START
+from millrace.hosts.spark.control import ControlPartition, Waking, waking_rows
 
-START = {"now": 0, "end": False, "wants": {}}
 
-
-def reader(folder: Path, clock: str = "on") -> ControlReader:
-    return ControlReader({"commits": str(folder), "buckets": "[12, 6]", "clock": clock})
+def reader(folder: Path, clock: str = "on") -> Waking:
+    return Waking(CommitLog(folder), clock_on=clock == "on")
 
 
 def test_it_stays_until_the_wake_up_of_the_newest_commit_is_due(tmp_path: Path) -> None:
@@ -43,7 +42,7 @@ def test_without_a_clock_only_the_end_counts(tmp_path: Path, quiet: str) -> None
     CommitLog(tmp_path).write(0, {"wake_at": 50, "wants": {"p": 50}})
     control = reader(tmp_path, clock="off" if quiet == "clock off" else "on")
     if quiet == "available now":
-        control.prepareForTriggerAvailableNow()
+        control.prepare()
     assert control.next_offset(START, clock=70) is START
 
 
@@ -58,7 +57,7 @@ def test_the_end_comes_once_and_nothing_after_it(tmp_path: Path) -> None:
 
 def test_an_end_that_is_marked_during_an_available_now_run_is_for_the_next_one(tmp_path: Path) -> None:
     control = reader(tmp_path)
-    control.prepareForTriggerAvailableNow()
+    control.prepare()
     CommitLog(tmp_path).mark_end()
     assert control.next_offset(START, clock=70) is START
 
@@ -68,8 +67,13 @@ def test_a_waking_is_one_row_per_bucket(tmp_path: Path) -> None:
     assert control.partitions(START, START) == []
     (partition,) = control.partitions(START, {"now": 70, "end": True, "wants": {"p": 50}})
     assert partition == ControlPartition(now=70, end=True, wants={"p": 50})
-    (batch,) = control.read(partition)
+    batch = waking_rows(partition, (12, 6), plan=3)
     assert batch.column("bucket").to_pylist() == [12, 6]
     assert set(batch.column("port").to_pylist()) == {"__control"}
-    note = {"now": 70, "end": True, "wants": {"p": 50}}
+    note = {"now": 70, "end": True, "wants": {"p": 50}, "plan": 3}
     assert [json.loads(each) for each in batch.column("note").to_pylist()] == [note] * 2
+
+
+def test_another_plan_wakes_everyone(tmp_path: Path) -> None:
+    woken = reader(tmp_path).next_offset(START, clock=70, anew=True)
+    assert woken == {"now": 70, "end": False, "wants": {}}

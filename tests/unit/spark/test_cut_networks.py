@@ -76,7 +76,7 @@ def test_a_network_that_is_cut_gives_the_rows_of_a_whole_one(name: str, restarts
     whole = Host("local").run(script(name, "FROM iterable"), inputs)["q"]
     staged = Staged(in_memory(parse_network(script(name, "FROM parquet OPTIONS (path 'none')"))), tmp_path)
     assert staged.depth == LEVELS.get(name, 1)
-    read = [each.name for each in staged.network.streams()]
+    read = [each.name for each in staged.plan.network.streams()]
     results = []
     for start in range(0, len(inputs["s"]), 3):
         results += staged.batch({each: inputs[each][start : start + 3] for each in read}, now=start).get("q", [])

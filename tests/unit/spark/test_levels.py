@@ -177,6 +177,6 @@ def test_the_state_of_another_level_is_refused(tmp_path: Path) -> None:
     staged = Staged(network(), tmp_path)
     staged.batch({"s": [rows(("a", 1))]}, now=1)
     staged.states.reverse()
-    with pytest.raises(Exception, match="belongs to other queries") as raised:
+    with pytest.raises(Exception, match="belongs to another stage") as raised:
         staged.batch({"s": [rows(("a", 2))]}, now=2)
     assert isinstance(raised.value.__cause__, CheckpointError)

@@ -12,6 +12,7 @@ from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.rows import STREAM_PORT
 from millrace.language import parse_network
+from millrace.plan.stages import physical
 
 MINUTE = 60_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -20,7 +21,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 def low_level(folder: Path, clauses: str, *, live: bool = False) -> StreamLowLevel:
     source = f"FROM parquet OPTIONS (path '{folder}')"
     sql = f"CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts {clauses}".replace("FROM", source, 1)
-    return StreamLowLevel(parse_network(f"{sql}; SELECT k FROM s"), "s", (0,), live)
+    return StreamLowLevel(physical(parse_network(f"{sql}; SELECT k FROM s")), "s", (0,), live)
 
 
 def write(folder: Path, name: str, *rows: tuple[str, int]) -> str:

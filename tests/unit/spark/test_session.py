@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from millrace.errors import RequestError
-from millrace.hosts.spark.session import java_version, log_tail, open_session, with_retries
+from millrace.hosts.spark.session import java_version, log_tail, open_session, parallelism, with_retries
 
 
 def fake_java(home: Path, says: str) -> None:
@@ -66,3 +68,32 @@ def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     assert log_tail(log) == ""
     log.write_text("\n".join(map(str, range(50))))
     assert log_tail(log, lines=2) == "48\n49"
+
+
+class Joining:
+    """A cluster whose executors register one by one, a look each; their cores are counted as Spark does."""
+
+    master, executors = "spark://host:7077", 0
+
+    def __init__(self, in_all: int) -> None:
+        self.in_all = in_all
+        status = SimpleNamespace(getExecutorMemoryStatus=lambda: SimpleNamespace(size=self.look))
+        self._jsc: Any = SimpleNamespace(sc=lambda: status)
+
+    def look(self) -> int:
+        self.executors = min(self.executors + 1, self.in_all)
+        return 1 + self.executors
+
+    @property
+    def defaultParallelism(self) -> int:
+        return max(2, 4 * self.executors)
+
+
+def test_the_cores_of_a_cluster_are_counted_when_its_executors_have_come() -> None:
+    session: Any = SimpleNamespace(sparkContext=Joining(3))
+    assert parallelism(session, patience=30, calm=1) == 12
+
+
+def test_a_cluster_without_executors_is_not_waited_for_for_ever() -> None:
+    session: Any = SimpleNamespace(sparkContext=Joining(0))
+    assert parallelism(session, patience=0.2, calm=0.05) == 2

@@ -9,15 +9,18 @@ import pyarrow.parquet as pq
 from toys import ToyWriter
 
 from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.rows import pack
 from millrace.hosts.spark.writer import Written, clean
+from millrace.plan.nodes import Network
 
-REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5}
+REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 2}
 
 
 def writer(folder: Path) -> ToyWriter:
     sinks = {"out": {"format": "parquet", "path": str(folder / "out")}}
-    return ToyWriter({"commits": str(folder / "commits"), "sinks": json.dumps(sinks)})
+    PlanLog(folder / "plans").write(2, Version(Network(()), sinks))
+    return ToyWriter({"folder": str(folder)})
 
 
 def rows(*values: int) -> list[dict[str, Any]]:
@@ -50,7 +53,7 @@ def test_results_are_hidden_until_the_commit_and_then_named_by_batch_and_partiti
 
 def test_a_replayed_batch_replaces_its_files_and_drops_what_it_no_longer_has(tmp_path: Path) -> None:
     writer(tmp_path).commit([written(tmp_path, 0, 1), written(tmp_path, 1, 2)], 3)
-    writer(tmp_path).commit([written(tmp_path, 0, 1), None], 3)
+    writer(tmp_path).commit([written(tmp_path, 0, 1), written(tmp_path, 1)], 3)
     assert visible(tmp_path) == {"part-00000003-0000.parquet": [1]}
 
 

@@ -10,12 +10,13 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from millrace.hosts.lag import share
 from millrace.hosts.spark.news import News, Summary
 from millrace.hosts.spark.rows import unpack
 from millrace.kernel.clock import StandingClock
@@ -87,16 +88,20 @@ class Bucket:
     results: dict[str, int] = field(default_factory=dict)
     segments: dict[Place, int] = field(default_factory=dict)
     """Where in the state store each live segment is."""
+    left: list[Place] = field(default_factory=list)
+    """Places in the state store of segments that no operator will need again."""
+    version: int = 1
+    """The number of the plan that it works by."""
     token: str = ""
 
     @staticmethod
-    def new(plan: Physical, number: int, producers: int) -> Bucket:
+    def new(plan: Physical, number: int, producers: int, version: int = 1) -> Bucket:
         """A bucket that has seen nothing yet."""
         graph = plan.high(number)
         level = Level.of(plan, number, graph)
         contracts = {each.stream.name: each.stream.time for each in level.exchanges.values()}
         edges = {name: Ingress(contract) for name, contract in contracts.items()}
-        return Bucket(level, Executor(graph), producers, edges, level.streams())
+        return Bucket(level, Executor(graph), producers, edges, level.streams(), version=version)
 
     # Work
 
@@ -196,6 +201,14 @@ class Bucket:
                 "turned_away": sum(metrics.turned_away.values()),
             },
             "now": now,
+            "plan": self.version,
+            "lag": share(
+                self.executor,
+                now,
+                live=live,
+                exchanges={port: (each.stream.name, each.outlet) for port, each in self.level.exchanges.items()},
+                edges=self.edges,
+            ),
         }
 
     def _known(self, stream: str) -> dict[str, Any]:
@@ -205,7 +218,7 @@ class Bucket:
         """
         edge, own = self.edges[stream], {port: self.executor.ingress[port] for port in self.ports[stream]}
         for port, ingress in own.items():
-            edge.outlet(self.level.exchanges[port].outlet).raise_bound(ingress.bound)
+            edge.outlet(self.level.exchanges[port].outlet).raise_bound(ingress.bound, ingress.moved_at)
         return {
             **dict.fromkeys((*_COUNTS, "files"), 0),
             **self.streams.get(stream, {}),
@@ -237,12 +250,33 @@ class Bucket:
         }
 
     def recall(self, note: Mapping[str, Any]) -> None:
-        """Go on from what `note` gave."""
-        self.segments = {(node, part): place for node, part, place in note["segments"]}
+        """Go on from what `note` gave, as far as the plan still has it."""
+        nodes = self.executor.graph.nodes
+        for node, part, place in note["segments"]:
+            if node in nodes:
+                self.segments[node, part] = place
+            else:
+                self.left.append((node, place))
         for stream, saved in note["edges"].items():
-            self.edges[stream].restore(saved)
-        self.streams, self.bounds, self.results = note["streams"], note["bounds"], note["results"]
-        self.joints, self.wants = note["joints"], note["wants"]
+            if stream in self.edges:
+                self.edges[stream].restore(saved)
+        self.streams = {stream: known for stream, known in note["streams"].items() if stream in self.edges}
+        self.bounds, self.joints = (
+            {port: known for port, known in note[name].items() if port in self.level.arriving}
+            for name in ("bounds", "joints")
+        )
+        self.results = {query: rows for query, rows in note["results"].items() if query in nodes}
+        self.wants = note["wants"]
+
+    def catch_up(self, known: Container[str]) -> None:
+        """Let ports that are new, for they are not known yet, begin where their streams are."""
+        for stream, ports in self.ports.items():
+            for port in ports:
+                if port not in known and stream in self.streams:
+                    edge = self.edges[stream].outlet(self.level.exchanges[port].outlet)
+                    self.executor.ingress[port].resume(edge.progress())
+                    self.executor.promise(port)
+        self.want(self.wants)
 
 
 def _observe(executor: Executor, port: str, summaries: list[Summary], now: int) -> None:

@@ -3,7 +3,8 @@
 Rules:
 - A record is written last, after all files of its batch are in place, and replaced whole when the batch is replayed.
 - A record is complete: what it says of a source holds until a later record says more.
-- The folder also holds the end marker, by which a run tells its control source that no stream goes on.
+- The folder also holds the end marker, by which a run tells its source that no stream goes on, and the mark that holds
+  the source between two micro-batches.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from millrace.hosts.durable import replace_file
 
 Record = dict[str, Any]
 
-_END = "end"
+_END, _HOLD, _HELD = "end", "hold", "held"
 _DIGITS = 8
 
 
@@ -78,6 +79,27 @@ class CommitLog:
     def ended(self) -> bool:
         """Whether the end has been marked."""
         return (self.folder / _END).exists()
+
+    def hold(self) -> None:
+        """Ask the source not to advance."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self.folder / _HOLD, "")
+
+    def held(self) -> bool:
+        """Whether the source shall not advance; asked by it, between two micro-batches, this tells the run so."""
+        if not (self.folder / _HOLD).exists():
+            return False
+        (self.folder / _HELD).touch()
+        return True
+
+    def is_held(self) -> bool:
+        """Whether the source has said that it does not advance."""
+        return (self.folder / _HELD).exists()
+
+    def release(self) -> None:
+        """Let the source go on."""
+        for name in (_HOLD, _HELD):
+            (self.folder / name).unlink(missing_ok=True)
 
     def prune(self, keep: int = 100) -> None:
         """Drop all but the newest records. Spark replays one batch at most, so two would do."""

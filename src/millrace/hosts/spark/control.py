@@ -1,30 +1,30 @@
-"""A Spark source that wakes the buckets: when the clock reaches what they asked for, and at the end.
+"""When buckets are woken without rows: when the clock reaches what they asked for, and at the end.
 
 Rules:
 - The offset is the clock of the last waking, so a replay sees the same time.
 - It advances only with a reason: a wake-up that is due by the newest commit, a bound that a later level has begun to
-  wait for, or the end marker. Hence no batch runs without need, and after downtime there is one waking, not a backlog.
+  wait for, another plan, or the end marker. Hence no batch runs without need, and after downtime there is one waking,
+  not a backlog.
 - Under `availableNow` the end marker alone counts; otherwise such a run might never end.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import InputPartition
 
 from millrace.hosts.spark.commits import CommitLog
-from millrace.hosts.spark.failures import carrying
-from millrace.hosts.spark.rows import CONTROL_PORT, EXCHANGE, Row, exchange_rows
+from millrace.hosts.spark.rows import CONTROL_PORT, Row, exchange_rows
 
 Offset = dict[str, Any]
+
+AT_REST: Offset = {"now": 0, "end": False, "wants": {}}
+"""The offset before the first waking."""
 
 
 @dataclass(frozen=True)
@@ -36,60 +36,42 @@ class ControlPartition(InputPartition):
     wants: dict[str, int] = field(default_factory=dict)
 
 
-class ControlSource(DataSource):
-    """The clock, the end of all streams, and what later levels wait for, as one exchange row per bucket.
-
-    Options: `commits` (a folder), `buckets` (a JSON list of bucket ids), `clock` ("on" or "off").
-    """
-
-    @classmethod
-    def name(cls) -> str:
-        return "millrace_control"
-
-    def schema(self) -> str:
-        return EXCHANGE
-
-    def streamReader(self, schema: StructType) -> ControlReader:
-        return ControlReader(self.options)
-
-
-class ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class Waking:
     """Offsets: the clock of the last waking (`now`), whether it was the last of all (`end`), and the bounds that later
     levels waited for (`wants`, by port)."""
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        self.commits = CommitLog(options["commits"])
-        self.buckets: list[int] = json.loads(options["buckets"])
-        self.clock_on = options.get("clock", "on") == "on"
+    def __init__(self, commits: CommitLog, *, clock_on: bool) -> None:
+        self.commits = commits
+        self.clock_on = clock_on
         self.ended: bool | None = None
 
-    def initialOffset(self) -> Offset:
-        return {"now": 0, "end": False, "wants": {}}
-
-    def prepareForTriggerAvailableNow(self) -> None:
+    def prepare(self) -> None:
+        """Look at the end marker once: what comes later is for the next run."""
         self.ended = self.commits.ended()
         self.clock_on = False
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        with carrying():
-            return self.next_offset(start, time.time_ns() // 1000)
+    def next_offset(self, start: Offset, clock: int, *, anew: bool = False) -> Offset:
+        """Where to go on to from `start` at this time of the clock; `start` itself if nowhere.
 
-    def next_offset(self, start: Offset, clock: int) -> Offset:
-        """Where to go on to from `start` at this time of the clock; `start` itself if nowhere."""
+        `anew` says that the plan is another one, of which all buckets must hear.
+        """
         if start["end"]:
             return start
         end = self.commits.ended() if self.ended is None else self.ended
         known = (self.commits.newest() if self.clock_on else None) or {}
         wants, wake_at = known.get("wants", {}), known.get("wake_at")
         due = wake_at is not None and clock >= wake_at
-        if end or due or wants.items() - start["wants"].items():
+        if end or due or anew or wants.items() - start["wants"].items():
             return {"now": max(clock, start["now"]), "end": end, "wants": wants}
         return start
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[ControlPartition]:
+    def partitions(self, start: Offset, end: Offset) -> list[ControlPartition]:
+        """One waking, if there is one between the offsets."""
         return [] if start == end else [ControlPartition(end["now"], end["end"], end["wants"])]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, ControlPartition)
-        note = json.dumps({"now": partition.now, "end": partition.end, "wants": partition.wants})
-        yield exchange_rows([Row(bucket, CONTROL_PORT, 0, note=note) for bucket in self.buckets])
+
+def waking_rows(partition: ControlPartition, buckets: Sequence[int], plan: int) -> pa.RecordBatch:
+    """A waking as one exchange row a bucket."""
+    told = {"now": partition.now, "end": partition.end, "wants": partition.wants, "plan": plan}
+    note = json.dumps(told)
+    return exchange_rows([Row(bucket, CONTROL_PORT, 0, note=note) for bucket in buckets])

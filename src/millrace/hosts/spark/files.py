@@ -1,4 +1,4 @@
-"""A Spark source that reads a stream's files in name order and runs the low level while reading.
+"""The files of one stream as part of the network's source: read in name order, by the low level.
 
 Rules:
 - The producer moves files in whole, under names that sort after all earlier ones. What has been read is a prefix of
@@ -11,10 +11,8 @@ Rules:
 
 from __future__ import annotations
 
-import base64
-import pickle
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -22,20 +20,10 @@ from pathlib import PurePath
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark import cloudpickle
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import InputPartition
 
 from millrace.errors import RunError
 from millrace.hosts.spark.commits import CommitLog
-from millrace.hosts.spark.failures import carrying
-from millrace.hosts.spark.rows import EXCHANGE
 
 Offset = dict[str, Any]
 
@@ -53,6 +41,9 @@ class LowLevel(Protocol):
 
     def arrived(self, path: str) -> int | None:
         """The clock at which a file was put in its place, or later; None if nobody knows."""
+
+    def size(self, path: str) -> int:
+        """How many bytes a file has."""
 
     def read(
         self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
@@ -73,9 +64,30 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """How much of a stream a micro-batch takes at most; one file in any case."""
+
+    files: int | None = None
+    bytes: int = 512 << 20
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> Limit:
+        """What the options of a stream's connector say."""
+        files = options.get("max_files_per_trigger")
+        return Limit(int(files) if files else None, int(options.get("max_bytes_per_trigger", Limit.bytes)))
+
+    def allowed(self, low_level: LowLevel, paths: Sequence[str]) -> int:
+        """How many of these files fit."""
+        paths = paths[: self.files]
+        sizes = accumulate(map(low_level.size, paths))
+        return max(sum(size <= self.bytes for size in sizes), min(len(paths), 1))
+
+
+@dataclass(frozen=True)
 class FilePartition(InputPartition):
     """One file to read, or several in sequence, and all that their rows may depend on."""
 
+    stream: str
     paths: tuple[str, ...]
     index: int
     look: Look
@@ -83,84 +95,55 @@ class FilePartition(InputPartition):
     alone: bool
 
 
-class FilesSource(DataSource):
-    """The files of one stream as exchange rows.
-
-    Options: `low_level` (see `encode`), `stream`, `commits` (a folder), `max_files` (a micro-batch; all if absent).
-    """
-
-    @classmethod
-    def name(cls) -> str:
-        return "millrace_files"
-
-    def schema(self) -> str:
-        return EXCHANGE
-
-    def streamReader(self, schema: StructType) -> FilesReader:
-        return FilesReader(self.options)
-
-
-class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamFiles:
     """Offsets over a listing: how many files, the last one's name, the clock, when it came, how many are left."""
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        self.low_level = decode(options["low_level"])
-        self.stream = options["stream"]
-        self.commits = CommitLog(options["commits"])
-        self.max_files = int(options["max_files"]) if "max_files" in options else None
+    def __init__(self, low_level: LowLevel, stream: str, commits: CommitLog, limit: Limit | None = None) -> None:
+        self.low_level = low_level
+        self.stream = stream
+        self.commits = commits
+        self.limit = limit or Limit()
         self.target: int | None = None
         self.seen: list[str] = []
         self.looked: int | None = None
 
-    def initialOffset(self) -> Offset:
-        return dict(START)
+    def prepare(self) -> None:
+        """Take the files that are there now as all that there will be."""
+        self.target = len(self.low_level.files())
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxFiles(self.max_files) if self.max_files else ReadAllAvailable()
+    def next_offset(self, start: Offset) -> Offset:
+        """Where a micro-batch that goes on from `start` ends; `start` itself if there is nothing new."""
+        paths = self._paths_after(start)
+        now = max(time.time_ns() // 1000, start["now"])
+        looked, self.looked = self.looked, now
+        end = len(paths) if self.target is None else max(self.target, start["files"])
+        end = start["files"] + self.limit.allowed(self.low_level, paths[start["files"] : end])
+        if end <= start["files"]:
+            return start
+        came = self._came(paths[end - 1], looked, now)
+        names = self.seen[:end]
+        unread = len(paths) - end
+        return {
+            "files": end,
+            "last": names[-1],
+            "now": now,
+            "came": came,
+            "unread": unread,
+            "names": _digest(names),
+        }
 
-    def prepareForTriggerAvailableNow(self) -> None:
-        with carrying():
-            self.target = len(self.low_level.files())
-
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        with carrying():
-            paths = self._paths_after(start)
-            now = max(time.time_ns() // 1000, start["now"])
-            looked, self.looked = self.looked, now
-            end = len(paths) if self.target is None else max(self.target, start["files"])
-            if isinstance(limit, ReadMaxFiles):
-                end = min(end, start["files"] + limit.max_files)
-            if end <= start["files"]:
-                return start
-            came = self._came(paths[end - 1], looked, now)
-            names = self.seen[:end]
-            unread = len(paths) - end
-            return {
-                "files": end,
-                "last": names[-1],
-                "now": now,
-                "came": came,
-                "unread": unread,
-                "names": _digest(names),
-            }
-
-    def partitions(self, start: Offset, end: Offset) -> Sequence[FilePartition]:
-        with carrying():
-            paths = self.low_level.files()
-            self._check([PurePath(path).name for path in paths], end)
-            before = self.commits.source(self.stream, start["files"])
-            counts = self.low_level.tasks(paths[start["files"] : end["files"]])
-            places = pairwise(accumulate(counts, initial=start["files"]))
-            now, alone = int(end["now"]), len(counts) == 1
-            look = Look(now, end.get("came", now), end.get("unread") == 0)
-            return [FilePartition(tuple(paths[at:to]), at, look, before, alone) for at, to in places]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, FilePartition)
-        with carrying():
-            yield from self.low_level.read(
-                partition.paths, partition.index, partition.look, partition.before, alone=partition.alone
-            )
+    def partitions(self, start: Offset, end: Offset) -> list[FilePartition]:
+        """The files between two offsets, a task's each."""
+        if start == end:
+            return []
+        paths = self.low_level.files()
+        self._check([PurePath(path).name for path in paths], end)
+        before = self.commits.source(self.stream, start["files"])
+        counts = self.low_level.tasks(paths[start["files"] : end["files"]])
+        places = pairwise(accumulate(counts, initial=start["files"]))
+        now, alone = int(end["now"]), len(counts) == 1
+        look = Look(now, end.get("came", now), end.get("unread") == 0)
+        return [FilePartition(self.stream, tuple(paths[at:to]), at, look, before, alone) for at, to in places]
 
     def _came(self, path: str, looked: int | None, now: int) -> int:
         """The clock at which a file came: since the last look, or nobody knows when."""
@@ -201,18 +184,6 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             f'{what} of stream "{self.stream}" has been read and is gone',
             hint="Keep the files of a stream in place as long as its checkpoint is in use.",
         )
-
-
-def encode(low_level: LowLevel) -> str:
-    """The low level as text for the option of that name."""
-    pickled: bytes = cloudpickle.dumps(low_level)  # type: ignore[no-untyped-call]
-    return base64.b64encode(pickled).decode()
-
-
-def decode(text: str) -> LowLevel:
-    """The low level that `encode` was given."""
-    low_level: LowLevel = pickle.loads(base64.b64decode(text))
-    return low_level
 
 
 def _digest(names: Sequence[str]) -> str:

@@ -1,16 +1,20 @@
 """The Spark host: one streaming query a network, durable and distributed.
 
-A checkpoint folder holds Spark's own checkpoint, the commit log, results of queries without a file sink, and a record
-of what Spark will not let change later: the queries, the number of buckets and that of the stateful stages.
+A checkpoint folder holds Spark's own checkpoint, the commit log, the plans, results of queries without a file sink, and
+a record of what is settled: the queries, the number of buckets and that of the stateful stages (see fixed.py).
+
+Rules:
+- A change is made between two micro-batches: the source is held, the change recorded, its plan written, and the source
+  goes on by it. Where Spark itself reads streams it cannot be held; there the streaming query is started anew, as it is
+  in a run that ends by itself.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -27,31 +31,41 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millrace.connectors import write_file
 from millrace.connectors.inputs import as_rows, read_schema
-from millrace.errors import CheckpointError
+from millrace.connectors.native import FED, is_native
+from millrace.errors import RunError
+from millrace.hosts.changes import Changes
 from millrace.hosts.checkpoint import fingerprint
-from millrace.hosts.durable import make_folder
-from millrace.hosts.outputs import file_sinks, kept_in_memory, prepare_folder
+from millrace.hosts.control import Control
+from millrace.hosts.durable import lock_checkpoint
+from millrace.hosts.lag import Lag, recorded
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.spark.buckets import bucket_ids
 from millrace.hosts.spark.commits import CommitLog, Record
-from millrace.hosts.spark.control import ControlSource
 from millrace.hosts.spark.failures import unwrap
-from millrace.hosts.spark.files import FilesSource, encode
+from millrace.hosts.spark.fixed import Fixed, go_on, points
 from millrace.hosts.spark.low import StreamLowLevel
-from millrace.hosts.spark.session import open_session, running_session
-from millrace.hosts.spark.stage import Stage
-from millrace.hosts.spark.writer import NetworkSink, clean
+from millrace.hosts.spark.native import native_rows
+from millrace.hosts.spark.plans import PlanLog, Version
+from millrace.hosts.spark.query import network_rows, started
+from millrace.hosts.spark.session import open_session, parallelism, prepared, running_session
+from millrace.hosts.spark.sinks import Sinks
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.metrics import SourceMetrics
 from millrace.plan.nodes import Connector, Network
-from millrace.plan.stages import physical
+from millrace.plan.points import Points
+from millrace.plan.stages import Physical, physical
 
 _POLL = 0.1
-_LAYOUT = 2
+_PATIENCE = 0.01
+"""Seconds between two looks whether the source is held."""
 
 
 class SparkRun:
-    """A network at work on Spark."""
+    """A network at work on Spark.
+
+    `changes` brings requests to change it, and `control` names a folder through which other processes bring theirs.
+    `stages` reserves stateful stages for queries to come.
+    """
 
     def __init__(
         self,
@@ -59,90 +73,95 @@ class SparkRun:
         *,
         ending: Ending = "stopped",
         checkpoint: Path | None = None,
-        feeds: Mapping[str, Iterable[Any]] | None = None,
+        feeds: Mapping[str, Any] | None = None,
         listeners: Listeners | None = None,
         master: str = "local[*]",
         trigger: str = "500 milliseconds",
         settings: Mapping[str, str] | None = None,
         verbose: bool = False,
         session: SparkSession | None = None,
+        changes: Changes | None = None,
+        control: Path | None = None,
+        stages: int | None = None,
     ) -> None:
         self.ending = ending
         self.trigger = trigger
+        self.changes = changes or Changes(network)
         self._temporary = checkpoint is None
         self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
-        make_folder(self.folder, "the checkpoint")
         self.log_file = self.folder / "spark.log"
-        self.network = _with_feeds(network, feeds or {}, self.folder / "feeds")
-        self.memory: dict[str, list[pa.Table]] = kept_in_memory(network.queries)
-        plan = physical(network)
-        self._fingerprint, self._levels = fingerprint(plan), plan.depth
+        self._feeds: dict[str, Any] = dict(feeds or {})
         self._listeners = listeners or Listeners()
         self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
-        self._seen = -1
-        self._earlier = 0
+        self._plans = PlanLog(self.folder / "plans")
+        self._seen, self._earlier = -1, 0
         self._newest: Record = {}
         self._started = time.monotonic()
-        fresh = not self._resumes()
-        self._sinks = self._prepare_sinks(fresh=fresh)
-        for stream in self.network.streams():
-            StreamLowLevel(self.network, stream.name, (0,)).files()
+        self._query: StreamingQuery | None = None
+        self._held = self._again = False
+        # First of all: a second run on the same folders must not touch anything.
+        self._control = Control(control) if control is not None else None
+        try:
+            self._lock = lock_checkpoint(self.folder)
+            self._open(master, settings or {}, stages, verbose=verbose, session=session)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _open(
+        self,
+        master: str,
+        settings: Mapping[str, str],
+        stages: int | None,
+        *,
+        verbose: bool,
+        session: SparkSession | None,
+    ) -> None:
+        known, began = Fixed.read(self.folder), physical(self.changes.network)
+        if known is not None:
+            self._go_on(known)
+        plan = physical(self.changes.network)
+        self.sinks = Sinks(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)
+        renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
+        self.sinks.prepare(plan.network.queries, renamed)()
+        self.network = self._fed(plan)
         session = session or running_session()
         self._owns_session = session is None
-        self.session = session or open_session(master, log_file=self.log_file, verbose=verbose, settings=settings or {})
-        self.buckets = bucket_ids(self._fixed_buckets())
+        self.session = (
+            prepared(session)
+            if session
+            else open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
+        )
+        if known is None:
+            known = Fixed(fingerprint(began), parallelism(self.session), max(stages or 1, plan.depth), plan=0)
+        self._fixed = known
+        self.buckets = tuple(bucket_ids(known.buckets))
+        self._settle_plan()
 
-    # The parts that a checkpoint fixes
+    def _go_on(self, known: Fixed) -> None:
+        """Take up what an earlier run has left."""
+        go_on(self.folder, known, self.changes)
+        if (newest := self._commits.newest()) is not None:
+            self._newest, self._seen = newest, newest["batch"]
+            self._earlier = sum(source["received"] for source in newest["sources"].values())
 
-    def _resumes(self) -> bool:
-        """Whether the folder holds this network's checkpoint; refuses another's."""
-        record = self.folder / "network.json"
-        if not record.exists():
-            if (self.folder / "current.json").exists():
-                raise CheckpointError(
-                    f'"{self.folder}" is a checkpoint of the local host',
-                    hint="Run with --on local, or name another folder.",
-                )
-            return False
-        known = json.loads(record.read_text())
-        fixed = {"layout": _LAYOUT, "network": self._fingerprint, "levels": self._levels}
-        if {name: known.get(name) for name in fixed} != fixed:
-            raise CheckpointError(
-                f'the checkpoint "{self.folder}" belongs to other queries',
-                hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
-            )
-        newest = self._commits.newest() or {"batch": -1, "sources": {}}
-        self._seen = int(newest["batch"])
-        self._earlier = sum(known["received"] for known in newest["sources"].values())
-        return True
+    def _settle_plan(self) -> None:
+        """Record the network as it is now, and write its plan, under a new number if it is another one."""
+        saved = self.changes.saved()
+        other = self._fixed.plan == 0 or saved != self._fixed.changes
+        self._fixed = replace(self._fixed, plan=self._fixed.plan + other, changes=saved)
+        self._fixed.write(self.folder)
+        self._plans.write(self._fixed.plan, Version(self.network, self.sinks.specs))
 
-    def _fixed_buckets(self) -> int:
-        record = self.folder / "network.json"
-        if not record.exists():
-            chosen = {
-                "layout": _LAYOUT,
-                "network": self._fingerprint,
-                "buckets": self.session.sparkContext.defaultParallelism,
-                "levels": self._levels,
-            }
-            record.write_text(json.dumps(chosen))
-        return int(json.loads(record.read_text())["buckets"])
-
-    def _prepare_sinks(self, *, fresh: bool) -> dict[str, dict[str, Any]]:
-        files = file_sinks(self.network.queries)
-        sinks: dict[str, dict[str, Any]] = {}
-        for query in self.network.queries:
-            if query.name in files:
-                connector = files[query.name].connector
-                folder = prepare_folder(files[query.name], fresh=fresh).resolve()
-                options = {key: value for key, value in connector.options.items() if key not in ("path", "mode")}
-                sinks[query.name] = {"format": connector.format, "path": str(folder), "options": options}
-            else:
-                folder = self.folder / "results" / query.name
-                sinks[query.name] = {"format": "parquet", "path": str(folder)}
-            clean(folder)
-        return sinks
+    def _fed(self, plan: Physical) -> Network:
+        """The plan's network with fed streams read from files; refuses streams that cannot be found."""
+        network = _with_feeds(plan.network, self._feeds, self.folder / "feeds")
+        readable = physical(network)
+        for stream in network.streams():
+            if not is_native(stream.connector):
+                StreamLowLevel(readable, stream.name, (0,)).files()
+        return network
 
     # The run
 
@@ -151,14 +170,18 @@ class SparkRun:
         try:
             self._drive()
             self._look()
+            self.sinks.drain()
             return self.report()
         finally:
+            self.sinks.stop()
+            self._let_go()
             if self._temporary:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     def stop(self) -> None:
         """Let the run end after its present micro-batch."""
         self._stop.set()
+        self.changes.woken.set()
 
     def close(self) -> None:
         """End the Spark session, if this run opened it."""
@@ -166,9 +189,16 @@ class SparkRun:
             with suppress(PySparkException, OSError):
                 self.session.stop()
 
+    def _let_go(self) -> None:
+        self.changes.close()
+        for each in (self._control, getattr(self, "_lock", None)):
+            if each is not None:
+                each.close()
+
     def _drive(self) -> None:
-        # A run that was killed after marking the end left the marker behind, and files may have come since.
+        # A run that was killed after marking the end, or while it held the source, left the mark behind.
         self._commits.clear_end()
+        self._commits.release()
         self._pass()
         if self.ending == "end" and not self._stop.is_set():
             # An end marker that is there from the start would overtake the data.
@@ -176,52 +206,116 @@ class SparkRun:
             self._pass()
 
     def _pass(self) -> None:
-        try:
-            query = self._query()
-            while query.isActive and not self._stop.wait(_POLL):
+        """Run Spark's streaming query until it ends, again and again if a change asks for it."""
+        self._again = True
+        while self._again and not self._stop.is_set():
+            self._again = False
+            try:
+                self._run_query()
+            except (PySparkException, Py4JError) as error:
                 self._look()
-            query.stop() if self._stop.is_set() else query.awaitTermination()
-        except (PySparkException, Py4JError) as error:
-            self._look()
-            raise unwrap(error, self.log_file) from None
+                raise unwrap(error, self.log_file) from None
 
-    def _query(self) -> StreamingQuery:
-        # Spark looks sources up in the session of the calling thread, which need not be the one that opened it.
+    def _run_query(self) -> None:
         _make_active(self.session)
-        self.session.conf.set("spark.sql.shuffle.partitions", str(len(self.buckets)))
-        for source in (FilesSource, ControlSource, NetworkSink):
-            self.session.dataSource.register(source)
-        live = self.ending == "stopped"
-        rows = self._exchanged(live)
-        for level in range(1, self._levels + 1):
-            stage = self._stage(level, live=live)
-            rows = rows.groupBy("bucket").transformWithStateInPandas(
-                stage, outputStructType=stage.shape, outputMode="append", timeMode="none"
+        trigger = self.trigger if self.ending == "stopped" else None
+        levels = self._fixed.levels
+        self.sinks.relay(self.session, self.trigger, self.log_file, follow=self.ending == "stopped")
+        self._query = query = started(self.session, self._sources(), self.folder, levels, self.buckets, trigger)
+        while query.isActive and not self._again and not self._stop.is_set():
+            self.changes.woken.wait(_POLL)
+            self._look()
+            self._serve()
+            self.sinks.check()
+        query.stop() if self._stop.is_set() or self._again else query.awaitTermination()
+
+    def _sources(self) -> DataFrame:
+        """The exchange rows of all streams and of the control, each source under its name."""
+        live, version = self.ending == "stopped", self._fixed.plan
+        natives = [
+            native_rows(
+                self.session,
+                self.folder,
+                version,
+                stream,
+                self.buckets,
+                live=live,
+                frame=self._feeds.get(stream.name),
             )
-        writer = rows.writeStream.format("millrace_sink").outputMode("append")
-        writer = writer.option("commits", str(self._commits.folder)).option("sinks", json.dumps(self._sinks))
-        writer = writer.option("checkpointLocation", str(self.folder / "spark"))
-        trigger = writer.trigger(processingTime=self.trigger) if live else writer.trigger(availableNow=True)
-        return trigger.start()
+            for stream in self.network.streams()
+            if is_native(stream.connector)
+        ]
+        own = network_rows(self.session, self.folder, version, self.buckets, live=live)
+        return reduce(DataFrame.union, [own, *natives])
 
-    def _stage(self, level: int, *, live: bool) -> Stage:
-        last = level == self._levels
-        return Stage(self.network, self._fingerprint, self.buckets, level=level, last=last, live=live)
+    # Changes (see changes.py)
 
-    def _exchanged(self, live: bool) -> DataFrame:
-        """The exchange rows of all streams and of the control source, each source under its name."""
-        commits = str(self._commits.folder)
-        frames = []
-        for stream in self.network.streams():
-            low = StreamLowLevel(self.network, stream.name, tuple(self.buckets), live)
-            reader = self.session.readStream.format("millrace_files").option("low_level", encode(low))
-            reader = reader.option("stream", stream.name).option("commits", commits)
-            limit = stream.connector.options.get("max_files_per_trigger")
-            reader = reader.option("max_files", limit) if limit else reader
-            frames.append(reader.name(f"stream_{stream.name}").load())
-        control = self.session.readStream.format("millrace_control").option("commits", commits)
-        control = control.option("buckets", json.dumps(self.buckets)).option("clock", "on" if live else "off")
-        return reduce(DataFrame.union, [*frames, control.name("control").load()])
+    def _serve(self) -> None:
+        """Carry out what has been asked, between two micro-batches."""
+        self.changes.woken.clear()
+        try:
+            self.changes.serve(self)
+            if self._control is not None:
+                self._control.serve(lambda text: self.changes.carry_out(text, self))
+                self.changes.check()
+        finally:
+            if self._held:
+                self._commits.release()
+                self._held = False
+
+    def settle(self) -> None:
+        """Nothing yet: only a change needs the source to be held."""
+
+    def _hold(self) -> None:
+        """Let the micro-batch under way end, and none begin; or end the streaming query, to be started again."""
+        if self._held or self._again:
+            return
+        assert self._query is not None
+        if any(is_native(stream.connector) for stream in self.network.streams()):
+            self._again = True
+            self._query.stop()
+            return
+        self._held = True
+        self._commits.hold()
+        while not self._commits.is_held() and self._query.isActive:
+            time.sleep(_PATIENCE)
+        if self.ending != "stopped":
+            # A source that does not advance has ended such a run.
+            self._again = True
+            self._query.awaitTermination()
+        elif not self._query.isActive:
+            raise RunError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
+
+    def points(self) -> Points:
+        """How far each stream has come."""
+        self._hold()
+        return points(self.folder)
+
+    def prepare(self, plan: Physical) -> Callable[[], None]:
+        """Check what a changed plan reads and where it writes."""
+        self._hold()
+        self._fixed.check_depth(plan, self.folder)
+        network, take_sinks = self._fed(plan), self.sinks.prepare(plan.network.queries)
+
+        def take_into_use() -> None:
+            take_sinks()
+            self._again |= any(is_native(stream.connector) for stream in network.streams())
+            self._again |= self.sinks.relays_anew
+            self.network = network
+
+        return take_into_use
+
+    def shape(self, plan: Physical) -> None:
+        """Nothing yet: buckets take to the plan when they meet its number."""
+
+    def keep(self) -> None:
+        """Record the change, and write its plan."""
+        self._settle_plan()
+
+    def lag(self) -> Lag:
+        """What holds time back, as of the newest commit."""
+        newest = self._commits.newest()
+        return Lag(0, False, {}, {}) if newest is None else recorded(newest)
 
     # What it says of itself
 
@@ -237,11 +331,14 @@ class SparkRun:
 
     def _read_results(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
         """New rows of the queries whose results are wanted here rather than in files of the user's."""
-        for query in self.network.queries:
-            folder = Path(self._sinks[query.name]["path"])
-            if query.sink.connector.format in ("memory", "console"):
-                for name in record["outputs"].get(query.name, {}).get("files", []):
-                    yield query.name, pq.read_table(folder / name, partitioning=None)
+        for query, folder in self.sinks.shown.items():
+            for name in record["outputs"].get(query, {}).get("files", []):
+                yield query, pq.read_table(folder / name, partitioning=None)
+
+    @property
+    def memory(self) -> dict[str, list[pa.Table]]:
+        """The results so far of queries with a memory sink."""
+        return self.sinks.memory
 
     def report(self) -> Report:
         """The run as of its last committed micro-batch."""
@@ -282,7 +379,7 @@ def _with_feeds(network: Network, feeds: Mapping[str, Iterable[Any]], folder: Pa
         return network
     streams = {}
     for stream in network.streams():
-        if stream.name in feeds:
+        if stream.name in feeds and stream.connector.format == FED:
             own = folder / stream.name
             own.mkdir(parents=True, exist_ok=True)
             schema = read_schema(stream, list(stream.schema.names))

@@ -11,8 +11,8 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from millrace.connectors import list_files, read_file
 from millrace.connectors.generated import is_generated, make_slice, slices_of
 from millrace.connectors.inputs import Chunk, read_schema
 from millrace.hosts.spark.files import Look
-from millrace.hosts.spark.imports import import_paths, look_in
 from millrace.hosts.spark.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.split import split
 from millrace.kernel.clock import StandingClock
@@ -31,8 +30,8 @@ from millrace.kernel.elements import ARRIVED, Batch
 from millrace.kernel.executor import Executor
 from millrace.kernel.progress import Ingress
 from millrace.plan.levels import Exchange
-from millrace.plan.nodes import Network, Stream
-from millrace.plan.stages import Physical, physical
+from millrace.plan.nodes import Stream
+from millrace.plan.stages import Physical
 
 _PACK_ROWS = 1_000_000
 _PACKS = 1_000_003
@@ -48,24 +47,20 @@ class StreamLowLevel:
     `live` says that the run goes on until it is stopped, so that files are read as they come.
     """
 
-    network: Network
+    plan: Physical
     stream_name: str
     buckets: tuple[int, ...]
     live: bool = False
-    paths: tuple[str, ...] = field(default_factory=import_paths)
-
-    @cached_property
-    def _plan(self) -> Physical:
-        look_in(self.paths)
-        return physical(self.network)
+    version: int = 1
+    """The number of the plan."""
 
     @cached_property
     def _stream(self) -> Stream:
-        return next(each for each in self.network.streams() if each.name == self.stream_name)
+        return next(each for each in self.plan.network.streams() if each.name == self.stream_name)
 
     @cached_property
     def _exchanges(self) -> dict[str, Exchange]:
-        return {each.port: each for each in self._plan.exchanges() if each.stream.name == self.stream_name}
+        return {each.port: each for each in self.plan.exchanges() if each.stream.name == self.stream_name}
 
     def files(self) -> list[str]:
         """What there is to read, in order: files, or the slices of a generated stream."""
@@ -77,7 +72,7 @@ class StreamLowLevel:
     def in_sequence(self) -> bool:
         """Whether a micro-batch is read by one task: what becomes of a row depends on all rows before it."""
         measured = self._stream.time.max_future_skew is not None and not self._measured_by_clock
-        return measured or self._plan.in_sequence(self.stream_name)
+        return measured or self.plan.in_sequence(self.stream_name)
 
     @property
     def _measured_by_clock(self) -> bool:
@@ -101,23 +96,35 @@ class StreamLowLevel:
         """The clock at which a file was put in its place, or later: that of its last change, a new name included."""
         return None if is_generated(self._stream.connector) else Path(path).stat().st_ctime_ns // 1000
 
+    def size(self, path: str) -> int:
+        """The bytes of a file; what is generated takes none."""
+        return 0 if is_generated(self._stream.connector) else Path(path).stat().st_size
+
     def read(
         self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of some files, one after another."""
+        chunks = (chunk for path in paths for chunk in self._chunks(path))
+        return self.exchange(chunks, index, index + len(paths), look, before, alone=alone)
+
+    def exchange(
+        self, chunks: Iterable[Chunk], index: int, read: int, look: Look, before: dict[str, Any], *, alone: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The exchange rows of rows as they are read; tasks come in the order of `index`, and `read` says how far the
+        stream has been read after this one."""
         pa.set_cpu_count(1)
         now = look.now
         # What the system stamps must not fall behind the clock of an earlier micro-batch.
         entered = look.came if self._stream.time.kind == "external" else now
         live = (self.stream_name,) if self._measured_by_clock else ()
-        executor = Executor(self._plan.low(self.stream_name), live=live)
+        executor = Executor(self.plan.low(self.stream_name), live=live)
         ingress = executor.ingress[self.stream_name]
         ingress.held = bool(self._stream.time.partitions) and not alone
         if before:
             ingress.resume(before)
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
         rows, number = 0, index * _PACKS
-        for chunk in (chunk for path in paths for chunk in self._chunks(path)):
+        for chunk in chunks:
             executor.reject(self.stream_name, chunk.malformed)
             executor.push(self.stream_name, chunk.rows, entered)
             executor.run(StandingClock(now))
@@ -127,7 +134,7 @@ class StreamLowLevel:
             if rows >= _PACK_ROWS:
                 yield self._packed(gathered, number)
                 gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
-        summary = self._summary(ingress, index + len(paths) - 1, look)
+        summary = self._summary(ingress, index, read, look)
         # The end of the task, not of the stream: what the low level still holds is let go.
         executor.end(self.stream_name)
         executor.run(StandingClock(now))
@@ -137,7 +144,7 @@ class StreamLowLevel:
         yield summary
 
     def _chunks(self, path: str) -> Iterator[Chunk]:
-        schema = read_schema(self._stream, self._plan.columns_read(self.stream_name))
+        schema = read_schema(self._stream, self.plan.columns_read(self.stream_name))
         if is_generated(self._stream.connector):
             yield Chunk(make_slice(self._stream, schema, int(path)).drop_columns([ARRIVED]))
             return
@@ -154,8 +161,8 @@ class StreamLowLevel:
             ]
         )
 
-    def _summary(self, ingress: Ingress, index: int, look: Look) -> pa.RecordBatch:
+    def _summary(self, ingress: Ingress, index: int, read: int, look: Look) -> pa.RecordBatch:
         """What the stream has come to, for every bucket."""
-        known = {"stream": self.stream_name, "files": index + 1, "now": look.now, "all": look.all}
+        known = {"stream": self.stream_name, "files": read, "now": look.now, "all": look.all, "plan": self.version}
         note = json.dumps({**known, **ingress.save()})
         return exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])

@@ -48,11 +48,21 @@ class News:
         return max(self.clocks, default=0)
 
 
-def read_news(frames: Iterable[pd.DataFrame], level: int, ports: Container[str]) -> News:
+def rows_of(frames: Iterable[pd.DataFrame]) -> list[Row]:
+    """A bucket's exchange rows of a micro-batch, in the order in which they are to be taken."""
+    every = (Row(*row) for frame in frames for row in frame.itertuples(index=False, name=None))
+    return sorted(every, key=lambda row: (row.port, row.seq))
+
+
+def plan_of(rows: Iterable[Row]) -> int:
+    """The number of the plan by which exchange rows were made; 0 if none says it."""
+    return max((json.loads(row.note)["plan"] for row in rows if row.port in (CONTROL_PORT, STREAM_PORT)), default=0)
+
+
+def read_news(rows: Iterable[Row], level: int, ports: Container[str]) -> News:
     """The news among a bucket's exchange rows, for a level that reads these ports."""
     news = News()
-    every = (Row(*row) for frame in frames for row in frame.itertuples(index=False, name=None))
-    for row in sorted(every, key=lambda row: (row.port, row.seq)):
+    for row in rows:
         if row.port in ports:
             news.blobs.append((row.port, row.blob))
             continue

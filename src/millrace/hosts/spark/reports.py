@@ -1,7 +1,8 @@
 """What the buckets of a batch report, as one.
 
 Rules:
-- What is known of a source only grows: the greatest number wins, and a source that no report names keeps its entry.
+- What is known of a source only grows: the greatest number wins. A source that no report names any more has left the
+  network; if it comes back, it is read from its beginning.
 - Metrics are counts of the batch: they add up.
 - The network wants to be woken when the first of its buckets does, and waits for the least bound of a port that one
   of them waits for.
@@ -12,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from millrace.hosts import lag
+
 Report = Mapping[str, Any]
 
 
@@ -19,10 +22,13 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
     """The batch's share of a commit record, given the record before it and the reports of its buckets.
 
     >>> merge(None, [{"sources": {"a": {"files": 1}}, "wake_at": 9, "now": 5}, {"wake_at": None, "now": 4}])
-    {'sources': {'a': {'files': 1}}, 'wake_at': 9, 'wants': {}, 'metrics': {}, 'now': 5}
+    {'sources': {'a': {'files': 1}}, 'wake_at': 9, 'wants': {}, 'metrics': {}, 'now': 5, 'plan': 0}
     """
     earlier = before or {}
-    sources: Any = dict(earlier.get("sources", {}))
+    named = {stream for report in reports for stream in report.get("sources") or {}}
+    sources: Any = {
+        stream: known for stream, known in earlier.get("sources", {}).items() if stream in named or not reports
+    }
     metrics: Any = {}
     wants: Any = {} if reports else earlier.get("wants", {})
     for report in reports:
@@ -31,8 +37,11 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
         wants = _joined(wants, report.get("wants") or {}, min)
     wakes = [report["wake_at"] for report in reports if report.get("wake_at") is not None]
     wake_at = min(wakes, default=None) if reports else earlier.get("wake_at")
-    now = max([report.get("now") or 0 for report in [earlier, *reports]])
-    return {"sources": sources, "wake_at": wake_at, "wants": wants, "metrics": metrics, "now": now}
+    now, plan = (max(report.get(name) or 0 for report in [earlier, *reports]) for name in ("now", "plan"))
+    record = {"sources": sources, "wake_at": wake_at, "wants": wants, "metrics": metrics, "now": now, "plan": plan}
+    shares = [report["lag"] for report in reports if "lag" in report]
+    known = lag.merge(shares) if shares else earlier.get("lag")
+    return record if known is None else {**record, "lag": known}
 
 
 def _joined(one: Any, other: Any, numbers: Callable[[Any, Any], Any]) -> Any:

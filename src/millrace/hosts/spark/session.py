@@ -15,22 +15,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millrace.errors import RequestError, RunError
+from millrace.hosts.spark.archive import archive_options, kept_folder, lean_home
+from millrace.hosts.spark.shipping import PACKAGE, ship
 
 LEAST_JAVA = 17
-
-_PACKAGE = Path(__file__).resolve().parents[2]
 
 CHECKPOINT_SETTINGS = {
     # A checkpoint is bound to these from its first batch on.
@@ -47,6 +46,9 @@ QUIET_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 SPEED_SETTINGS = {
+    # It holds for some kinds of Python code and not for others, and so gives each a daemon and workers of its own:
+    # twice the processes, twice the imports. What fails says so in our words anyway.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Renames on local disk are atomic: the slower file manager for object stores is not needed.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -59,7 +61,22 @@ SPEED_SETTINGS = {
     # For the same reason a batch is cut by its bytes on the way to Python, not by its rows.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
 }
+LOCAL_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # What stays on this machine need not be made small for the way. The gain is within what measurements scatter.
+    "spark.shuffle.compress": "false",
+}
+FORKING_SETTINGS = {
+    # Rows reach the workers by a socket of the file system, not by one of the network: on a quiet machine it saved a
+    # quarter of what Java and Python spend on a micro-batch of 800,000 rows; on a busy one nothing could be told.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # See there. A cluster's executors have the package only when their workers run, too late for the daemon.
+    "spark.python.daemon.module": "millrace.hosts.spark.daemon",
+}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_JAVA_SETTINGS = {_JAVA_OPTIONS, "spark.driver.defaultJavaOptions", "spark.driver.memory"}
+_JAVA_VARIABLES = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "SPARK_DRIVER_MEMORY"}
 # The work is done in Python; what is left to Java is planning, which the second compiler slows for minutes
 # while it competes for the cores (micro-batches of 0.65 s became 0.43 s on two busy ones).
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
@@ -88,14 +105,16 @@ def open_session(
     log_file = log_file.resolve()
     log_file.parent.mkdir(parents=True, exist_ok=True)
     folder = _folder_until_exit()
+    java_options = [_log_option(folder, log_file, "INFO" if verbose else "WARN")]
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.setdefault("SPARK_HOME", str(_lean_home(folder)))
-    log_option = _log_option(folder, log_file, "INFO" if verbose else "WARN")
+        java_options += _prepare_home(folder, settings or {})
     builder = SparkSession.Builder().appName(app).master(with_retries(master))
-    for name, value in _settings(master, log_option, folder, settings or {}).items():
+    for name, value in _settings(master, java_options, settings or {}).items():
         builder = builder.config(name, value)
-    return _start(builder, log_file)
+    session = _start(builder, log_file)
+    ship(session)
+    return session
 
 
 @contextmanager
@@ -116,6 +135,28 @@ def running_session() -> SparkSession | None:
     return session if session is not None and session.sparkContext._jsc is not None else None
 
 
+def prepared(session: SparkSession) -> SparkSession:
+    """A session that somebody else has opened, set for our checkpoints."""
+    for name, value in CHECKPOINT_SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def parallelism(session: SparkSession, *, patience: float = 30.0, calm: float = 2.0) -> int:
+    """How many tasks can run at once; on a cluster waits for its executors, until none has come for a while."""
+    context = session.sparkContext
+    if str(context.master).startswith("local"):
+        return context.defaultParallelism
+    # Spark counts the driver's own block manager as an executor.
+    known, since, until = 1, time.monotonic(), time.monotonic() + patience
+    while time.monotonic() < until and (known == 1 or time.monotonic() - since < calm):
+        found = int(context._jsc.sc().getExecutorMemoryStatus().size())
+        if found != known:
+            known, since = found, time.monotonic()
+        time.sleep(min(0.1, calm))
+    return context.defaultParallelism
+
+
 def with_retries(master: str) -> str:
     """The master URL, with four attempts a task if it is a local one: a worker that dies is not the end.
 
@@ -127,12 +168,16 @@ def with_retries(master: str) -> str:
     return re.sub(r"^local\[([^,\]]+)\]$", r"local[\1,4]", master)
 
 
+def java_command() -> str | None:
+    """The Java that Spark would use; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else shutil.which("java")
+
+
 def java_version() -> tuple[str, int] | None:
     """The version of the Java that Spark would use, as text and as its major number; None if there is none."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     try:
-        ran = subprocess.run([java or "java", "-version"], capture_output=True, text=True, timeout=30)
+        ran = subprocess.run([java_command() or "java", "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
     found = re.search(r'version "((\d+)(?:\.(\d+))?[^"]*)"', ran.stderr + ran.stdout)
@@ -160,17 +205,26 @@ def log_tail(log_file: Path, lines: int = 20) -> str:
     return "\n".join(log_file.read_text(errors="replace").splitlines()[-lines:])
 
 
-def _settings(master: str, log_option: str, folder: Path, users: Mapping[str, str]) -> dict[str, str]:
+def _settings(master: str, java_options: Sequence[str], users: Mapping[str, str]) -> dict[str, str]:
     """Our settings, then the user's; Java's options are joined, for they are many in one setting."""
     chosen = {**CHECKPOINT_SETTINGS, **QUIET_SETTINGS, **SPEED_SETTINGS}
-    java_options = [log_option]
     if master.startswith("local"):
-        chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-        java_options.append(_QUICK_COMPILER)
-    else:
-        chosen["spark.submit.pyFiles"] = str(_zipped_package(folder))
-    java_options.append(users.get(_JAVA_OPTIONS, ""))
+        chosen |= LOCAL_SETTINGS | (FORKING_SETTINGS if sys.platform == "linux" else {})
+        java_options = [*java_options, _QUICK_COMPILER]
+    own = users.get(_JAVA_OPTIONS, "")
+    # Java takes one archive: the user's.
+    java_options = [each for each in java_options if "Archive" not in own or "Archive" not in each] + [own]
     return {**chosen, **users, _JAVA_OPTIONS: " ".join(java_options).strip()}
+
+
+def _prepare_home(folder: Path, users: Mapping[str, str]) -> list[str]:
+    """Let Spark start from a home that is the same in every run, where there can be one; Java's options for that."""
+    found = java_version()
+    kept = kept_folder(java_command(), found[0] if found else "")
+    home = str(lean_home(kept or folder))
+    ours = os.environ.setdefault("SPARK_HOME", home) == home
+    plain = not (users.keys() & _JAVA_SETTINGS or os.environ.keys() & _JAVA_VARIABLES)
+    return archive_options(kept, java_command(), write=plain) if kept and ours else []
 
 
 def _prepare_process() -> None:
@@ -178,8 +232,8 @@ def _prepare_process() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if str(_PACKAGE.parent) not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(_PACKAGE.parent), *filter(None, paths)])
+    if str(PACKAGE.parent) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(PACKAGE.parent), *filter(None, paths)])
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
     warnings.filterwarnings("ignore", module=r"pyspark\..*")
 
@@ -191,19 +245,6 @@ def _folder_until_exit() -> Path:
     return folder
 
 
-def _lean_home(folder: Path) -> Path:
-    """Spark's home without its zipped Python part, so that workers import the installed one.
-
-    From the zip every worker process compiles PySpark anew: 0.8 s a process instead of 0.2 s, seven times a start.
-    """
-    installed, home = Path(pyspark.__file__).parent, folder / "spark"
-    home.mkdir()
-    for part in installed.iterdir():
-        if part.name in ("bin", "conf", "jars", "sbin"):
-            (home / part.name).symlink_to(part)
-    return home
-
-
 def _log_option(folder: Path, log_file: Path, level: str) -> str:
     """The Java option that sends the log to the file."""
     path = folder / "log4j2.properties"
@@ -211,18 +252,9 @@ def _log_option(folder: Path, log_file: Path, level: str) -> str:
     return f'"-Dlog4j2.configurationFile={path.as_uri()}"'
 
 
-def _zipped_package(folder: Path) -> Path:
-    """The package as a zip, for executors on other machines."""
-    path = folder / "millrace.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
-        for file in sorted(_PACKAGE.rglob("*.py")):
-            package.write(file, file.relative_to(_PACKAGE.parent))
-    return path
-
-
 def _start(builder: SparkSession.Builder, log_file: Path) -> SparkSession:
     try:
-        with _stderr_into(log_file):
+        with _output_into(log_file):
             return _hushed(builder.getOrCreate())
     except (PySparkException, Py4JError) as error:
         raise RunError(
@@ -243,15 +275,22 @@ def _hushed(session: SparkSession) -> SparkSession:
 
 
 @contextmanager
-def _stderr_into(log_file: Path) -> Iterator[None]:
-    """A block whose child processes write to the log file what they would write to the terminal."""
+def _output_into(log_file: Path) -> Iterator[None]:
+    """A block whose child processes write to the log file what they would write to the terminal.
+
+    Java may go on for a while when the run has ended: whoever reads the run's output shall not wait for it.
+    """
+    sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(2)
+    kept = {number: os.dup(number) for number in (1, 2)}
     with log_file.open("ab") as log:
-        os.dup2(log.fileno(), 2)
+        for number in kept:
+            os.dup2(log.fileno(), number)
     try:
         yield
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
-        os.dup2(kept, 2)
-        os.close(kept)
+        for number, place in kept.items():
+            os.dup2(place, number)
+            os.close(place)

@@ -5,6 +5,8 @@ Rules:
 - A worker process keeps a bucket's graph at hand. It may go on with it only if the random token it wrote last is the
   one in the manifest: a batch may have been replayed elsewhere, or here after another bucket had failed.
 - What is for later levels leaves as exchange rows; the last level gives output rows.
+- A bucket works by the plan that its rows name. If its state is of an earlier one, operators of both keep theirs, and
+  what is left of others is removed.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,8 +24,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from millrace.errors import CheckpointError
 from millrace.hosts.spark.bucket import Bucket
 from millrace.hosts.spark.failures import carrying
-from millrace.hosts.spark.imports import import_paths, look_in
-from millrace.hosts.spark.news import read_news
+from millrace.hosts.spark.news import plan_of, read_news, rows_of
+from millrace.hosts.spark.plans import PlanLog
 from millrace.hosts.spark.rows import (
     BOUNDS_PORT,
     CONTROL_PORT,
@@ -37,10 +40,8 @@ from millrace.hosts.spark.rows import (
 )
 from millrace.hosts.spark.split import split
 from millrace.kernel.elements import Batch
-from millrace.plan.nodes import Network
-from millrace.plan.stages import physical
 
-_LAYOUT = 4
+_LAYOUT = 5
 _MANIFEST = ("", 0)
 
 _AT_HAND: dict[tuple[str, int, int], Bucket] = {}
@@ -49,16 +50,12 @@ _AT_HAND: dict[tuple[str, int, int], Bucket] = {}
 class Stage(StatefulProcessor):
     """Runs one high level of a network for one bucket at a time."""
 
-    def __init__(
-        self, network: Network, fingerprint: str, buckets: Sequence[int], *, level: int, last: bool, live: bool
-    ) -> None:
-        self.network = network
-        self.fingerprint = fingerprint
+    def __init__(self, folder: str, buckets: Sequence[int], *, level: int, last: bool, live: bool) -> None:
+        self.folder = folder
         self.buckets = tuple(buckets)
         self.level = level
         self.last = last
         self.live = live
-        self.paths = import_paths()
 
     @property
     def shape(self) -> str:
@@ -68,20 +65,21 @@ class Stage(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called once a task."""
         pa.set_cpu_count(1)
-        look_in(self.paths)
+        self._plans = PlanLog(Path(self.folder) / "plans")
         self._state = handle.getMapState("segments", "op string, part long", "blob binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """Called once a micro-batch with all exchange rows of a bucket."""
         number = int(key[0])
         with carrying():
-            bucket = self._open(number)
-            news = read_news(rows, self.level, bucket.level.ports)
+            taken = rows_of(rows)
+            bucket = self._open(number, plan_of(taken))
+            news = read_news(taken, self.level, bucket.level.ports)
             given = bucket.work(news, live=self.live)
             leaving = [*news.passing, *self._sent(bucket, number, given, news.now)]
             self._save(bucket)
         yield _outputs(leaving) if self.last else pd.DataFrame(leaving, columns=list(Row._fields))
-        _AT_HAND[self.fingerprint, self.level, number] = bucket
+        _AT_HAND[self.folder, self.level, number] = bucket
 
     def close(self) -> None:
         """Called at the end of a task."""
@@ -100,31 +98,32 @@ class Stage(StatefulProcessor):
 
     # State
 
-    def _open(self, number: int) -> Bucket:
-        """The bucket as the last committed micro-batch left it."""
-        at_hand = _AT_HAND.pop((self.fingerprint, self.level, number), None)
+    def _open(self, number: int, version: int) -> Bucket:
+        """The bucket as the last committed micro-batch left it, at work by a version of the plan."""
+        at_hand = _AT_HAND.pop((self.folder, self.level, number), None)
         stored = self._state.getValue(_MANIFEST)
         if stored is None:
-            return self._new()
+            return self._new(version)
         manifest = json.loads(bytes(stored[0]))
-        if [manifest.get(name) for name in ("layout", "level", "network")] != [_LAYOUT, self.level, self.fingerprint]:
+        if [manifest.get(name) for name in ("layout", "level")] != [_LAYOUT, self.level]:
             raise CheckpointError(
-                "the checkpoint's state belongs to other queries",
-                hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
+                "the checkpoint's state belongs to another stage, or to another version of Millrace",
+                hint="Go on with the version it was made with, or start anew with another --checkpoint folder.",
             )
-        if at_hand is not None and at_hand.token == manifest["token"]:
+        version = max(version, manifest["plan"])
+        if at_hand is not None and at_hand.token == manifest["token"] and at_hand.version == version:
             return at_hand
-        return self._restored(manifest)
+        return self._restored(manifest, version)
 
-    def _new(self) -> Bucket:
-        return Bucket.new(physical(self.network), self.level, len(self.buckets))
+    def _new(self, version: int) -> Bucket:
+        return Bucket.new(self._plans.read(version).plan, self.level, len(self.buckets), version)
 
-    def _restored(self, manifest: dict[str, Any]) -> Bucket:
-        bucket = self._new()
+    def _restored(self, manifest: dict[str, Any], version: int) -> Bucket:
+        bucket = self._new(version)
         bucket.recall(manifest["bucket"])
         segments = {(node, part): self._segment(node, place) for (node, part), place in bucket.segments.items()}
         bucket.executor.restore(manifest["control"], segments)
-        bucket.want(bucket.wants)
+        bucket.catch_up(manifest["control"]["sources"])
         return bucket
 
     def _segment(self, node: str, place: int) -> pa.Table:
@@ -139,11 +138,13 @@ class Stage(StatefulProcessor):
             self._state.updateValue((node, bucket.segments[node, part]), (pack(table),))
         for node, part in saved.removed:
             self._state.removeKey((node, bucket.segments.pop((node, part))))
+        while bucket.left:
+            self._state.removeKey(bucket.left.pop())
         bucket.token = secrets.token_hex(8)
         manifest = {
             "layout": _LAYOUT,
             "level": self.level,
-            "network": self.fingerprint,
+            "plan": bucket.version,
             "token": bucket.token,
             "control": saved.control,
             "bucket": bucket.note(),

@@ -21,10 +21,15 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from millrace.hosts.handing import hand_over, write_staged
 from millrace.hosts.spark.commits import CommitLog, Record
 from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.plans import PlanLog
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import REPORT_OUTPUT, unpack
+
+Sink = Mapping[str, Any]
+"""The format, the folder ("path") and the options of an output, or its "writer" (see plans.py)."""
 
 _HIDDEN = ".millrace-"
 _PRUNE_EVERY = 50
@@ -42,7 +47,7 @@ class Written(WriterCommitMessage):
 class NetworkSink(DataSource):
     """Output rows into files and commit records.
 
-    Options: `commits` (a folder), `sinks` (JSON: output -> {"format", "path", "options"}).
+    Options: `folder` (the checkpoint's), where the plans are that say where results go, and the commit log.
     """
 
     @classmethod
@@ -57,8 +62,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
     """Writes in the tasks, commits in the driver."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        self.commits = options["commits"]
-        self.sinks: dict[str, dict[str, Any]] = json.loads(options["sinks"])
+        self.folder = Path(options["folder"])
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         with carrying():
@@ -69,19 +73,27 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                     reports.append(json.loads(note))
                 else:
                     tables[output].append(unpack(blob))
-            files = {output: self._write_output(output, parts) for output, parts in tables.items()}
+            sinks = self._sinks(reports)
+            files = {output: self._write_output(sinks[output], parts) for output, parts in tables.items()}
             context = TaskContext.get()
             return Written(context.partitionId() if context else 0, _not_empty(files), reports)
 
-    def _write_output(self, output: str, parts: Sequence[pa.Table]) -> tuple[str, int]:
+    def _sinks(self, reports: Iterable[Record]) -> Mapping[str, Sink]:
+        """Where results go, by the plan that the reports are of."""
+        number = max((report["plan"] for report in reports), default=0)
+        return PlanLog(self.folder / "plans").read(number).sinks if number else {}
+
+    def _write_output(self, sink: Sink, parts: Sequence[pa.Table]) -> tuple[str, int]:
         """The hidden file with all of the task's rows for the output, and their number."""
         rows = pa.concat_tables(parts)
         if not rows.num_rows:
             return "", 0
-        sink = self.sinks[output]
         path = Path(sink["path"]) / f"{_HIDDEN}{uuid4().hex}.{sink['format']}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.write_file(path, sink["format"], rows, sink.get("options", {}))
+        if "writer" in sink:
+            write_staged(path, rows)
+        else:
+            self.write_file(path, sink["format"], rows, sink.get("options", {}))
         return path.name, rows.num_rows
 
     def write_file(self, path: Path, format: str, rows: pa.Table, options: Mapping[str, str]) -> None:
@@ -94,31 +106,39 @@ class NetworkWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         with carrying():
             tasks = sorted(_written(messages), key=lambda task: task.partition)
-            outputs = {output: self._publish(output, tasks, batchId) for output in self.sinks}
-            log = CommitLog(self.commits)
-            report = merge(log.before(batchId), [report for task in tasks for report in task.reports])
-            log.write(batchId, {"batch": batchId, "outputs": outputs, **report})
+            reports = [report for task in tasks for report in task.reports]
+            outputs = {
+                output: self._publish(output, sink, tasks, batchId) for output, sink in self._sinks(reports).items()
+            }
+            log = CommitLog(self.folder / "commits")
+            log.write(batchId, {"batch": batchId, "outputs": outputs, **merge(log.before(batchId), reports)})
             if batchId % _PRUNE_EVERY == 0:
                 log.prune()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         for task in _written(messages):
-            for output, (name, _) in task.files.items():
-                (Path(self.sinks[output]["path"]) / name).unlink(missing_ok=True)
+            for output, sink in self._sinks(task.reports).items():
+                if output in task.files:
+                    (Path(sink["path"]) / task.files[output][0]).unlink(missing_ok=True)
 
-    def _publish(self, output: str, tasks: Sequence[Written], batch: int) -> dict[str, Any]:
-        """Give the batch's files of one output their lasting names, and drop what an earlier attempt left."""
-        sink = self.sinks[output]
+    def _publish(self, output: str, sink: Sink, tasks: Sequence[Written], batch: int) -> dict[str, Any]:
+        """Give the batch's files of one output their lasting names, and drop what an earlier attempt left.
+
+        Those of a writer are handed over instead.
+        """
         folder, names, rows = Path(sink["path"]), [], 0
+        if "writer" in sink:
+            staged = [folder / task.files[output][0] for task in tasks if output in task.files]
+            return {"rows": hand_over(sink["writer"], batch, staged), "files": []}
         for task in tasks:
+            final = folder / f"part-{batch:08d}-{task.partition:04d}.{sink['format']}"
             if output in task.files:
                 hidden, count = task.files[output]
-                names.append(f"part-{batch:08d}-{task.partition:04d}.{sink['format']}")
-                (folder / hidden).replace(folder / names[-1])
+                (folder / hidden).replace(final)
+                names.append(final.name)
                 rows += count
-        for leftover in folder.glob(f"part-{batch:08d}-*"):
-            if leftover.name not in names:
-                leftover.unlink()
+            else:
+                final.unlink(missing_ok=True)
         return {"rows": rows, "files": names}
 
 

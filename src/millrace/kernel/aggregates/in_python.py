@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from millrace.kernel.aggregates.in_time import InTime
 from millrace.kernel.expressions import sql_name
 from millrace.kernel.grouping import Groups
 from millrace.kernel.user_aggregates import PythonAggregate
+from millrace.kernel.user_code import class_at
 
 _METHODS = ("initialize", "iterate", "terminate")
 
@@ -138,7 +138,7 @@ def _cut(groups: Groups, columns: Columns) -> Iterator[tuple[int, Columns]]:
 
 def _made(spec: PythonAggregate) -> Any:
     """An instance of the class at the place that the aggregate names."""
-    found = _found(spec)
+    found = class_at(spec.place, f'the class of aggregate "{spec.name}"')
     lacks = [method for method in _METHODS if not callable(getattr(found, method, None))]
     if lacks:
         raise RequestError(
@@ -153,21 +153,6 @@ def _made(spec: PythonAggregate) -> Any:
             f'the class of aggregate "{spec.name}" cannot be made: {type(error).__name__}: {error}',
             hint="Its constructor is called without arguments.",
         ) from error
-
-
-def _found(spec: PythonAggregate) -> Any:
-    module, _, path = spec.place.partition(":")
-    # Importing runs a user's code, which may raise anything.
-    try:
-        found: Any = import_module(module)
-        for name in path.split("."):
-            found = getattr(found, name)
-    except Exception as error:
-        raise RequestError(
-            f'the class of aggregate "{spec.name}" is not found at "{spec.place}": {error}',
-            hint="Write its place as 'package.module:Class', and let the package be where Python finds it.",
-        ) from error
-    return found
 
 
 def function_of(spec: PythonAggregate) -> AggregateFunction:

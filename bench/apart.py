@@ -1,0 +1,69 @@
+"""A system measured in a process of its own: with its peak of memory, within a time, and without harm to the others."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+from bench.engines import Engine, Measured, PeerFailed, Task
+from bench.memory import Peak, end
+
+LIMIT = 240.0
+"""Seconds that a system has for a workload, with its start and its warm-up."""
+_LOOK = 0.2
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What was measured, and the memory of the process and all that it started, at most."""
+
+    measured: Measured
+    peak: int
+
+
+def measured_apart(engine: Engine, task: Task, name: str, *, itself: bool = True, limit: float = LIMIT) -> Apart:
+    """Measure a system in a Java and a Python that no other one has warmed up; a peer has its process `itself` apart.
+
+    A system that dies or takes too long has failed: everything it started is ended.
+    """
+    context = get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_carry_out, args=(sender, engine, task, name))
+    process.start()
+    sender.close()
+    assert process.pid is not None
+    peak, latest = Peak(process.pid, itself=itself), time.monotonic() + limit
+    try:
+        while not receiver.poll(_LOOK):
+            peak.look()
+            if time.monotonic() > latest:
+                raise PeerFailed(f"did not end within {limit:,.0f} s")
+        told = _received(receiver)
+    finally:
+        if process.is_alive() and time.monotonic() > latest:
+            end(process.pid)
+        process.join()
+    if isinstance(told, str):
+        raise PeerFailed(told)
+    return Apart(told, peak.bytes)
+
+
+def _carry_out(sender: Connection, engine: Engine, task: Task, name: str) -> None:
+    try:
+        sender.send(engine(task, name))
+    except PeerFailed as error:
+        sender.send(str(error))
+    except Exception as error:  # whatever it is, it is written down and the others are measured
+        traceback.print_exc()
+        sender.send(f"failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+
+
+def _received(receiver: Connection) -> Measured | str:
+    try:
+        told: Measured | str = receiver.recv()
+        return told
+    except EOFError:
+        return "died"

@@ -1,0 +1,65 @@
+"""Connectors that are Spark's own: every format but ours, and streaming DataFrames.
+
+Rules:
+- A format that is not ours is handed to Spark as it is, with all its options. Only Spark knows whether it exists.
+- The other hosts refuse it before they read anything.
+"""
+
+from __future__ import annotations
+
+from millrace.connectors.generated import GENERATED
+from millrace.connectors.options import FORMATS, meant
+from millrace.errors import RequestError
+from millrace.plan.nodes import Connector, Sink, Stream
+
+FED = "iterable"
+"""The connector of a stream that is fed from Python."""
+FRAME = "dataframe"
+"""The connector of a stream whose rows are those of a streaming DataFrame, given beside the network."""
+SOURCES = (*FORMATS, *GENERATED)
+"""The connectors that read or make rows on every host."""
+SHOWN = ("memory", "console")
+"""The sinks that need no connector."""
+HANDED = "python"
+"""The sink that is a writer of the user's own."""
+
+
+def is_native(connector: Connector) -> bool:
+    """Whether Spark alone reads a stream.
+
+    >>> is_native(Connector("kafka")), is_native(Connector("csv")), is_native(Connector("iterable"))
+    (True, False, False)
+    """
+    return connector.format not in (*SOURCES, FED)
+
+
+def is_native_sink(sink: Sink) -> bool:
+    """Whether Spark alone writes to a sink.
+
+    >>> is_native_sink(Sink("s", Connector("orc"))), is_native_sink(Sink("s", Connector("memory")))
+    (True, False)
+    """
+    return sink.connector.format not in (*FORMATS, HANDED, *SHOWN)
+
+
+def refuse_source(stream: Stream) -> RequestError:
+    """What a host other than Spark says of a stream that it cannot read."""
+    format = stream.connector.format
+    if format == FED:
+        return RequestError(
+            f'stream "{stream.name}" is fed from Python, and nothing feeds it',
+            hint=f"Run the network from Python, or read the stream from another source: {', '.join(SOURCES)}.",
+        )
+    return RequestError(
+        f'stream "{stream.name}" comes from "{format}", which Spark alone reads',
+        hint=f"Run it on Spark, or read it from another source: {', '.join(SOURCES)}.{meant(format, SOURCES)}",
+    )
+
+
+def refuse_sink(sink: Sink) -> RequestError:
+    """What a host other than Spark says of a sink that it cannot write to."""
+    format, known = sink.connector.format, (*FORMATS, HANDED, *SHOWN)
+    return RequestError(
+        f'sink "{sink.name}" goes to "{format}", which Spark alone writes',
+        hint=f"Run it on Spark, or choose another format: {', '.join(known)}.{meant(format, known)}",
+    )

@@ -1,0 +1,38 @@
+"""A network as one streaming query of Spark: sources, stateful stages, sink."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from millrace.hosts.spark.source import NetworkSource
+from millrace.hosts.spark.stage import Stage
+from millrace.hosts.spark.writer import NetworkSink
+
+
+def network_rows(session: SparkSession, folder: Path, plan: int, buckets: Sequence[int], *, live: bool) -> DataFrame:
+    """The exchange rows of all streams that we read ourselves, and of the control."""
+    session.dataSource.register(NetworkSource)
+    reader = session.readStream.format(NetworkSource.name()).option("folder", str(folder)).option("plan", plan)
+    reader = reader.option("buckets", json.dumps(list(buckets))).option("live", live)
+    return reader.name("network").load()
+
+
+def started(
+    session: SparkSession, rows: DataFrame, folder: Path, levels: int, buckets: Sequence[int], trigger: str | None
+) -> StreamingQuery:
+    """The query over exchange rows, at work: every `trigger`, or, without one, until all that is there is done."""
+    session.conf.set("spark.sql.shuffle.partitions", str(len(buckets)))
+    session.dataSource.register(NetworkSink)
+    for level in range(1, levels + 1):
+        stage = Stage(str(folder), buckets, level=level, last=level == levels, live=trigger is not None)
+        rows = rows.groupBy("bucket").transformWithStateInPandas(
+            stage, outputStructType=stage.shape, outputMode="append", timeMode="none"
+        )
+    writer = rows.writeStream.format(NetworkSink.name()).outputMode("append").option("folder", str(folder))
+    writer = writer.option("checkpointLocation", str(folder / "spark"))
+    return (writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)).start()

@@ -1,0 +1,127 @@
+"""Where results go on Spark: files, memory and console, writers of the user's own, and sinks that Spark writes.
+
+Rules:
+- Tasks write files; the sink's commit gives them names (writer.py). What is shown or relayed goes to files in the
+  checkpoint first, what a writer takes is staged there.
+- A folder that holds results of another run is refused, unless its query goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from millrace.connectors.native import HANDED, is_native_sink
+from millrace.hosts.handing import WriterSpec, run_name
+from millrace.hosts.outputs import PLAIN, file_sinks, kept_in_memory, prepare_folder
+from millrace.hosts.spark.relay import Relay
+from millrace.hosts.spark.writer import clean
+from millrace.plan.nodes import Query
+
+Spec = dict[str, Any]
+
+
+class Sinks:
+    """The sinks of a network's queries."""
+
+    def __init__(self, folder: Path, queries: Sequence[Query], *, fresh: bool) -> None:
+        self.folder = folder
+        self.memory: dict[str, list[pa.Table]] = {}
+        self.specs: dict[str, Spec] = {}
+        """What the tasks are told, by query: {"format", "path", "options"}, or "writer" (see plans.py)."""
+        self._fresh = fresh
+        self._queries: dict[str, Query] = {}
+        self._relays: dict[str, Relay] = {}
+        self.prepare(queries, known=not fresh)()
+
+    def prepare(
+        self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None, *, known: bool = False
+    ) -> Callable[[], None]:
+        """Check the sinks of a changed network; the call it gives takes them into use.
+
+        Queries that write where they wrote before, or did before they were `renamed`, go on; all do if they are known.
+        """
+        was = renamed or {}
+        files = file_sinks(queries, relayed=True)
+        specs = {}
+        for query in queries:
+            before = self.specs.get(was.get(query.name, query.name))
+            specs[query.name] = self._spec(query, files, before, known=known)
+        memory = kept_in_memory([query for query in queries if not self._goes_on(query)])
+
+        def take_into_use() -> None:
+            self.specs, self._queries = specs, {query.name: query for query in queries}
+            self.memory.update(memory)
+
+        return take_into_use
+
+    def _spec(self, query: Query, files: Iterable[str], before: Spec | None, *, known: bool) -> Spec:
+        connector = query.sink.connector
+        if connector.format == HANDED:
+            staged = self.folder / "staged" / query.name
+            spec: Spec = {"format": "arrow", "path": str(staged)}
+            spec["writer"] = WriterSpec.of(query, run_name(self.folder, fresh=self._fresh))
+            self._fresh = False
+        elif query.name in files:
+            own = Path(connector.options["path"]).resolve()
+            goes_on = known or (before is not None and before["path"] == str(own))
+            own = prepare_folder(query.sink, fresh=not goes_on).resolve()
+            options = {key: value for key, value in connector.options.items() if key not in ("path", "mode")}
+            spec = {"format": connector.format, "path": str(own), "options": options}
+        else:
+            spec = {"format": "parquet", "path": str(self.folder / "results" / query.name)}
+        if before is None:
+            clean(spec["path"])
+        return spec
+
+    def _goes_on(self, query: Query) -> bool:
+        before = self._queries.get(query.name)
+        return before is not None and before.root == query.root
+
+    @property
+    def shown(self) -> dict[str, Path]:
+        """The folders of queries whose results are read back, to be kept in memory or shown."""
+        plain = (query for query in self._queries.values() if query.sink.connector.format in PLAIN)
+        return {query.name: Path(self.specs[query.name]["path"]) for query in plain}
+
+    # Sinks that Spark writes
+
+    @property
+    def _relayed(self) -> dict[str, Query]:
+        return {name: query for name, query in self._queries.items() if is_native_sink(query.sink)}
+
+    @property
+    def relays_anew(self) -> bool:
+        """Whether relays must be started or stopped."""
+        return {name: relay.query for name, relay in self._relays.items()} != self._relayed
+
+    def relay(self, session: SparkSession, trigger: str, log_file: Path, *, follow: bool) -> None:
+        """Hand results on to the sinks that Spark writes: what is there, and what comes if told to follow."""
+        wanted = self._relayed
+        for name in [name for name, relay in self._relays.items() if relay.query != wanted.get(name)]:
+            self._relays.pop(name).drain()
+        for name, query in wanted.items():
+            if name not in self._relays:
+                results, checkpoint = Path(self.specs[name]["path"]), self.folder / "relays" / name
+                self._relays[name] = Relay(session, query, results, checkpoint, trigger, log_file)
+                # Handed over at once where nobody follows: so a sink that cannot be written to shows before the work.
+                self._relays[name].start() if follow else self._relays[name].drain()
+
+    def check(self) -> None:
+        """Raise what made a relay fail, if one did."""
+        for relay in self._relays.values():
+            relay.check()
+
+    def drain(self) -> None:
+        """Hand on all that there is, and end."""
+        for relay in self._relays.values():
+            relay.drain()
+
+    def stop(self) -> None:
+        """Hand nothing on any more."""
+        for relay in self._relays.values():
+            relay.stop()

@@ -1,0 +1,145 @@
+"""The one source of a network: the files of all its streams, read by their low levels, and what wakes its buckets.
+
+Rules:
+- One source, not one a stream: Spark gives each Python source a process of its own, and starts them one after another.
+- The offset names the plan by which a micro-batch is carried out. A replay reads by that plan, or by a later one with
+  which the run has begun.
+- A source that is held does not advance: between two micro-batches the plan can then be changed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from millrace.connectors import FORMATS
+from millrace.connectors.generated import GENERATED
+from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.control import AT_REST, ControlPartition, Waking, waking_rows
+from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.files import START, FilePartition, Limit, StreamFiles
+from millrace.hosts.spark.low import StreamLowLevel
+from millrace.hosts.spark.plans import PlanLog
+from millrace.hosts.spark.rows import EXCHANGE
+
+Offset = dict[str, Any]
+
+
+SOURCES = (*FORMATS, *GENERATED)
+"""The connectors whose streams it reads."""
+
+
+@dataclass(frozen=True)
+class NetworkPartition(InputPartition):
+    """What one task reads, and by which plan."""
+
+    plan: int
+    part: FilePartition | ControlPartition
+
+
+class NetworkSource(DataSource):
+    """All streams that are read from files, and the control of a network, as exchange rows.
+
+    Options: `folder` (the checkpoint's), `plan` (the least version), `buckets` (a JSON list of ids), `live` ("true" if
+    the run goes on until it is stopped).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "millrace"
+
+    def schema(self) -> str:
+        return EXCHANGE
+
+    def streamReader(self, schema: StructType) -> NetworkReader:
+        return NetworkReader(self.options)
+
+
+class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets: the number of the plan, one offset a stream (see `StreamFiles`), and that of the control (`Waking`)."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        folder = Path(options["folder"])
+        self.least = int(options["plan"])
+        self.buckets: tuple[int, ...] = tuple(json.loads(options["buckets"]))
+        self.live = options.get("live") == "true"
+        self.commits = CommitLog(folder / "commits")
+        self.plans = PlanLog(folder / "plans")
+        self.waking = Waking(self.commits, clock_on=self.live)
+        self.version = self.least
+        self.streams: dict[str, StreamFiles] = {}
+        self.bounded = False
+
+    def initialOffset(self) -> Offset:
+        return {"plan": 0, "streams": {}, "control": dict(AT_REST)}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with carrying():
+            self.bounded = True
+            self.waking.prepare()
+            self._follow(self.least)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        with carrying():
+            if self.commits.held():
+                return start
+            version = max(self.least, start["plan"], self.plans.newest())
+            self._follow(version)
+            streams = {
+                name: files.next_offset(start["streams"].get(name, START)) for name, files in self.streams.items()
+            }
+            anew = start["plan"] not in (0, version)
+            control = self.waking.next_offset(start["control"], time.time_ns() // 1000, anew=anew)
+            new = [name for name, offset in streams.items() if offset is not start["streams"].get(name, START)]
+            if not new and control is start["control"]:
+                return start
+            return {"plan": version, "streams": streams, "control": control}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        with carrying():
+            self._follow(max(self.least, end["plan"]))
+            parts: list[FilePartition | ControlPartition] = []
+            for name, files in self.streams.items():
+                parts += files.partitions(*(offset["streams"].get(name, START) for offset in (start, end)))
+            parts += self.waking.partitions(start["control"], end["control"])
+            return [NetworkPartition(self.version, part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, NetworkPartition)
+        with carrying():
+            part = partition.part
+            if isinstance(part, ControlPartition):
+                yield waking_rows(part, self.buckets, partition.plan)
+                return
+            low_level = self._low_level(part.stream, partition.plan)
+            yield from low_level.read(part.paths, part.index, part.look, part.before, alone=part.alone)
+
+    def _follow(self, version: int) -> None:
+        """Be the source of that version's streams; what is known of those that stay stays known."""
+        if version == self.version and self.streams:
+            return
+        self.version = version
+        known, self.streams = self.streams, {}
+        for stream in self.plans.read(version).network.streams():
+            if stream.connector.format in SOURCES:
+                low_level, limit = self._low_level(stream.name, version), Limit.of(stream.connector.options)
+                files = known.get(stream.name) or StreamFiles(low_level, stream.name, self.commits)
+                files.low_level, files.limit = low_level, limit
+                if self.bounded and files.target is None:
+                    files.prepare()
+                self.streams[stream.name] = files
+
+    def _low_level(self, stream: str, version: int) -> StreamLowLevel:
+        return StreamLowLevel(self.plans.read(version).plan, stream, self.buckets, self.live, version)

@@ -1,0 +1,17 @@
+"""The stateless beginning of a tree: a scan under filters and projections alone."""
+
+from __future__ import annotations
+
+from millrace.plan.nodes import Filter, Node, Project, Scan, Since, walk
+
+
+def is_prefix(node: Node) -> bool:
+    """Whether a tree is a scan under filters and projections alone."""
+    return all(isinstance(each, Scan | Filter | Project | Since) for each in walk(node))
+
+
+def scan_of(prefix: Node) -> Scan:
+    """The scan at the bottom of a prefix."""
+    scan = next(iter(walk(prefix)))
+    assert isinstance(scan, Scan)
+    return scan

@@ -1,0 +1,80 @@
+"""kill -9 around the hand-over to a writer, start again: the table of a PostgreSQL server holds every row once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.kills import Kill, killing
+from tests.crash.test_kill import growing
+from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.scripts import SCRIPT, expected, project
+from tests.postgres import database, fetched, server
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "postgres_sink.py"
+WRITER = "postgres_sink:PostgresWriter"
+ON_THE_WAY = [
+    # Staged, and no epoch knows of it.
+    Kill("millrace.hosts.checkpoint:Checkpoint.save", "before", call=2),
+    # Recorded, and not handed over; then again while that is made up for.
+    Kill("millrace.hosts.checkpoint:Checkpoint.save", "after"),
+    Kill(f"{WRITER}.write", "before"),
+    # Rows have been sent, and their transaction is open.
+    Kill(f"{WRITER}.copy", "after"),
+    # The transaction has been committed, and nobody here knows.
+    Kill(f"{WRITER}.write", "after", call=2),
+    Kill(f"{WRITER}.write", "after"),
+    # Taken and removed, in the middle of an epoch.
+    Kill("millrace.hosts.handing:hand_over", "after"),
+]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with server() as dsn:
+        yield dsn
+
+
+def to_table(folder: Path, dsn: str, files: int = 3) -> Path:
+    """The project with a table for its sink, and the writer beside it."""
+    shutil.copy(EXAMPLE, folder)
+    sink = f"TO python OPTIONS (writer '{WRITER}', dsn '{dsn}', table 'minutes')"
+    return project(folder, SCRIPT.replace("TO csv OPTIONS (path 'out')", sink), files)
+
+
+def rows(dsn: str) -> list[tuple[str, ...]]:
+    query = "SELECT to_char(window_start AT TIME ZONE 'UTC', 'HH24:MI'), k, n::text, total::text FROM minutes"
+    return sorted(fetched(dsn, query))
+
+
+def test_a_local_run_killed_on_the_way_to_a_table_repeats_and_loses_nothing(postgres: str, tmp_path: Path) -> None:
+    dsn = database(postgres, "local_kills")
+    run = ["run", to_table(tmp_path, dsn), "--on", "local", "--checkpoint", "state"]
+    files = 3
+    for kill in ON_THE_WAY:
+        with killing(kill) as struck, growing(tmp_path, files, every=0.3) as count, Started(*run, folder=tmp_path):
+            wait_for(struck)
+        files = count()
+    ended = millrace(*run, "--until-end", folder=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert rows(dsn) == expected(files)
+    assert list((tmp_path / "state" / "staged").iterdir()) == []
+
+
+@pytest.mark.spark
+def test_a_spark_run_killed_on_the_way_to_a_table_repeats_and_loses_nothing(postgres: str, tmp_path: Path) -> None:
+    dsn = database(postgres, "spark_kills")
+    run = ["run", to_table(tmp_path, dsn), "--master", "local[2]", "--checkpoint", "state"]
+    # In the open transaction, and between it and the record of the micro-batch.
+    for kill in (Kill(f"{WRITER}.copy", "after"), Kill(f"{WRITER}.write", "after")):
+        with killing(kill) as struck, Started(*run, "--trigger", "100 milliseconds", folder=tmp_path):
+            wait_for(struck, 240)
+    ended = millrace(*run, "--until-end", folder=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert rows(dsn) == expected(3)
+    assert not list((tmp_path / "state" / "staged" / "per_minute").iterdir())

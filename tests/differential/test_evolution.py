@@ -1,0 +1,63 @@
+"""A history of changes from run to run: every run gives exactly what is to be given in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millrace.hosts.changes import Changes
+from millrace.hosts.local import LocalRun
+from millrace.language import bind_changes, parse_network, read_file
+from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
+from tests.property.cases import batch
+from tests.reference import multiset
+
+
+def run_phase(history: History, number: int, checkpoint: Path, pieces: int = 3) -> tuple[dict[str, list[Row]], Changes]:
+    """The answers of one phase on the local host."""
+    phase, last = history.phases[number], number == len(history.phases) - 1
+    changes = Changes(parse_network(phase.text), phase.text, bind_changes, read_file)
+    feeds = {name: list(fed(history, name, number, pieces)) for name in history.disorders}
+    run = LocalRun(
+        changes.network, ending="end" if last else "available", checkpoint=checkpoint, feeds=feeds, changes=changes
+    )
+    for text in phase.requests:
+        changes.carry_out(text, run)
+    run.run()
+    return {name: [row for each in tables for row in each.to_pylist()] for name, tables in run.memory.items()}, changes
+
+
+def fed(history: History, stream: str, until: int, pieces: int) -> list[object]:
+    """A stream's rows up to a phase, in so many batches a phase."""
+    found: list[object] = []
+    for phase in history.phases[: until + 1]:
+        rows = list(phase.rows.get(stream, ()))
+        size = len(rows) // pieces + 1
+        found += [batch(rows[start : start + size]) for start in range(0, len(rows), size)]
+    return found
+
+
+def said(changes: Changes) -> list[tuple[str, str]]:
+    told = changes.evolution.queries if changes.evolution is not None else ()
+    return sorted((each.name, each.became) for each in told if each.became != "kept" or each.was is not None)
+
+
+def check(history: History, number: int, phase: Phase, checkpoint: Path, pieces: int = 3) -> Changes:
+    found, changes = run_phase(history, number, checkpoint, pieces)
+    expected = history.expected(number)
+    assert set(expected) <= set(found)
+    for name, rows in expected.items():
+        assert multiset(found[name]) == multiset(rows), (number, name, phase.queries[name])
+    return changes
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_eight_changes_to_four_queries(tmp_path: Path, pieces: int) -> None:
+    history = scripted(steady)
+    answered = set()
+    for number, phase in enumerate(history.phases):
+        changes = check(history, number, phase, tmp_path, pieces)
+        assert said(changes) == sorted(phase.says), number
+        answered |= {phase.queries[name] for name, rows in history.expected(number).items() if rows}
+    assert answered == {each for phase in history.phases for each in phase.queries.values()}, "each says something"

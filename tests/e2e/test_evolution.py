@@ -1,0 +1,59 @@
+"""Another file on a kept checkpoint, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.commands import millrace
+
+STREAM = """CREATE STREAM s (n INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'in');
+"""
+COUNTED = "CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts]"
+RUN = ("run", "queries.sql", "--on", "local", "--checkpoint", "state")
+
+
+def given(folder: Path, sql: str, number: int, *seconds: int) -> None:
+    (folder / "in").mkdir(exist_ok=True)
+    (folder / "queries.sql").write_text(STREAM + sql)
+    lines = [f"{second},2024-01-01 00:00:{second:02}" for second in seconds]
+    (folder / "in" / f"{number}.csv").write_text("\n".join(["n,ts", *lines]) + "\n")
+
+
+def test_a_dry_run_says_what_a_run_does(tmp_path: Path) -> None:
+    given(tmp_path, f"{COUNTED};", 1, 1, 4)
+    new = millrace(*RUN, "--dry-run", folder=tmp_path)
+    assert "q started" in new.stdout and "from the beginning of its streams" in new.stdout
+    assert not (tmp_path / "state").exists()
+    assert millrace(*RUN, "--available-now", folder=tmp_path).returncode == 0
+    assert millrace(*RUN, "--dry-run", folder=tmp_path).stdout == "nothing would change\n"
+
+    given(tmp_path, f"{COUNTED} HAVING count(*) > 2; CREATE QUERY p AS SELECT n FROM s;", 2, 6, 12)
+    found = {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()}
+    dry = millrace(*RUN, "--dry-run", folder=tmp_path)
+    data = json.loads(millrace(*RUN, "--dry-run", "--json", folder=tmp_path).stdout)["evolution"]
+    assert {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()} == found
+    assert [(each["query"], each["became"]) for each in data["queries"]] == [("q", "changed"), ("p", "started")]
+    assert data["queries"][1]["starts_at"] == "2024-01-01 00:00:04.000001"
+
+    done = millrace(*RUN, "--available-now", folder=tmp_path)
+    assert done.returncode == 0
+    assert dry.stdout in done.stderr
+    assert "\t3\n" in done.stdout, "the window that was open has all its rows"
+
+
+def test_a_file_that_cannot_go_on_is_refused_with_the_reason(tmp_path: Path) -> None:
+    given(tmp_path, f"{COUNTED};", 1, 1, 4)
+    millrace(*RUN, "--available-now", folder=tmp_path)
+    text = (tmp_path / "queries.sql").read_text()
+    (tmp_path / "queries.sql").write_text(text.replace("ORDERED", "DISORDER INTERVAL 1 SECOND"))
+    for more in ("--dry-run", "--available-now"):
+        refused = millrace(*RUN, more, folder=tmp_path)
+        assert refused.returncode == 2
+        assert 'stream "s" cannot go on: its time contract has changed' in refused.stderr
+
+
+def test_a_dry_run_needs_a_checkpoint(tmp_path: Path) -> None:
+    given(tmp_path, f"{COUNTED};", 1, 1, 4)
+    refused = millrace("run", "queries.sql", "--on", "local", "--dry-run", folder=tmp_path)
+    assert (refused.returncode, "--checkpoint" in refused.stderr) == (2, True)
