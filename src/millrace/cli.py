@@ -78,7 +78,13 @@ def _run(options: argparse.Namespace) -> int:
         console.evolution(pending_change(chosen, changes), would=True)
         return 0
     listeners = Listeners(progress=console.progress, results=results)
-    chosen = replace(chosen, control=_control(options), stages=options.stages, settings=_settings(options.set))
+    chosen = replace(
+        chosen,
+        control=_control(options),
+        stages=options.stages,
+        settings=_settings(options.set),
+        profile=options.profile,
+    )
     run = open_run(changes.network, chosen, listeners, changes=changes)
     _stop_on_signals(run)
     if changes.evolution is not None:
@@ -301,6 +307,7 @@ def _run_arguments(commands: Commands) -> None:
         metavar="DIR",
         help="let `millrace control DIR` change queries (with a checkpoint: in it)",
     )
+    run.add_argument("--profile", action="store_true", help="say where the time of micro-batches on Spark went")
     run.add_argument("--json", action="store_true", help="results and summary as JSON lines")
     run.add_argument("-v", "--verbose", action="store_true", help="log more of Spark")
     run.set_defaults(carry_out=_run)

@@ -97,7 +97,13 @@ class Console:
             self.out.write(json.dumps({"summary": summary_data(report)}) + "\n")
             self.out.flush()
             return
-        self.err.write("\n".join(summary_lines(report)) + "\n")
+        lines = summary_lines(report)
+        if report.profile is not None:
+            # Imported here: the other hosts do not need Spark.
+            from millrace.hosts.spark.timing import profile_lines
+
+            lines += profile_lines(report.profile)
+        self.err.write("\n".join(lines) + "\n")
         self.err.flush()
 
 

@@ -39,6 +39,8 @@ class RunOptions:
     """A folder through which other processes may change the network while it runs."""
     stages: int | None = None
     """How many stateful stages a new checkpoint on Spark has, at least: more than its queries need leave room."""
+    profile: bool = False
+    """Whether the report says where the time of micro-batches on Spark went."""
 
 
 FURTHER = tuple(each.name for each in fields(RunOptions) if each.name not in ("on", "ending", "checkpoint"))
@@ -92,6 +94,8 @@ def open_run(
     if options.on not in HOSTS:
         hint = f"{near(str(options.on), HOSTS)}The hosts are {listed(HOSTS)}."
         raise RequestError(f'there is no host "{options.on}"', hint=hint)
+    if options.profile and options.on != "spark":
+        raise RequestError("a profile is of micro-batches", hint="Run it --on spark, or leave out --profile.")
     if options.on == "spark":
         return _spark(network, options, listeners, feeds, changes)
     if options.on == "local":
@@ -141,6 +145,7 @@ def _spark(
         changes=changes,
         control=None if options.control is None else Path(options.control),
         stages=options.stages,
+        profiled=options.profile,
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import millrace as mr
-from millrace.errors import NotYet, RequestError
+from millrace.errors import RequestError
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.fed import SECOND, Fed, received, row
 

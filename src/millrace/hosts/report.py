@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -29,6 +29,8 @@ class Report:
     """Rows that earlier runs on the same checkpoint had received."""
     turned_away: int = 0
     """Rows that were on time for their stream, but not for a query that makes its bounds of them (roll-up, slack)."""
+    profile: Mapping[str, Any] | None = None
+    """Where the time of micro-batches on Spark went, if that was asked for."""
 
     @classmethod
     def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:

@@ -160,7 +160,7 @@ def test_a_checkpoint_with_too_few_levels_is_refused(tmp_path: Path, spark_sessi
     record = tmp_path / "state" / "network.json"
     assert '"levels": 2' in record.read_text()
     record.write_text(record.read_text().replace('"levels": 2', '"levels": 1'))
-    with pytest.raises(CheckpointError, match="need 2 stages, and the checkpoint .* has 1"):
+    with pytest.raises(CheckpointError, match=r"need 2 stages, and the checkpoint .* has 1"):
         run(sql, tmp_path, spark_session, "available")
 
 

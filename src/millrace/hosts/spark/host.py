@@ -49,6 +49,7 @@ from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.query import network_rows, started
 from millrace.hosts.spark.session import open_session, parallelism, prepared, running_session
 from millrace.hosts.spark.sinks import Sinks
+from millrace.hosts.spark.timing import MicroBatch, profile
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.metrics import SourceMetrics
 from millrace.plan.nodes import Connector, Network
@@ -64,7 +65,7 @@ class SparkRun:
     """A network at work on Spark.
 
     `changes` brings requests to change it, and `control` names a folder through which other processes bring theirs.
-    `stages` reserves stateful stages for queries to come.
+    `stages` reserves stateful stages for queries to come; `profiled` keeps where the time of micro-batches goes.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class SparkRun:
         changes: Changes | None = None,
         control: Path | None = None,
         stages: int | None = None,
+        profiled: bool = False,
     ) -> None:
         self.ending = ending
         self.trigger = trigger
@@ -100,6 +102,7 @@ class SparkRun:
         self._started = time.monotonic()
         self._query: StreamingQuery | None = None
         self._held = self._again = False
+        self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
         # First of all: a second run on the same folders must not touch anything.
         self._control = Control(control) if control is not None else None
         try:
@@ -227,7 +230,17 @@ class SparkRun:
             self._look()
             self._serve()
             self.sinks.check()
+            self._measure(query)
         query.stop() if self._stop.is_set() or self._again else query.awaitTermination()
+        self._measure(query)
+
+    def _measure(self, query: StreamingQuery) -> None:
+        """Keep how long micro-batches took, if that was asked for."""
+        if self._profiled is not None:
+            records = dict(self._commits.records())
+            for progress in query.recentProgress:
+                if (batch := progress["batchId"]) in records and "addBatch" in progress["durationMs"]:
+                    self._profiled[batch] = MicroBatch.of(progress, records[batch])
 
     def _sources(self) -> DataFrame:
         """The exchange rows of all streams and of the control, each source under its name."""
@@ -352,6 +365,7 @@ class SparkRun:
             elapsed=time.monotonic() - self._started,
             steps=self._seen + 1,
             earlier=self._earlier,
+            profile=profile([*self._profiled.values()]) if self._profiled else None,
         )
 
 

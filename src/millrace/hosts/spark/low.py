@@ -25,6 +25,7 @@ from millrace.connectors.inputs import Chunk, read_schema
 from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.split import split
+from millrace.hosts.spark.timing import Stopwatch
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.kernel.executor import Executor
@@ -123,25 +124,32 @@ class StreamLowLevel:
         if before:
             ingress.resume(before)
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
-        rows, number = 0, index * _PACKS
-        for chunk in chunks:
-            executor.reject(self.stream_name, chunk.malformed)
-            executor.push(self.stream_name, chunk.rows, entered)
+        rows, number, watch = 0, index * _PACKS, Stopwatch()
+        for chunk in watch.each("read", chunks):
+            with watch("low"):
+                executor.reject(self.stream_name, chunk.malformed)
+                executor.push(self.stream_name, chunk.rows, entered)
+                executor.run(StandingClock(now))
+                for port, batches in executor.take(now).items():
+                    gathered[port] += batches
+                    rows += sum(map(len, batches))
+            if rows >= _PACK_ROWS:
+                with watch("pack"):
+                    packed = self._packed(gathered, number)
+                yield packed
+                gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
+        summary = self._summary(ingress, read, look)
+        with watch("low"):
+            # The end of the task, not of the stream: what the low level still holds is let go.
+            executor.end(self.stream_name)
             executor.run(StandingClock(now))
             for port, batches in executor.take(now).items():
                 gathered[port] += batches
-                rows += sum(map(len, batches))
-            if rows >= _PACK_ROWS:
-                yield self._packed(gathered, number)
-                gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
-        summary = self._summary(ingress, index, read, look)
-        # The end of the task, not of the stream: what the low level still holds is let go.
-        executor.end(self.stream_name)
-        executor.run(StandingClock(now))
-        for port, batches in executor.take(now).items():
-            gathered[port] += batches
-        yield self._packed(gathered, number)
-        yield summary
+        with watch("pack"):
+            packed = self._packed(gathered, number)
+        yield packed
+        note = json.dumps({**summary, "took": watch.took})
+        yield exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
 
     def _chunks(self, path: str) -> Iterator[Chunk]:
         schema = read_schema(self._stream, self.plan.columns_read(self.stream_name))
@@ -161,8 +169,7 @@ class StreamLowLevel:
             ]
         )
 
-    def _summary(self, ingress: Ingress, index: int, read: int, look: Look) -> pa.RecordBatch:
-        """What the stream has come to, for every bucket."""
+    def _summary(self, ingress: Ingress, read: int, look: Look) -> dict[str, Any]:
+        """What the stream has come to, as every bucket is told."""
         known = {"stream": self.stream_name, "files": read, "now": look.now, "all": look.all, "plan": self.version}
-        note = json.dumps({**known, **ingress.save()})
-        return exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
+        return {**known, **ingress.save()}

@@ -20,6 +20,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from millrace.plan.stages import Physical
+
 PACKAGE = Path(__file__).resolve().parents[2]
 
 _INSTALLED = ("site-packages", "dist-packages")
@@ -27,11 +29,14 @@ _SENT: dict[str, set[Path]] = {}
 """By application what has been sent."""
 
 
-def ship(session: SparkSession) -> None:
-    """Send executors what they need to carry out a network and have not got yet; on one machine they have it all."""
+def ship(session: SparkSession, plan: Physical | None = None) -> None:
+    """Send executors what they need to carry out a plan and have not got yet; on one machine they have it all."""
     context = session.sparkContext
     if str(context.master).startswith("local"):
         return
+    if plan is not None:
+        # Classes that queries name are imported when the plan is cut.
+        plan.exchanges()
     sent = _SENT.setdefault(context.applicationId, set())
     new = [path for path in (PACKAGE, *user_code()) if path not in sent]
     if not new:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from millrace.errors import CheckpointError
 from millrace.hosts.spark.bucket import Bucket
 from millrace.hosts.spark.failures import carrying
-from millrace.hosts.spark.news import plan_of, read_news, rows_of
+from millrace.hosts.spark.news import News, plan_of, read_news, rows_of
 from millrace.hosts.spark.plans import PlanLog
 from millrace.hosts.spark.rows import (
     BOUNDS_PORT,
@@ -36,13 +37,13 @@ from millrace.hosts.spark.rows import (
     STREAM_PORT,
     Row,
     pack,
-    unpack,
 )
 from millrace.hosts.spark.split import split
+from millrace.hosts.spark.store import SCHEMA, Store
+from millrace.hosts.spark.timing import Stopwatch
 from millrace.kernel.elements import Batch
 
 _LAYOUT = 5
-_MANIFEST = ("", 0)
 
 _AT_HAND: dict[tuple[str, int, int], Bucket] = {}
 
@@ -66,26 +67,39 @@ class Stage(StatefulProcessor):
         """Called once a task."""
         pa.set_cpu_count(1)
         self._plans = PlanLog(Path(self.folder) / "plans")
-        self._state = handle.getMapState("segments", "op string, part long", "blob binary")
+        self._state = handle.getMapState("segments", *SCHEMA)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """Called once a micro-batch with all exchange rows of a bucket."""
-        number = int(key[0])
+        number, store, watch = int(key[0]), Store(self._state), Stopwatch()
         with carrying():
             taken = rows_of(rows)
-            bucket = self._open(number, plan_of(taken))
-            news = read_news(taken, self.level, bucket.level.ports)
-            given = bucket.work(news, live=self.live)
-            leaving = [*news.passing, *self._sent(bucket, number, given, news.now)]
-            self._save(bucket)
+            with watch("open"):
+                bucket = self._open(store, number, plan_of(taken))
+            with watch("work"):
+                news = read_news(taken, self.level, bucket.level.ports)
+                given = bucket.work(news, live=self.live)
+            with watch("send"):
+                leaving = [*news.passing, *self._sent(bucket, number, given)]
+            with watch("save"):
+                self._save(store, bucket)
+            told = bucket.report(news.now, live=self.live)
+            told["metrics"] |= {"took": self._took(watch, news, number), "state": store.counts}
+            leaving.append(Row(number, REPORT_OUTPUT, 0, note=json.dumps(told)))
         yield _outputs(leaving) if self.last else pd.DataFrame(leaving, columns=list(Row._fields))
         _AT_HAND[self.folder, self.level, number] = bucket
+
+    def _took(self, watch: Stopwatch, news: News, number: int) -> dict[str, float]:
+        """The seconds of this bucket; the first one of all tells those of the readers, too."""
+        tasks = [summary["took"] for summaries in news.summaries.values() for summary in summaries]
+        first = self.level == 1 and number == self.buckets[0]
+        return dict(sum(map(Counter, tasks if first else []), Counter(watch.took)))
 
     def close(self) -> None:
         """Called at the end of a task."""
 
-    def _sent(self, bucket: Bucket, number: int, given: dict[str, list[Batch]], now: int) -> Iterator[Row]:
-        """All that a bucket has to say after a micro-batch: tuples and bounds for later levels, results, a report."""
+    def _sent(self, bucket: Bucket, number: int, given: dict[str, list[Batch]]) -> Iterator[Row]:
+        """What a bucket gives in a micro-batch: tuples and bounds for later levels, and results."""
         place, leaving = self.buckets.index(number), bucket.level.leaving
         for port, crossing in leaving.items():
             yield from split(port, given.pop(port, []), crossing.keys, self.buckets, place)
@@ -94,17 +108,15 @@ class Stage(StatefulProcessor):
             yield from (Row(each, BOUNDS_PORT, place, note=note) for each in self.buckets)
         for name, table in bucket.counted(given).items():
             yield Row(number, RESULT_PORT, 0, pack(table), name)
-        yield Row(number, REPORT_OUTPUT, 0, note=json.dumps(bucket.report(now, live=self.live)))
 
     # State
 
-    def _open(self, number: int, version: int) -> Bucket:
+    def _open(self, store: Store, number: int, version: int) -> Bucket:
         """The bucket as the last committed micro-batch left it, at work by a version of the plan."""
         at_hand = _AT_HAND.pop((self.folder, self.level, number), None)
-        stored = self._state.getValue(_MANIFEST)
-        if stored is None:
+        manifest = store.manifest()
+        if manifest is None:
             return self._new(version)
-        manifest = json.loads(bytes(stored[0]))
         if [manifest.get(name) for name in ("layout", "level")] != [_LAYOUT, self.level]:
             raise CheckpointError(
                 "the checkpoint's state belongs to another stage, or to another version of Millrace",
@@ -113,43 +125,39 @@ class Stage(StatefulProcessor):
         version = max(version, manifest["plan"])
         if at_hand is not None and at_hand.token == manifest["token"] and at_hand.version == version:
             return at_hand
-        return self._restored(manifest, version)
+        return self._restored(store, manifest, version)
 
     def _new(self, version: int) -> Bucket:
         return Bucket.new(self._plans.read(version).plan, self.level, len(self.buckets), version)
 
-    def _restored(self, manifest: dict[str, Any], version: int) -> Bucket:
+    def _restored(self, store: Store, manifest: dict[str, Any], version: int) -> Bucket:
         bucket = self._new(version)
         bucket.recall(manifest["bucket"])
-        segments = {(node, part): self._segment(node, place) for (node, part), place in bucket.segments.items()}
+        segments = {(node, part): store.segment(node, place) for (node, part), place in bucket.segments.items()}
         bucket.executor.restore(manifest["control"], segments)
         bucket.catch_up(manifest["control"]["sources"])
         return bucket
 
-    def _segment(self, node: str, place: int) -> pa.Table:
-        stored = self._state.getValue((node, place))
-        assert stored is not None, "the manifest names a segment that is not there"
-        return unpack(bytes(stored[0]))
-
-    def _save(self, bucket: Bucket) -> None:
+    def _save(self, store: Store, bucket: Bucket) -> None:
+        """Write what has changed since the last micro-batch."""
         saved = bucket.executor.save()
         for (node, part), table in saved.added.items():
-            bucket.segments[node, part] = secrets.randbits(62)
-            self._state.updateValue((node, bucket.segments[node, part]), (pack(table),))
+            bucket.segments[node, part] = store.add(node, table)
         for node, part in saved.removed:
-            self._state.removeKey((node, bucket.segments.pop((node, part))))
+            store.remove(node, bucket.segments.pop((node, part)))
         while bucket.left:
-            self._state.removeKey(bucket.left.pop())
+            store.remove(*bucket.left.pop())
         bucket.token = secrets.token_hex(8)
-        manifest = {
-            "layout": _LAYOUT,
-            "level": self.level,
-            "plan": bucket.version,
-            "token": bucket.token,
-            "control": saved.control,
-            "bucket": bucket.note(),
-        }
-        self._state.updateValue(_MANIFEST, (json.dumps(manifest).encode(),))
+        store.write_manifest(
+            {
+                "layout": _LAYOUT,
+                "level": self.level,
+                "plan": bucket.version,
+                "token": bucket.token,
+                "control": saved.control,
+                "bucket": bucket.note(),
+            }
+        )
 
 
 def _outputs(rows: Sequence[Row]) -> pd.DataFrame:

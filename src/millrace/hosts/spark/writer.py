@@ -27,6 +27,7 @@ from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.plans import PlanLog
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import REPORT_OUTPUT, unpack
+from millrace.hosts.spark.timing import Stopwatch
 
 Sink = Mapping[str, Any]
 """The format, the folder ("path") and the options of an output, or its "writer" (see plans.py)."""
@@ -73,14 +74,16 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                     reports.append(json.loads(note))
                 else:
                     tables[output].append(unpack(blob))
-            sinks = self._sinks(reports)
-            files = {output: self._write_output(sinks[output], parts) for output, parts in tables.items()}
+            sinks, watch = self._sinks(reports), Stopwatch()
+            with watch("write"):
+                files = {output: self._write_output(sinks[output], parts) for output, parts in tables.items()}
+            reports.append({"metrics": {"took": watch.took}})
             context = TaskContext.get()
             return Written(context.partitionId() if context else 0, _not_empty(files), reports)
 
     def _sinks(self, reports: Iterable[Record]) -> Mapping[str, Sink]:
         """Where results go, by the plan that the reports are of."""
-        number = max((report["plan"] for report in reports), default=0)
+        number = max((report.get("plan", 0) for report in reports), default=0)
         return PlanLog(self.folder / "plans").read(number).sinks if number else {}
 
     def _write_output(self, sink: Sink, parts: Sequence[pa.Table]) -> tuple[str, int]:
@@ -107,9 +110,10 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         with carrying():
             tasks = sorted(_written(messages), key=lambda task: task.partition)
             reports = [report for task in tasks for report in task.reports]
-            outputs = {
-                output: self._publish(output, sink, tasks, batchId) for output, sink in self._sinks(reports).items()
-            }
+            sinks, watch = self._sinks(reports), Stopwatch()
+            with watch("commit"):
+                outputs = {output: self._publish(output, sink, tasks, batchId) for output, sink in sinks.items()}
+            reports.append({"metrics": {"took": watch.took}})
             log = CommitLog(self.folder / "commits")
             log.write(batchId, {"batch": batchId, "outputs": outputs, **merge(log.before(batchId), reports)})
             if batchId % _PRUNE_EVERY == 0:
