@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,15 +16,24 @@ from tests.differential.evolution_cases import History, Phase, Row, scripted, st
 from tests.property.cases import batch
 from tests.reference import multiset
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def run_phase(history: History, number: int, checkpoint: Path, pieces: int = 3) -> tuple[dict[str, list[Row]], Changes]:
-    """The answers of one phase on the local host."""
+    from millrace.hosts.spark.host import SparkRun
+
+
+Host = Callable[..., "LocalRun | SparkRun"]
+
+
+def run_phase(
+    history: History, number: int, checkpoint: Path, pieces: int = 3, host: Host = LocalRun
+) -> tuple[dict[str, list[Row]], Changes]:
+    """The answers of one phase on a host."""
     phase, last = history.phases[number], number == len(history.phases) - 1
     changes = Changes(parse_network(phase.text), phase.text, bind_changes, read_file)
     feeds = {name: list(fed(history, name, number, pieces)) for name in history.disorders}
-    run = LocalRun(
-        changes.network, ending="end" if last else "available", checkpoint=checkpoint, feeds=feeds, changes=changes
-    )
+    ending = "end" if last else "available"
+    run = host(changes.network, ending=ending, checkpoint=checkpoint, feeds=feeds, changes=changes)
     for text in phase.requests:
         changes.carry_out(text, run)
     run.run()
@@ -43,8 +55,10 @@ def said(changes: Changes) -> list[tuple[str, str]]:
     return sorted((each.name, each.became) for each in told if each.became != "kept" or each.was is not None)
 
 
-def check(history: History, number: int, phase: Phase, checkpoint: Path, pieces: int = 3) -> Changes:
-    found, changes = run_phase(history, number, checkpoint, pieces)
+def check(
+    history: History, number: int, phase: Phase, checkpoint: Path, pieces: int = 3, host: Host = LocalRun
+) -> Changes:
+    found, changes = run_phase(history, number, checkpoint, pieces, host)
     expected = history.expected(number)
     assert set(expected) <= set(found)
     for name, rows in expected.items():
@@ -54,10 +68,22 @@ def check(history: History, number: int, phase: Phase, checkpoint: Path, pieces:
 
 @pytest.mark.parametrize("pieces", [1, 4])
 def test_eight_changes_to_four_queries(tmp_path: Path, pieces: int) -> None:
+    check_all(tmp_path, pieces, LocalRun)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_eight_changes_to_four_queries_on_spark(tmp_path: Path, spark_session: SparkSession) -> None:
+    from millrace.hosts.spark.host import SparkRun
+
+    check_all(tmp_path, 2, partial(SparkRun, session=spark_session, stages=3))
+
+
+def check_all(tmp_path: Path, pieces: int, host: Host) -> None:
     history = scripted(steady)
     answered = set()
     for number, phase in enumerate(history.phases):
-        changes = check(history, number, phase, tmp_path, pieces)
+        changes = check(history, number, phase, tmp_path, pieces, host)
         assert said(changes) == sorted(phase.says), number
         answered |= {phase.queries[name] for name, rows in history.expected(number).items() if rows}
     assert answered == {each for phase in history.phases for each in phase.queries.values()}, "each says something"

@@ -106,7 +106,7 @@ def _restore_node(node: Node, saved: Mapping[str, Any]) -> None:
 
 
 def _begin_node(node: Node) -> None:
-    """Tell a node that is new among others what has been promised to them."""
+    """Tell a node that is new among others what has been promised to them; a sink has nothing to do with it."""
     for arc in node.inputs:
         if arc.producer.promised > NO_BOUND:
-            arc.register, arc.active = arc.producer.promised, True
+            arc.register, arc.active = arc.producer.promised, not node.is_sink

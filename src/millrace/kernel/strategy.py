@@ -61,7 +61,7 @@ def forward(node: Node) -> Node | None:
                 node.turn = (node.turn + step + 1) % count
                 return arc.consumer
     enabled, node.tsm_successor = node.tsm_successor, None
-    return enabled if enabled is not None and enabled.waiting else None
+    return enabled if enabled is not None and enabled.waiting and not enabled.is_sink else None
 
 
 def backtrack(node: Node) -> Node | None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +10,7 @@ import pytest
 
 from millrace.errors import RequestError
 from millrace.hosts.spark.session import java_version, log_tail, open_session, parallelism, with_retries
+from tests.e2e.commands import environment
 
 
 def fake_java(home: Path, says: str) -> None:
@@ -97,3 +100,28 @@ def test_the_cores_of_a_cluster_are_counted_when_its_executors_have_come() -> No
 def test_a_cluster_without_executors_is_not_waited_for_for_ever() -> None:
     session: Any = SimpleNamespace(sparkContext=Joining(0))
     assert parallelism(session, patience=0.2, calm=0.05) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_file_of_state_that_is_written_twice_holds_what_was_written_last(tmp_path: Path) -> None:
+    """Else a batch that is run again after a kill goes on with the state of the attempt that was killed."""
+    told = f"""
+from pathlib import Path
+from millrace.hosts.spark.session import open_session
+session = open_session("local[1]", log_file=Path("{tmp_path}/log"))
+java, folder = session._jvm, "{tmp_path}"
+path = java.org.apache.hadoop.fs.Path(folder)
+found = java.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
+    path, session._jsparkSession.sessionState().newHadoopConf()
+)
+for text in (b"first", b"second"):
+    file = found.createAtomic(java.org.apache.hadoop.fs.Path(folder + "/1.changelog"), True)
+    file.write(bytearray(text))
+    file.close()
+session.stop()
+"""
+    # A process of its own: the file system is chosen when Java starts.
+    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, env=environment(), timeout=180)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "1.changelog").read_text() == "second"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -29,8 +29,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from millrace.connectors import write_file
-from millrace.connectors.inputs import as_rows, read_schema
 from millrace.connectors.native import FED, is_native
 from millrace.errors import RunError
 from millrace.hosts.changes import Changes
@@ -42,6 +40,7 @@ from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.spark.buckets import bucket_ids
 from millrace.hosts.spark.commits import CommitLog, Record
 from millrace.hosts.spark.failures import unwrap
+from millrace.hosts.spark.feeds import write_feed
 from millrace.hosts.spark.fixed import Fixed, go_on, points
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.native import native_rows
@@ -93,6 +92,8 @@ class SparkRun:
         self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
         self.log_file = self.folder / "spark.log"
         self._feeds: dict[str, Any] = dict(feeds or {})
+        self._files: dict[str, Connector] = {}
+        """Where the rows of fed streams are."""
         self._listeners = listeners or Listeners()
         self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
@@ -159,7 +160,16 @@ class SparkRun:
 
     def _fed(self, plan: Physical) -> Network:
         """The plan's network with fed streams read from files; refuses streams that cannot be found."""
-        network = _with_feeds(plan.network, self._feeds, self.folder / "feeds")
+        for stream in plan.network.streams():
+            if stream.connector.format == FED and stream.name in self._feeds and stream.name not in self._files:
+                folder = self.folder / "feeds" / stream.name
+                self._files[stream.name] = write_feed(
+                    self._feeds[stream.name], stream, plan.columns_read(stream.name), folder
+                )
+        fed = [stream for stream in plan.network.streams() if stream.name in self._files]
+        network = plan.network.with_streams(
+            {each.name: replace(each, connector=self._files[each.name]) for each in fed}
+        )
         readable = physical(network)
         for stream in network.streams():
             if not is_native(stream.connector):
@@ -281,9 +291,8 @@ class SparkRun:
 
     def _hold(self) -> None:
         """Let the micro-batch under way end, and none begin; or end the streaming query, to be started again."""
-        if self._held or self._again:
+        if self._query is None or self._held or self._again:
             return
-        assert self._query is not None
         if any(is_native(stream.connector) for stream in self.network.streams()):
             self._again = True
             self._query.stop()
@@ -385,20 +394,3 @@ def _source_metrics(known: Mapping[str, int]) -> SourceMetrics:
         greatest=known.get("greatest", NO_BOUND),
         enabled=known.get("enabled", 0),
     )
-
-
-def _with_feeds(network: Network, feeds: Mapping[str, Iterable[Any]], folder: Path) -> Network:
-    """The network with each fed stream read from files that its feed, read to its end, was written to."""
-    if not feeds:
-        return network
-    streams = {}
-    for stream in network.streams():
-        if stream.name in feeds and stream.connector.format == FED:
-            own = folder / stream.name
-            own.mkdir(parents=True, exist_ok=True)
-            schema = read_schema(stream, list(stream.schema.names))
-            for number, item in enumerate(feeds[stream.name]):
-                rows = pa.Table.from_batches([as_rows(item, schema, stream.name)])
-                write_file(own / f"{number:08d}.parquet", "parquet", rows)
-            streams[stream.name] = replace(stream, connector=Connector("parquet", {"path": str(own)}))
-    return network.with_streams(streams)

@@ -53,6 +53,9 @@ SPEED_SETTINGS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
+    # It needs a file system whose renames replace files. That of Hive, which Spark takes otherwise, does not, and says
+    # nothing: a batch that is run again would keep the state of the attempt that was killed.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.adaptive.enabled": "false",
     # A batch has a few rows with large blobs: compiling code for them costs more than it saves.

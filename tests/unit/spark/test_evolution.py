@@ -1,0 +1,102 @@
+"""The eight changes of the differential history on a network that is cut as for Spark, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from staged import Staged
+
+from millrace.hosts.changes import Changes
+from millrace.language import bind_changes, parse_network, read_file
+from millrace.plan.nodes import Connector, Network
+from millrace.plan.stages import Physical
+from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
+from tests.property.cases import batch
+from tests.reference import multiset
+
+
+class Asked:
+    """A run that is asked for a change between two micro-batches, as the Spark host is."""
+
+    def __init__(self, staged: Staged) -> None:
+        self.staged = staged
+
+    def settle(self) -> None: ...
+
+    def points(self) -> dict[str, Any]:
+        sources: dict[str, Any] = self.staged.record["sources"]
+        return sources
+
+    def prepare(self, plan: Physical) -> Any:
+        return lambda: None
+
+    def shape(self, plan: Physical) -> None: ...
+
+    def keep(self) -> None: ...
+
+    def lag(self) -> Any: ...
+
+
+def on_files(network: Network, folder: Path) -> Network:
+    read = Connector("parquet", {"path": str(folder)})
+    return network.with_streams({each.name: replace(each, connector=read) for each in network.streams()})
+
+
+def halves(phase: Phase, streams: set[str]) -> list[dict[str, list[pa.Table]]]:
+    """The rows of a phase in two micro-batches."""
+    found: list[dict[str, list[pa.Table]]] = [{}, {}]
+    for name in streams & set(phase.rows):
+        rows = list(phase.rows[name])
+        for number, half in enumerate((rows[: len(rows) // 2], rows[len(rows) // 2 :])):
+            if half:
+                found[number][name] = [pa.Table.from_batches([batch(half)])]
+    return found
+
+
+def answers(history: History, number: int, staged: Staged) -> dict[str, list[Row]]:
+    phase, found = history.phases[number], dict[str, list[Row]]()
+    parts = halves(phase, {stream.name for stream in staged.plan.network.streams()})
+    given = [staged.batch(files, now=number * 10 + part) for part, files in enumerate(parts, start=1)]
+    if number == len(history.phases) - 1:
+        given.append(staged.batch({}, now=number * 10 + 9, end=True))
+    for results in given:
+        for name, rows in results.items():
+            found.setdefault(name, []).extend(rows)
+    return found
+
+
+@pytest.mark.parametrize("restarts", [True, False], ids=["restored", "at hand"])
+def test_eight_changes_to_four_queries(tmp_path: Path, restarts: bool) -> None:
+    history, saved = scripted(steady), dict[str, Any]()
+    staged: Staged | None = None
+    for number, phase in enumerate(history.phases):
+        changes = Changes(parse_network(phase.text), phase.text, bind_changes, read_file)
+        if staged is None:
+            staged = Staged(on_files(changes.network, tmp_path), tmp_path, stages=3)
+        else:
+            changes.resume(saved, staged.record["sources"], spread=True)
+            for text in phase.requests:
+                changes.carry_out(text, Asked(staged))
+            staged.change(on_files(changes.network, tmp_path))
+        if restarts:
+            staged.restart()
+        saved = changes.saved()
+        found = answers(history, number, staged)
+        for name, rows in history.expected(number).items():
+            assert multiset(found.get(name, [])) == multiset(rows), (number, name)
+
+
+def test_what_is_left_of_operators_that_are_gone_is_removed(tmp_path: Path) -> None:
+    history = scripted(steady)
+    first = history.phases[0]
+    staged = Staged(on_files(parse_network(first.text), tmp_path), tmp_path, stages=3)
+    answers(history, 0, staged)
+    assert any(node.startswith("join") for state in staged.states for each in state.values.values() for node, _ in each)
+    counts = first.declarations + first.queries["large"].statement("large")
+    staged.change(on_files(parse_network(counts), tmp_path))
+    staged.batch({}, now=100, control=True)
+    assert {node for state in staged.states for each in state.values.values() for node, _ in each} == {""}
