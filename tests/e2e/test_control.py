@@ -26,10 +26,17 @@ def totals(folder: Path) -> list[int]:
     return [int(row["total"]) for row in rows]
 
 
-def test_queries_come_and_go_while_a_network_runs(tmp_path: Path) -> None:
-    run = ["run", project(tmp_path, files=2), "--on", "local", "--checkpoint", "state"]
+HOSTS = {
+    "local": ["--on", "local"],
+    "spark": ["--on", "spark", "--master", "local[2]", "--trigger", "200 milliseconds"],
+}
+
+
+@pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_queries_come_and_go_while_a_network_runs(tmp_path: Path, host: str) -> None:
+    run = ["run", project(tmp_path, files=2), *HOSTS[host], "--checkpoint", "state"]
     with Started(*run, folder=tmp_path) as started:
-        wait_for(lambda: results(tmp_path) == expected(1))
+        wait_for(lambda: results(tmp_path) == expected(1), seconds=180)
         added = millrace("control", "state", ADD, folder=tmp_path)
         assert (added.returncode, added.stderr) == (0, "")
         assert added.stdout == "totals added since 2024-01-01 00:01:30.000001, reads links\n"

@@ -15,18 +15,18 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from threading import Event
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
-from millrace.errors import MillraceError, RequestError
+from millrace.errors import MillraceError
 from millrace.hosts.arrivals import stamped
 from millrace.hosts.changes import Changes, reshape
 from millrace.hosts.checkpoint import Checkpoint, Resumed, check_names
 from millrace.hosts.control import Control
-from millrace.hosts.durable import lock, make_folder
+from millrace.hosts.durable import lock_checkpoint
 from millrace.hosts.intake import Intake
 from millrace.hosts.lag import Lag
 from millrace.hosts.outputs import Outputs
@@ -88,7 +88,7 @@ class LocalRun:
         self._stop = Event()
         # First of all: a second run on the same folders must not touch anything.
         self._control = Control(control) if control is not None else None
-        self._lock = _locked(checkpoint) if checkpoint is not None else None
+        self._lock = lock_checkpoint(checkpoint) if checkpoint is not None else None
         try:
             self._open(network, checkpoint, feeds)
         except BaseException:
@@ -343,15 +343,3 @@ class LocalRun:
         with self.changes.changing:
             elapsed = time.monotonic() - self._started
             return Report.of(self.executor.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)
-
-
-def _locked(checkpoint: Path) -> IO[str]:
-    """The lock of a checkpoint folder, held while the run lives."""
-    make_folder(checkpoint, "the checkpoint")
-    return lock(
-        checkpoint / "lock",
-        RequestError(
-            f'another run goes on from the checkpoint "{checkpoint}"',
-            hint="Stop it first, or give this run another --checkpoint.",
-        ),
-    )
