@@ -36,9 +36,15 @@ def test_a_batch_without_reports_changes_nothing_but_its_metrics() -> None:
     assert merge(before, []) == {**before, "metrics": {}}
 
 
+def test_a_batch_in_which_no_bucket_was_told_anything_forgets_nothing() -> None:
+    before = {"sources": {"a": {"files": 3}}, "wake_at": 50, "wants": {"p": 1}, "now": 5, "plan": 3}
+    merged = merge(before, [{"metrics": {"took": {"write": 0.5}}}, {"metrics": {"took": {"commit": 1.0}}}])
+    assert merged == {**before, "metrics": {"took": {"write": 0.5, "commit": 1.0}}}
+
+
 def test_nested_values_are_merged_by_name_and_nulls_give_way() -> None:
-    one = {"sources": {"a": {"links": {"x": 1, "y": 9}, "greatest": None, "kind": "old"}}}
-    other = {"sources": {"a": {"links": {"x": 4, "z": 2}, "greatest": 3, "kind": "new"}}}
+    one = {"now": 1, "sources": {"a": {"links": {"x": 1, "y": 9}, "greatest": None, "kind": "old"}}}
+    other = {"now": 1, "sources": {"a": {"links": {"x": 4, "z": 2}, "greatest": 3, "kind": "new"}}}
     assert merge(None, [one, other])["sources"] == {
         "a": {"links": {"x": 4, "y": 9, "z": 2}, "greatest": 3, "kind": "new"}
     }

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from millrace.hosts.durable import replace_file
 
@@ -83,23 +84,28 @@ class CommitLog:
     def hold(self) -> None:
         """Ask the source not to advance."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.folder / _HOLD, "")
+        replace_file(self.folder / _HOLD, uuid4().hex)
 
     def held(self) -> bool:
         """Whether the source shall not advance; asked by it, between two micro-batches, this tells the run so."""
-        if not (self.folder / _HOLD).exists():
+        if (asked := self._mark(_HOLD)) is None:
             return False
-        (self.folder / _HELD).touch()
+        replace_file(self.folder / _HELD, asked)
         return True
 
     def is_held(self) -> bool:
-        """Whether the source has said that it does not advance."""
-        return (self.folder / _HELD).exists()
+        """Whether the source has answered the last `hold`: it does not advance."""
+        return self._mark(_HOLD) is not None and self._mark(_HELD) == self._mark(_HOLD)
 
     def release(self) -> None:
         """Let the source go on."""
-        for name in (_HOLD, _HELD):
-            (self.folder / name).unlink(missing_ok=True)
+        (self.folder / _HOLD).unlink(missing_ok=True)
+
+    def _mark(self, name: str) -> str | None:
+        try:
+            return (self.folder / name).read_text()
+        except FileNotFoundError:
+            return None
 
     def prune(self, keep: int = 100) -> None:
         """Drop all but the newest records. Spark replays one batch at most, so two would do."""

@@ -43,10 +43,11 @@ from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.feeds import write_feed
 from millrace.hosts.spark.fixed import Fixed, go_on, points
 from millrace.hosts.spark.low import StreamLowLevel
-from millrace.hosts.spark.native import native_rows
+from millrace.hosts.spark.native import check_native, native_rows
 from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.query import network_rows, started
 from millrace.hosts.spark.session import open_session, parallelism, prepared, running_session
+from millrace.hosts.spark.shipping import ship
 from millrace.hosts.spark.sinks import Sinks
 from millrace.hosts.spark.timing import MicroBatch, profile
 from millrace.kernel.elements import NO_BOUND
@@ -128,20 +129,31 @@ class SparkRun:
         plan = physical(self.changes.network)
         self.sinks = Sinks(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)
         renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
-        self.sinks.prepare(plan.network.queries, renamed)()
-        self.network = self._fed(plan)
+        take_sinks = self.sinks.prepare(plan.network.queries, renamed)
+        network = self._fed(plan)
         session = session or running_session()
         self._owns_session = session is None
-        self.session = (
-            prepared(session)
-            if session
-            else open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
-        )
+        if session is None:
+            self.session = open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
+        else:
+            self.session = prepared(session)
+        self._check_spark(network)
+        take_sinks()
+        self.network = network
         if known is None:
             known = Fixed(fingerprint(began), parallelism(self.session), max(stages or 1, plan.depth), plan=0)
         self._fixed = known
         self.buckets = tuple(bucket_ids(known.buckets))
         self._settle_plan()
+
+    def _check_spark(self, network: Network) -> None:
+        """Refuse streams that Spark cannot read, and sinks that it cannot write to."""
+        _make_active(self.session)
+        plan = physical(network)
+        for stream in network.streams():
+            if is_native(stream.connector):
+                check_native(self.session, stream, plan, self._feeds.get(stream.name))
+        self.sinks.check_relays(self.session, network.queries, self.trigger, self.log_file)
 
     def _go_on(self, known: Fixed) -> None:
         """Take up what an earlier run has left."""
@@ -156,6 +168,7 @@ class SparkRun:
         other = self._fixed.plan == 0 or saved != self._fixed.changes
         self._fixed = replace(self._fixed, plan=self._fixed.plan + other, changes=saved)
         self._fixed.write(self.folder)
+        ship(self.session, physical(self.network))
         self._plans.write(self._fixed.plan, Version(self.network, self.sinks.specs))
 
     def _fed(self, plan: Physical) -> Network:
@@ -188,8 +201,6 @@ class SparkRun:
         finally:
             self.sinks.stop()
             self._let_go()
-            if self._temporary:
-                shutil.rmtree(self.folder, ignore_errors=True)
 
     def stop(self) -> None:
         """Let the run end after its present micro-batch."""
@@ -207,6 +218,8 @@ class SparkRun:
         for each in (self._control, getattr(self, "_lock", None)):
             if each is not None:
                 each.close()
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _drive(self) -> None:
         # A run that was killed after marking the end, or while it held the source, left the mark behind.
@@ -247,8 +260,8 @@ class SparkRun:
     def _measure(self, query: StreamingQuery) -> None:
         """Keep how long micro-batches took, if that was asked for."""
         if self._profiled is not None:
-            records = dict(self._commits.records())
-            for progress in query.recentProgress:
+            records = dict(self._commits.records(after=max(self._profiled, default=-1)))
+            for progress in query.recentProgress if records else ():
                 if (batch := progress["batchId"]) in records and "addBatch" in progress["durationMs"]:
                     self._profiled[batch] = MicroBatch.of(progress, records[batch])
 
@@ -318,8 +331,11 @@ class SparkRun:
         self._hold()
         self._fixed.check_depth(plan, self.folder)
         network, take_sinks = self._fed(plan), self.sinks.prepare(plan.network.queries)
+        self._check_spark(network)
 
         def take_into_use() -> None:
+            # What queries that leave have answered so far is still handed on.
+            self._look()
             take_sinks()
             self._again |= any(is_native(stream.connector) for stream in network.streams())
             self._again |= self.sinks.relays_anew
@@ -352,10 +368,11 @@ class SparkRun:
             self._listeners.progress(self.report())
 
     def _read_results(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
-        """New rows of the queries whose results are wanted here rather than in files of the user's."""
+        """New rows of the queries whose results are wanted here rather than in files of the user's; their files go."""
         for query, folder in self.sinks.shown.items():
             for name in record["outputs"].get(query, {}).get("files", []):
                 yield query, pq.read_table(folder / name, partitioning=None)
+                (folder / name).unlink()
 
     @property
     def memory(self) -> dict[str, list[pa.Table]]:

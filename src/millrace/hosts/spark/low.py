@@ -67,7 +67,8 @@ class StreamLowLevel:
         """What there is to read, in order: files, or the slices of a generated stream."""
         if is_generated(self._stream.connector):
             return [f"{number:08d}" for number in range(slices_of(self._stream))]
-        return [str(path) for path in list_files(self._stream.connector, self.stream_name)]
+        # Executors need not work in the folder of the driver.
+        return [str(path.absolute()) for path in list_files(self._stream.connector, self.stream_name)]
 
     @property
     def in_sequence(self) -> bool:

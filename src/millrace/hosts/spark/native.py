@@ -110,6 +110,11 @@ def native_rows(
     return (rows.coalesce(1) if alone else rows).mapInArrow(_function(task), EXCHANGE)
 
 
+def check_native(session: SparkSession, stream: Stream, plan: Physical, frame: DataFrame | None = None) -> None:
+    """Refuse a stream that Spark cannot read as it is declared; nothing is read."""
+    _declared(_given(session, stream, frame), stream, read_schema(stream, plan.columns_read(stream.name)))
+
+
 def _function(task: NativeStream) -> Callable[[Batches], Batches]:
     # Spark wants a function, and looks at how it is declared.
     def exchanged(batches: Batches) -> Batches:

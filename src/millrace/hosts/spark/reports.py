@@ -3,7 +3,7 @@
 Rules:
 - What is known of a source only grows: the greatest number wins. A source that no report names any more has left the
   network; if it comes back, it is read from its beginning.
-- Metrics are counts of the batch: they add up.
+- Metrics are counts of the batch: they add up. Reports of tasks that are no bucket's hold nothing else, and no clock.
 - The network wants to be woken when the first of its buckets does, and waits for the least bound of a port that one
   of them waits for.
 """
@@ -24,22 +24,23 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
     >>> merge(None, [{"sources": {"a": {"files": 1}}, "wake_at": 9, "now": 5}, {"wake_at": None, "now": 4}])
     {'sources': {'a': {'files': 1}}, 'wake_at': 9, 'wants': {}, 'metrics': {}, 'now': 5, 'plan': 0}
     """
-    earlier = before or {}
-    named = {stream for report in reports for stream in report.get("sources") or {}}
+    earlier, told = before or {}, [report for report in reports if "now" in report]
+    named = {stream for report in told for stream in report.get("sources") or {}}
     sources: Any = {
-        stream: known for stream, known in earlier.get("sources", {}).items() if stream in named or not reports
+        stream: known for stream, known in earlier.get("sources", {}).items() if stream in named or not told
     }
     metrics: Any = {}
-    wants: Any = {} if reports else earlier.get("wants", {})
     for report in reports:
-        sources = _joined(sources, report.get("sources") or {}, max)
         metrics = _joined(metrics, report.get("metrics") or {}, lambda one, other: one + other)
+    wants: Any = {} if told else earlier.get("wants", {})
+    for report in told:
+        sources = _joined(sources, report.get("sources") or {}, max)
         wants = _joined(wants, report.get("wants") or {}, min)
-    wakes = [report["wake_at"] for report in reports if report.get("wake_at") is not None]
-    wake_at = min(wakes, default=None) if reports else earlier.get("wake_at")
-    now, plan = (max(report.get(name) or 0 for report in [earlier, *reports]) for name in ("now", "plan"))
+    wakes = [report["wake_at"] for report in told if report.get("wake_at") is not None]
+    wake_at = min(wakes, default=None) if told else earlier.get("wake_at")
+    now, plan = (max(report.get(name) or 0 for report in [earlier, *told]) for name in ("now", "plan"))
     record = {"sources": sources, "wake_at": wake_at, "wants": wants, "metrics": metrics, "now": now, "plan": plan}
-    shares = [report["lag"] for report in reports if "lag" in report]
+    shares = [report["lag"] for report in told if "lag" in report]
     known = lag.merge(shares) if shares else earlier.get("lag")
     return record if known is None else {**record, "lag": known}
 

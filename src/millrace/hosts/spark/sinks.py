@@ -2,7 +2,7 @@
 
 Rules:
 - Tasks write files; the sink's commit gives them names (writer.py). What is shown or relayed goes to files in the
-  checkpoint first, what a writer takes is staged there.
+  checkpoint first, what a writer takes is staged there; these files go when they have been handed on.
 - A folder that holds results of another run is refused, unless its query goes on.
 """
 
@@ -73,7 +73,8 @@ class Sinks:
             options = {key: value for key, value in connector.options.items() if key not in ("path", "mode")}
             spec = {"format": connector.format, "path": str(own), "options": options}
         else:
-            spec = {"format": "parquet", "path": str(self.folder / "results" / query.name)}
+            kind = "relayed" if is_native_sink(query.sink) else "results"
+            spec = {"format": "parquet", "path": str(self.folder / kind / query.name)}
         if before is None:
             clean(spec["path"])
         return spec
@@ -99,17 +100,30 @@ class Sinks:
         """Whether relays must be started or stopped."""
         return {name: relay.query for name, relay in self._relays.items()} != self._relayed
 
+    def check_relays(self, session: SparkSession, queries: Sequence[Query], trigger: str, log_file: Path) -> None:
+        """Refuse queries whose sinks Spark cannot write to; those that it writes to already are left alone."""
+        for query in queries:
+            if is_native_sink(query.sink) and not self._is_relayed(query):
+                self._relay(session, query, trigger, log_file).drain()
+
+    def _is_relayed(self, query: Query) -> bool:
+        relay = self._relays.get(query.name)
+        return relay is not None and relay.query == query
+
+    def _relay(self, session: SparkSession, query: Query, trigger: str, log_file: Path) -> Relay:
+        results, checkpoint = self.folder / "relayed" / query.name, self.folder / "relays" / query.name
+        return Relay(session, query, results, checkpoint, trigger, log_file)
+
     def relay(self, session: SparkSession, trigger: str, log_file: Path, *, follow: bool) -> None:
-        """Hand results on to the sinks that Spark writes: what is there, and what comes if told to follow."""
+        """Hand results on to the sinks that Spark writes: as they come if told to follow, or when told to drain."""
         wanted = self._relayed
         for name in [name for name, relay in self._relays.items() if relay.query != wanted.get(name)]:
             self._relays.pop(name).drain()
         for name, query in wanted.items():
             if name not in self._relays:
-                results, checkpoint = Path(self.specs[name]["path"]), self.folder / "relays" / name
-                self._relays[name] = Relay(session, query, results, checkpoint, trigger, log_file)
-                # Handed over at once where nobody follows: so a sink that cannot be written to shows before the work.
-                self._relays[name].start() if follow else self._relays[name].drain()
+                self._relays[name] = self._relay(session, query, trigger, log_file)
+                if follow:
+                    self._relays[name].start()
 
     def check(self) -> None:
         """Raise what made a relay fail, if one did."""
