@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test fast check bench figures golden clean
+.PHONY: help setup java demo test long fast check bench figures golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,18 +25,21 @@ demo: setup java ## run the demonstration
 	$(BIN)/millrace demo
 
 test: setup java ## run every test, as continuous integration does
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone"
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone and not long"
+	$(BIN)/python -m pytest -m "alone and not long"
+
+long: setup java ## run the tests that take minutes each: kills at random moments
+	$(BIN)/python -m pytest -m long
 
 fast: setup ## run the tests that need neither Spark nor patience
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark and not long"
 
 check: setup ## format, lint, types, imports, fast tests; then the longest files and functions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/unit/test_imports.py
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark and not long"
 	$(BIN)/python scripts/longest.py src
 
 bench: setup java ## measure ourselves and our peers

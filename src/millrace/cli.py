@@ -319,7 +319,7 @@ def _control_arguments(commands: Commands) -> None:
     control.add_argument(
         "statement",
         metavar="STATEMENT",
-        help="ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES; - reads stdin",
+        help="ADD QUERY, DROP QUERY, ALTER QUERY, SHOW QUERIES or SHOW WAITS; - reads stdin",
     )
     control.add_argument("--timeout", default="10 seconds", metavar="INTERVAL", help="how long to wait for the answer")
     control.add_argument("--json", action="store_true", help="an object a line")

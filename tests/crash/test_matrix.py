@@ -142,6 +142,7 @@ def test_after_all_kills_every_row_is_there_once(site: Site) -> None:
     site.check()
 
 
+@pytest.mark.long
 def test_after_twenty_kills_at_random_moments_every_row_is_there_once(tmp_path: Path) -> None:
     moments, site = random.Random(20), Site(tmp_path, project(tmp_path, 2), 2)
     for _ in range(20):

@@ -64,11 +64,19 @@ class Fixed:
     def check_depth(self, plan: Physical, folder: Path) -> None:
         """Refuse queries that need more stages than there are."""
         if plan.depth > self.levels:
-            raise CheckpointError(
-                f'the queries need {plan.depth} stages, and the checkpoint "{folder}" has {self.levels}',
-                hint=f"Spark cannot add a stage to a checkpoint: start anew in another folder, with --stages "
-                f"{plan.depth} or more to leave room.",
-            )
+            raise self._too_few("the queries need", plan.depth, folder)
+
+    def check_stages(self, asked: int | None, folder: Path) -> None:
+        """Refuse to reserve more stages than there are."""
+        if asked is not None and asked > self.levels:
+            raise self._too_few("the run asks for", asked, folder)
+
+    def _too_few(self, who: str, stages: int, folder: Path) -> CheckpointError:
+        return CheckpointError(
+            f'{who} {stages} stages, and the checkpoint "{folder}" has {self.levels}',
+            hint="Spark cannot add a stage to a checkpoint: start anew in another folder, with "
+            f"--stages {stages} or more to leave room.",
+        )
 
 
 def go_on(folder: Path, known: Fixed, changes: Changes) -> Evolution | None:

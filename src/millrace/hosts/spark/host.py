@@ -125,6 +125,7 @@ class SparkRun:
     ) -> None:
         known, began = Fixed.read(self.folder), physical(self.changes.network)
         if known is not None:
+            known.check_stages(stages, self.folder)
             self._go_on(known)
         plan = physical(self.changes.network)
         self.sinks = Sinks(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)

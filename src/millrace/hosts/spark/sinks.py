@@ -20,6 +20,7 @@ from millrace.hosts.handing import WriterSpec, run_name
 from millrace.hosts.outputs import PLAIN, file_sinks, kept_in_memory, prepare_folder
 from millrace.hosts.spark.relay import Relay
 from millrace.hosts.spark.writer import clean
+from millrace.plan.names import content_name
 from millrace.plan.nodes import Query
 
 Spec = dict[str, Any]
@@ -36,6 +37,8 @@ class Sinks:
         self._fresh = fresh
         self._queries: dict[str, Query] = {}
         self._relays: dict[str, Relay] = {}
+        self._leaving: list[Query] = []
+        """Queries whose last results are still to be relayed."""
         self.prepare(queries, known=not fresh)()
 
     def prepare(
@@ -54,7 +57,11 @@ class Sinks:
         memory = kept_in_memory([query for query in queries if not self._goes_on(query)])
 
         def take_into_use() -> None:
+            before = self._relayed
             self.specs, self._queries = specs, {query.name: query for query in queries}
+            self._leaving += [
+                query for name, query in before.items() if not self._alike(query, self._relayed.get(name))
+            ]
             self.memory.update(memory)
 
         return take_into_use
@@ -72,9 +79,10 @@ class Sinks:
             own = prepare_folder(query.sink, fresh=not goes_on).resolve()
             options = {key: value for key, value in connector.options.items() if key not in ("path", "mode")}
             spec = {"format": connector.format, "path": str(own), "options": options}
+        elif is_native_sink(query.sink):
+            spec = {"format": "parquet", "path": str(self._relayed_from(query))}
         else:
-            kind = "relayed" if is_native_sink(query.sink) else "results"
-            spec = {"format": "parquet", "path": str(self.folder / kind / query.name)}
+            spec = {"format": "parquet", "path": str(self.folder / "results" / query.name)}
         if before is None:
             clean(spec["path"])
         return spec
@@ -98,32 +106,38 @@ class Sinks:
     @property
     def relays_anew(self) -> bool:
         """Whether relays must be started or stopped."""
-        return {name: relay.query for name, relay in self._relays.items()} != self._relayed
+        return bool(self._leaving) or set(self._relays) != set(self._relayed)
 
     def check_relays(self, session: SparkSession, queries: Sequence[Query], trigger: str, log_file: Path) -> None:
         """Refuse queries whose sinks Spark cannot write to; those that it writes to already are left alone."""
         for query in queries:
-            if is_native_sink(query.sink) and not self._is_relayed(query):
+            relay = self._relays.get(query.name)
+            if is_native_sink(query.sink) and not (relay is not None and self._alike(query, relay.query)):
                 self._relay(session, query, trigger, log_file).drain()
-
-    def _is_relayed(self, query: Query) -> bool:
-        relay = self._relays.get(query.name)
-        return relay is not None and relay.query == query
-
-    def _relay(self, session: SparkSession, query: Query, trigger: str, log_file: Path) -> Relay:
-        results, checkpoint = self.folder / "relayed" / query.name, self.folder / "relays" / query.name
-        return Relay(session, query, results, checkpoint, trigger, log_file)
 
     def relay(self, session: SparkSession, trigger: str, log_file: Path, *, follow: bool) -> None:
         """Hand results on to the sinks that Spark writes: as they come if told to follow, or when told to drain."""
-        wanted = self._relayed
-        for name in [name for name, relay in self._relays.items() if relay.query != wanted.get(name)]:
-            self._relays.pop(name).drain()
-        for name, query in wanted.items():
+        while self._leaving:
+            query = self._leaving.pop()
+            (self._relays.pop(query.name, None) or self._relay(session, query, trigger, log_file)).drain()
+        for name, query in self._relayed.items():
             if name not in self._relays:
                 self._relays[name] = self._relay(session, query, trigger, log_file)
                 if follow:
                     self._relays[name].start()
+
+    def _relay(self, session: SparkSession, query: Query, trigger: str, log_file: Path) -> Relay:
+        results = self._relayed_from(query)
+        return Relay(session, query, results, self.folder / "relays" / results.name, trigger, log_file)
+
+    def _relayed_from(self, query: Query) -> Path:
+        """The folder from which results are relayed: another one for another sink or other columns."""
+        name = content_name(query.name, (query.sink.connector, query.root.schema.to_string()))
+        return self.folder / "relayed" / name.replace("#", "-")
+
+    def _alike(self, query: Query, other: Query | None) -> bool:
+        """Whether two queries have one relay."""
+        return other is not None and self._relayed_from(query) == self._relayed_from(other)
 
     def check(self) -> None:
         """Raise what made a relay fail, if one did."""

@@ -26,7 +26,7 @@ PARTS = {
     "send": "results and crossings packed",
     "save": "state written",
     "write": "result files written",
-    "commit": "results published, batch recorded",
+    "commit": "results published",
 }
 """The parts of our own work, in the order in which a micro-batch goes through them."""
 SPARK = {
