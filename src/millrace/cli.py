@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import signal
 import sys
@@ -43,6 +44,8 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out a command; the exit code."""
     options = _parser().parse_args(arguments)
+    # Libraries that log a fault which they also raise would print it on the terminal; we say it once.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         return int(options.carry_out(options))
     except MillraceError as error:

@@ -4,6 +4,7 @@ import traceback
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 
 from millrace.errors import MillraceError, Place, QueryError, RunError
 from millrace.hosts.spark.failures import CarriedError, carrying, unwrap
@@ -52,3 +53,9 @@ def test_without_a_traceback_the_first_line_is_kept() -> None:
 def test_other_exceptions_pass_through_carrying() -> None:
     with pytest.raises(KeyError), carrying():
         raise KeyError("a")
+
+
+def test_a_java_process_that_is_gone_is_named() -> None:
+    gone = unwrap(Py4JError("An error occurred while calling o144.isActive"))
+    assert gone.fact == "Spark's Java process has gone away"
+    assert gone.hint is not None and "start again" in gone.hint

@@ -49,7 +49,8 @@ def test_results_are_hidden_until_the_commit_and_then_named_by_batch_and_partiti
     record = CommitLog(tmp_path / "commits").newest()
     assert record["metrics"]["took"].keys() == {"write", "commit"}
     files = ["part-00000007-0000.parquet", "part-00000007-0001.parquet"]
-    assert record == {"batch": 7, "outputs": {"out": {"rows": 3, "files": files}}, **REPORT, "metrics": record["metrics"]}
+    outputs = {"out": {"rows": 3, "files": files}}
+    assert record == {"batch": 7, "outputs": outputs, **REPORT, "metrics": record["metrics"]}
 
 
 def test_a_replayed_batch_replaces_its_files_and_drops_what_it_no_longer_has(tmp_path: Path) -> None:

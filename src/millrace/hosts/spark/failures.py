@@ -16,6 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
+
 from millrace.errors import MillraceError, Place, RunError
 
 _MARKER = re.compile(r"millrace-error:([A-Za-z0-9+/=]+);")
@@ -46,6 +48,11 @@ def unwrap(error: BaseException, log_file: Path | None = None) -> MillraceError:
     if found := _MARKER.search(text):
         return _decode(found.group(1))
     where = f'in "{log_file}"' if log_file else "in Spark's log"
+    if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
+        return RunError(
+            "Spark's Java process has gone away",
+            hint=f"Its last words may be {where}. With a checkpoint, start again: the run goes on where it was.",
+        )
     return RunError(f"the run failed: {_last_words(text)}", hint=f"The whole traceback is {where}.")
 
 
