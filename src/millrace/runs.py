@@ -96,6 +96,11 @@ def open_run(
         raise RequestError(f'there is no host "{options.on}"', hint=hint)
     if options.profile and options.on != "spark":
         raise RequestError("a profile is of micro-batches", hint="Run it --on spark, or leave out --profile.")
+    if options.stages is not None and (options.stages < 1 or options.on != "spark"):
+        raise RequestError(
+            f"{options.stages} stages cannot be reserved on {options.on}",
+            hint="Stages are those of a new checkpoint on Spark, one at least: --on spark --stages 2.",
+        )
     if options.on == "spark":
         return _spark(network, options, listeners, feeds, changes)
     if options.on == "local":

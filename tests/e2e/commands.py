@@ -25,7 +25,7 @@ def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[st
     """A command run to its end in a folder."""
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, timeout=180, check=False, env=environment()
+        command, capture_output=True, text=True, cwd=folder, timeout=300, check=False, env=environment()
     )
 
 

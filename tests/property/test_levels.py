@@ -23,6 +23,7 @@ from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import CONTROL_PORT, REPORT_OUTPUT, Row, unpack
+from millrace.hosts.spark.segment_files import SegmentFiles
 from millrace.hosts.spark.stage import Stage
 from millrace.kernel.expressions import Column
 from millrace.kernel.progress import TimeContract
@@ -81,6 +82,8 @@ class Levels:
         self.known: dict[str, Any] | None = None
         self.results: list[dict[str, Any]] = []
         self.read = {stream.name: 0 for stream in network.streams()}
+        self.segments: Path | None = None
+        """Where processes of one machine share segments, if they do."""
 
     def micro_batch(
         self, files: dict[str, list[Path]], *, end: bool = False, woken: bool = False, replayed: bool = False
@@ -127,6 +130,7 @@ class Levels:
     def _staged(self, level: int, bucket: int, rows: list[Row]) -> list[tuple[Any, ...]]:
         stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth, live=self.live)
         stage.init(self.stores[level, bucket])  # type: ignore[arg-type]
+        stage._files = SegmentFiles(str(self.folder), self.segments)
         frames = stage.handleInputRows((bucket,), iter([pd.DataFrame(rows, columns=list(Row._fields))]), None)
         return [each for frame in frames for each in frame.itertuples(index=False, name=None)]
 
@@ -135,6 +139,7 @@ def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
     """A run of the case's rows as files, some files together, some micro-batches replayed, some by a new worker."""
     stages._AT_HAND.clear()
     levels = Levels(on_files(case.network, folder), data.draw(st.integers(1, 3), label="buckets"), Path(folder))
+    levels.segments = folder / "segments" if data.draw(st.booleans()) else None
     waiting: dict[str, list[Path]] = {}
     for number, (stream, rows) in enumerate(data.draw(schedules(case.rows))):
         path = folder / stream / f"{number:04d}.parquet"

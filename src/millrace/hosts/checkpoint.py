@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from millrace.errors import CheckpointError
 from millrace.hosts.changes import Changes
-from millrace.hosts.durable import make_folder, replace_file, sync
+from millrace.hosts.durable import make_folder, read_json, replace_file, sync
 from millrace.kernel.executor import Place, Saved
 from millrace.plan.evolution import Evolution, beginning
 from millrace.plan.points import Points
@@ -155,7 +155,7 @@ def _record(folder: Path) -> dict[str, Any] | None:
                 hint="Run with --on spark, or name another folder.",
             )
         return None
-    saved: dict[str, Any] = json.loads(current.read_text())
+    saved: dict[str, Any] = read_json(current)
     if saved["layout"] != _LAYOUT:
         raise other_version(folder)
     return saved

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import uuid4
 
-from millrace.errors import RequestError
+from millrace.errors import CheckpointError, RequestError
 
 _PATIENCE = 0.5
 """Seconds in which a lock is tried for: one who only looks whether it is free has it for a moment."""
@@ -61,6 +62,17 @@ def replace_file(path: Path, content: str | bytes) -> None:
     sync(draft)
     draft.replace(path)
     sync(path.parent)
+
+
+def read_json(path: Path) -> Any:
+    """What a file of a checkpoint holds; refuses one that is no longer what was written."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError:
+        raise CheckpointError(
+            f'the file "{path}" of the checkpoint cannot be read',
+            hint="Put it back from a copy, or start anew with another --checkpoint folder.",
+        ) from None
 
 
 def sync(path: Path) -> None:

@@ -80,18 +80,32 @@ def _keep_apart(sink: Sink, streams: Sequence[Stream]) -> None:
 
 def prepare_folder(sink: Sink, *, fresh: bool) -> Path:
     """The sink's folder, made if need be; a fresh run wants it without results."""
+    folder = checked_folder(sink, fresh=fresh)
+    for path in results_in(folder) if fresh else ():
+        path.unlink()
+    return folder
+
+
+def checked_folder(sink: Sink, *, fresh: bool) -> Path:
+    """The sink's folder, made if need be; refuses results in it that a fresh run is not told to overwrite."""
     folder = sink_folder(sink)
     make_folder(folder, f'the path of sink "{sink.name}"')
-    old = results_in(folder)
-    if fresh and old:
-        if sink.connector.options.get("mode") != "overwrite":
-            raise RequestError(
-                f'the folder "{folder}" of sink "{sink.name}" holds results of another run',
-                hint="Go on with that run's --checkpoint, empty the folder, or declare the sink with mode 'overwrite'.",
-            )
-        for path in old:
-            path.unlink()
+    if fresh and results_in(folder) and sink.connector.options.get("mode") != "overwrite":
+        raise RequestError(
+            f'the folder "{folder}" of sink "{sink.name}" holds results of another run',
+            hint="Go on with that run's --checkpoint, empty the folder, or declare the sink with mode 'overwrite'.",
+        )
     return folder
+
+
+def joining_folder(sink: Sink) -> Path:
+    """The folder of a query that joins others: without results, whatever its mode, for they may be this run's own."""
+    if results_in(sink_folder(sink)):
+        raise RequestError(
+            f'the folder "{sink_folder(sink)}" of sink "{sink.name}" holds results already',
+            hint="Give a query that joins a running network a folder of its own.",
+        )
+    return checked_folder(sink, fresh=True)
 
 
 def results_in(folder: Path) -> list[Path]:
@@ -178,12 +192,7 @@ class Outputs:
         for other, files in self._files.items():
             if other != name and files.folder.resolve() == sink_folder(sink).resolve():
                 raise _one_folder(other, name)
-        if results_in(sink_folder(sink)):
-            raise RequestError(
-                f'the folder "{sink_folder(sink)}" of sink "{sink.name}" holds results already',
-                hint="Give a query that joins a running network a folder of its own.",
-            )
-        return prepare_folder(sink, fresh=True)
+        return joining_folder(sink)
 
     def deliver(self, results: Mapping[str, Sequence[Batch]]) -> None:
         """Take results over from the kernel."""

@@ -1,7 +1,8 @@
 """Group rows by several columns and fold numbers over all groups at once, faster than a hash of whole keys.
 
-Each key column is encoded by its distinct values, and the codes of a row are folded into one number: its place in an
-array, where numbers are folded directly. Where places would be too sparse, they are encoded once more.
+Each key column is encoded by its distinct values, whole numbers that lie close together by themselves, and the codes of
+a row are folded into one number: its place in an array, where numbers are folded directly. Where places would be too
+sparse, they are encoded once more.
 """
 
 from __future__ import annotations
@@ -135,11 +136,22 @@ def _places(columns: Sequence[pa.ChunkedArray], count: int) -> tuple[Places, int
     enough = max(_SPARSE * count, 2**16)
     places, room = np.zeros(count, np.int64), 1
     for column in columns:
-        codes, size = _encoded(column.combine_chunks())
+        whole = column.combine_chunks()
+        codes, size = _close_numbers(whole) or _encoded(whole)
         places, room = (codes, size) if room == 1 else (places * size + codes, room * size)
         if room > enough:
             places, room = _encoded(pa.array(places))
     return places, room
+
+
+def _close_numbers(column: pa.Array) -> tuple[Places, int] | None:
+    """Each number's distance from the least one, and how many such there may be; None if these are too many."""
+    if not pa.types.is_signed_integer(column.type) or column.null_count or not len(column):
+        return None
+    numbers = column.to_numpy()
+    least = int(numbers.min())
+    room = int(numbers.max()) - least + 1
+    return (numbers.astype(np.int64) - least, room) if room <= len(numbers) else None
 
 
 def _encoded(column: pa.Array) -> tuple[Places, int]:

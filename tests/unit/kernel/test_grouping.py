@@ -38,6 +38,27 @@ def test_groups_are_those_of_a_hash_aggregation(keys: int, by: list[str]) -> Non
     assert as_set(found) == as_set(rows.group_by(by).aggregate(calls))
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64()])
+@pytest.mark.parametrize("first", [-128, -3, 100])
+def test_whole_numbers_that_lie_close_together_are_groups_in_their_order(kind: pa.DataType, first: int) -> None:
+    numbers = np.random.default_rng(1).permutation(np.repeat(np.arange(first, first + 28), 40))
+    rows = pa.table({"number": pa.array(numbers, kind), "text": [f"k{each % 3}" for each in range(len(numbers))]})
+    found, groups = grouped(rows, ["number"])
+    assert found.column("number").to_pylist() == list(range(first, first + 28))
+    assert groups.counts.tolist() == [40] * 28
+    found, groups = grouped(rows, ["text", "number"])
+    assert as_set(found.append_column("", pa.array(groups.counts))) == as_set(
+        rows.group_by(["text", "number"]).aggregate([([], "count_all")])
+    )
+
+
+def test_numbers_from_one_end_of_their_type_to_the_other_are_groups() -> None:
+    ends = pa.array([127, -128, 127, 0] * 100, pa.int8())
+    found, groups = grouped(pa.table({"number": ends}), ["number"])
+    counted = dict(zip(found.column("number").to_pylist(), groups.counts.tolist(), strict=True))
+    assert counted == {127: 200, -128: 100, 0: 100}
+
+
 @pytest.mark.parametrize("greatest", [True, False])
 def test_the_chosen_row_has_the_extreme_of_its_columns_in_order(greatest: bool) -> None:
     rows = random_rows(7, 500, 20)

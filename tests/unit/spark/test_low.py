@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,21 @@ def test_small_files_share_a_task_and_a_large_one_has_its_own(tmp_path: Path) ->
     for number, size in ((2, 2**21), (4, 2**20 - 2000)):
         with Path(paths[number]).open("ab") as file:
             file.truncate(size)
-    low = low_level(tmp_path, "ORDERED FROM")
+    low = replace(low_level(tmp_path, "ORDERED FROM"), buckets=(0, 1, 2, 3))
     assert low.tasks(paths) == [2, 1, 3]
     assert low.tasks(paths[:1]) == [1]
     assert low.tasks([]) == []
     assert low_level(tmp_path, "ORDERED MAX FUTURE SKEW 1 MINUTE FROM").tasks(paths) == [6]
+
+
+def test_there_are_no_more_tasks_than_buckets_where_files_are_of_one_size(tmp_path: Path) -> None:
+    paths = [write(tmp_path, f"{number}.parquet", ("a", number)) for number in range(12)]
+    for path in paths:
+        with Path(path).open("ab") as file:
+            file.truncate(2**20)
+    low = replace(low_level(tmp_path, "ORDERED FROM"), buckets=(0, 1, 2, 3))
+    assert low.tasks(paths) == [3, 3, 3, 3]
+    assert low.tasks(paths[:4]) == [1, 1, 1, 1]
 
 
 def test_files_in_sequence_are_one_stream(tmp_path: Path) -> None:

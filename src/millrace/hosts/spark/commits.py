@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from millrace.hosts.durable import replace_file
+from millrace.hosts.durable import read_json, replace_file
 
 Record = dict[str, Any]
 
@@ -116,7 +116,7 @@ class CommitLog:
         return self.folder / f"{batch:0{_DIGITS}d}.json"
 
     def _read(self, batch: int) -> Record:
-        record: Record = json.loads(self._path(batch).read_text())
+        record: Record = read_json(self._path(batch))
         return record
 
     def _batches(self) -> list[int]:

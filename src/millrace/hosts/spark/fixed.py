@@ -18,7 +18,7 @@ from typing import Any
 from millrace.errors import CheckpointError
 from millrace.hosts.changes import Changes
 from millrace.hosts.checkpoint import check_queries, fingerprint, other_version
-from millrace.hosts.durable import replace_file
+from millrace.hosts.durable import read_json, replace_file
 from millrace.hosts.spark.commits import CommitLog
 from millrace.plan.evolution import Evolution, beginning
 from millrace.plan.points import Points
@@ -51,7 +51,7 @@ class Fixed:
                     hint="Run with --on local, or name another folder.",
                 )
             return None
-        known = json.loads(record.read_text())
+        known = read_json(record)
         if known.get("layout") != _LAYOUT:
             raise other_version(folder)
         return Fixed(**known)

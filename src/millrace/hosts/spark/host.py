@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import time
@@ -103,7 +104,7 @@ class SparkRun:
         self._newest: Record = {}
         self._started = time.monotonic()
         self._query: StreamingQuery | None = None
-        self._held = self._again = False
+        self._held = self._again = self._owns_session = False
         self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
         # First of all: a second run on the same folders must not touch anything.
         self._control = Control(control) if control is not None else None
@@ -112,6 +113,7 @@ class SparkRun:
             self._open(master, settings or {}, stages, verbose=verbose, session=session)
         except BaseException:
             self._let_go()
+            self.close()
             raise
 
     def _open(
@@ -133,13 +135,14 @@ class SparkRun:
         take_sinks = self.sinks.prepare(plan.network.queries, renamed)
         network = self._fed(plan)
         session = session or running_session()
-        self._owns_session = session is None
         if session is None:
             self.session = open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
+            self._owns_session = True
         else:
             self.session = prepared(session)
         self._check_spark(network)
         take_sinks()
+        self.sinks.clear()
         self.network = network
         if known is None:
             known = Fixed(fingerprint(began), parallelism(self.session), max(stages or 1, plan.depth), plan=0)
@@ -151,10 +154,13 @@ class SparkRun:
         """Refuse streams that Spark cannot read, and sinks that it cannot write to."""
         _make_active(self.session)
         plan = physical(network)
-        for stream in network.streams():
-            if is_native(stream.connector):
-                check_native(self.session, stream, plan, self._feeds.get(stream.name))
-        self.sinks.check_relays(self.session, network.queries, self.trigger, self.log_file)
+        try:
+            for stream in network.streams():
+                if is_native(stream.connector):
+                    check_native(self.session, stream, plan, self._feeds.get(stream.name))
+            self.sinks.check_relays(self.session, network.queries, self.trigger, self.log_file)
+        except (PySparkException, Py4JError) as error:
+            raise unwrap(error, self.log_file) from None
 
     def _go_on(self, known: Fixed) -> None:
         """Take up what an earlier run has left."""
@@ -165,7 +171,8 @@ class SparkRun:
 
     def _settle_plan(self) -> None:
         """Record the network as it is now, and write its plan, under a new number if it is another one."""
-        saved = self.changes.saved()
+        # As it will be read again: without tuples.
+        saved = json.loads(json.dumps(self.changes.saved()))
         other = self._fixed.plan == 0 or saved != self._fixed.changes
         self._fixed = replace(self._fixed, plan=self._fixed.plan + other, changes=saved)
         self._fixed.write(self.folder)

@@ -38,7 +38,7 @@ _PACK_ROWS = 1_000_000
 _PACKS = 1_000_003
 """More than a file makes of them; odd, so that what may go anywhere goes to all buckets in turn."""
 _TASK_BYTES = 2**20
-"""How large the files of a task are together, unless one alone is larger."""
+"""How large the files of a task are together at least, if there are so many."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,14 @@ class StreamLowLevel:
             return [len(paths)]
         if is_generated(self._stream.connector) or not paths:
             return [1] * len(paths)
-        counts, room = [0], _TASK_BYTES
-        for size in (Path(path).stat().st_size for path in paths):
+        sizes = [Path(path).stat().st_size for path in paths]
+        # There are as many buckets as tasks run at once. More tasks than those only cost: each has a start, and what
+        # it aggregates beforehand is less.
+        whole = max(_TASK_BYTES, -(-sum(sizes) // len(self.buckets)))
+        counts, room = [0], whole
+        for size in sizes:
             if counts[-1] and size > room:
-                counts, room = [*counts, 0], _TASK_BYTES
+                counts, room = [*counts, 0], whole
             counts[-1] += 1
             room -= size
         return counts

@@ -112,7 +112,10 @@ def native_rows(
 
 def check_native(session: SparkSession, stream: Stream, plan: Physical, frame: DataFrame | None = None) -> None:
     """Refuse a stream that Spark cannot read as it is declared; nothing is read."""
-    _declared(_given(session, stream, frame), stream, read_schema(stream, plan.columns_read(stream.name)))
+    try:
+        _declared(_given(session, stream, frame), stream, read_schema(stream, plan.columns_read(stream.name)))
+    except PySparkException as error:
+        raise _refused(stream, error) from None
 
 
 def _function(task: NativeStream) -> Callable[[Batches], Batches]:

@@ -60,9 +60,15 @@ class Relay:
 
     def check(self) -> None:
         """Raise what made it fail, if it did."""
-        error = self._running.exception() if self._running is not None and not self._running.isActive else None
+        if self._running is None or self._running.isActive:
+            return
+        error = self._running.exception()
         if error is not None:
             raise self._failed(error)
+        raise RunError(
+            f'sink "{self.sink.name}" of query "{self.query.name}" is no longer written to',
+            hint="Start the run again: what has not been handed over comes then.",
+        )
 
     def drain(self) -> None:
         """Hand over all that is in the folder, and end."""

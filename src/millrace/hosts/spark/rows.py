@@ -37,6 +37,10 @@ REPORT_OUTPUT = "__report"
 """The output, and the port on the way to it, of rows that carry a bucket's report in their note."""
 
 
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Half to a third of the bytes, for hardly more of our time and much less of Java's, which copies each many times."""
+
+
 class Row(NamedTuple):
     """An exchange row; rows of one port are taken in the order of `seq`."""
 
@@ -57,7 +61,7 @@ def exchange_rows(rows: Sequence[Row]) -> pa.RecordBatch:
 def pack(rows: pa.Table | pa.RecordBatch) -> bytes:
     """The rows as one Arrow IPC stream."""
     buffer = pa.BufferOutputStream()
-    with pa.ipc.new_stream(buffer, rows.schema) as stream:
+    with pa.ipc.new_stream(buffer, rows.schema, options=_PACKED) as stream:
         stream.write(rows)
     return bytes(buffer.getvalue())
 

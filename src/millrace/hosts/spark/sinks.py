@@ -17,7 +17,15 @@ from pyspark.sql import SparkSession
 
 from millrace.connectors.native import HANDED, is_native_sink
 from millrace.hosts.handing import WriterSpec, run_name
-from millrace.hosts.outputs import PLAIN, file_sinks, kept_in_memory, prepare_folder
+from millrace.hosts.outputs import (
+    PLAIN,
+    checked_folder,
+    file_sinks,
+    joining_folder,
+    kept_in_memory,
+    prepare_folder,
+    sink_folder,
+)
 from millrace.hosts.spark.relay import Relay
 from millrace.hosts.spark.writer import clean
 from millrace.plan.names import content_name
@@ -34,7 +42,7 @@ class Sinks:
         self.memory: dict[str, list[pa.Table]] = {}
         self.specs: dict[str, Spec] = {}
         """What the tasks are told, by query: {"format", "path", "options"}, or "writer" (see plans.py)."""
-        self._fresh = fresh
+        self._fresh = self._begins = fresh
         self._queries: dict[str, Query] = {}
         self._relays: dict[str, Relay] = {}
         self._leaving: list[Query] = []
@@ -74,9 +82,7 @@ class Sinks:
             spec["writer"] = WriterSpec.of(query, run_name(self.folder, fresh=self._fresh))
             self._fresh = False
         elif query.name in files:
-            own = Path(connector.options["path"]).resolve()
-            goes_on = known or (before is not None and before["path"] == str(own))
-            own = prepare_folder(query.sink, fresh=not goes_on).resolve()
+            own = self._folder(query, before, known=known).resolve()
             options = {key: value for key, value in connector.options.items() if key not in ("path", "mode")}
             spec = {"format": connector.format, "path": str(own), "options": options}
         elif is_native_sink(query.sink):
@@ -86,6 +92,20 @@ class Sinks:
         if before is None:
             clean(spec["path"])
         return spec
+
+    def _folder(self, query: Query, before: Spec | None, *, known: bool) -> Path:
+        """The folder of a file sink: that of a query that goes on may hold results."""
+        own = sink_folder(query.sink)
+        if known or (before is not None and before["path"] == str(own.resolve())):
+            return checked_folder(query.sink, fresh=False)
+        return checked_folder(query.sink, fresh=True) if self._begins else joining_folder(query.sink)
+
+    def clear(self) -> None:
+        """Empty the folders of a run that begins anew, now that nothing refuses it: their sinks say to overwrite."""
+        if self._begins:
+            for query in file_sinks(list(self._queries.values()), relayed=True).values():
+                prepare_folder(query, fresh=True)
+            self._begins = False
 
     def _goes_on(self, query: Query) -> bool:
         before = self._queries.get(query.name)

@@ -38,6 +38,7 @@ from millrace.hosts.spark.rows import (
     Row,
     pack,
 )
+from millrace.hosts.spark.segment_files import SegmentFiles, shared_folder
 from millrace.hosts.spark.split import split
 from millrace.hosts.spark.store import SCHEMA, Store
 from millrace.hosts.spark.timing import Stopwatch
@@ -68,10 +69,11 @@ class Stage(StatefulProcessor):
         pa.set_cpu_count(1)
         self._plans = PlanLog(Path(self.folder) / "plans")
         self._state = handle.getMapState("segments", *SCHEMA)
+        self._files = SegmentFiles(self.folder, shared_folder())
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """Called once a micro-batch with all exchange rows of a bucket."""
-        number, store, watch = int(key[0]), Store(self._state), Stopwatch()
+        number, store, watch = int(key[0]), Store(self._state, self._files), Stopwatch()
         with carrying():
             taken = rows_of(rows)
             with watch("open"):

@@ -2,7 +2,8 @@
 
 Rules:
 - The manifest is written last and whole. It names the segments that count, so that no listing is ever needed.
-- Calls and bytes are counted: each call costs a round trip to Java, and each byte a copy.
+- Calls and bytes are counted: each call costs a round trip to Java, and each byte a copy. What this machine has as a
+  file is not asked for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.hosts.spark.rows import pack, unpack
+from millrace.hosts.spark.segment_files import SegmentFiles
 
 _MANIFEST = ("", 0)
 
@@ -25,8 +27,9 @@ SCHEMA = ("op string, part long", "blob binary")
 class Store:
     """The state of the bucket at hand."""
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: Any, files: SegmentFiles) -> None:
         self._state = state
+        self._files = files
         self.counts: Counter[str] = Counter()
 
     def manifest(self) -> dict[str, Any] | None:
@@ -40,20 +43,27 @@ class Store:
 
     def segment(self, node: str, place: int) -> pa.Table:
         """A segment of an operator."""
+        found = self._files.read(node, place)
+        if found is not None:
+            return found
         stored = self._get((node, place))
         assert stored is not None, "the manifest names a segment that is not there"
-        return unpack(stored)
+        table = unpack(stored)
+        self._files.write(node, place, table)
+        return table
 
     def add(self, node: str, table: pa.Table) -> int:
         """Write a segment; its place."""
         place = secrets.randbits(62)
         self._put((node, place), pack(table))
+        self._files.write(node, place, table)
         return place
 
     def remove(self, node: str, place: int) -> None:
         """Drop a segment."""
         self._state.removeKey((node, place))
         self.counts["writes"] += 1
+        self._files.remove(node, place)
 
     def _get(self, key: tuple[str, int]) -> bytes | None:
         stored = self._state.getValue(key)

@@ -1,0 +1,99 @@
+"""Segments as files of this machine, which its worker processes share.
+
+A worker process that does not have a bucket at hand reads all its segments. Spark gives tasks to whichever process has
+waited longest, so this is the rule, and Spark's state gives no more than tens of megabytes a second. A file is mapped
+into memory, without a copy and only where it is looked at.
+
+Rules:
+- Spark's state is what counts. A file that is missing or cut off costs time, never an answer.
+- A file is written under a name of its own, renamed, and never changed. Names of segments are never used twice.
+- The folder is in one of Spark's own, which goes with the executor. Its size is bounded: where there is no room, files
+  that nobody has read for long make room, or nothing is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+_MOST_BYTES = 2**31
+_SHARE = 4
+"""The files take one part in so many of what the disk has left."""
+_IDLE_SECONDS = 600.0
+
+
+class SegmentFiles:
+    """The segments of one checkpoint, as far as this machine has them; without a folder it has none."""
+
+    def __init__(self, checkpoint: str, folder: Path | None) -> None:
+        self._checkpoint = checkpoint
+        self._folder = folder
+
+    def read(self, node: str, place: int) -> pa.Table | None:
+        """A segment of an operator; None if it is not there."""
+        if self._folder is None:
+            return None
+        path = self._path(self._folder, node, place)
+        try:
+            os.utime(path)
+            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as blocks:
+                return blocks.read_all()
+        except (OSError, pa.ArrowInvalid):
+            return None
+
+    def write(self, node: str, place: int, table: pa.Table) -> None:
+        """Keep a segment, if there is room for it."""
+        if self._folder is None:
+            return
+        written = self._folder / secrets.token_hex(8)
+        with suppress(OSError):
+            self._folder.mkdir(exist_ok=True)
+            if not _make_room(self._folder, table.nbytes):
+                return
+            try:
+                with pa.OSFile(str(written), "wb") as file, pa.ipc.new_file(file, table.schema) as blocks:
+                    blocks.write_table(table)
+                written.replace(self._path(self._folder, node, place))
+            finally:
+                written.unlink(missing_ok=True)
+
+    def remove(self, node: str, place: int) -> None:
+        """Let go of a segment; who has it mapped keeps it."""
+        if self._folder is not None:
+            with suppress(OSError):
+                self._path(self._folder, node, place).unlink()
+
+    def _path(self, folder: Path, node: str, place: int) -> Path:
+        owner = hashlib.sha256(f"{self._checkpoint}\n{node}".encode()).hexdigest()[:16]
+        return folder / f"{owner}-{place:016x}.arrow"
+
+
+def shared_folder() -> Path | None:
+    """Where the worker processes of an executor keep segments; None elsewhere."""
+    folders = [Path(each) for each in os.environ.get("SPARK_LOCAL_DIRS", "").split(",")]
+    # The name is that of folders which Spark makes for an executor and removes with it. A user may set the variable to
+    # folders that stay.
+    return next((each / "millrace-segments" for each in folders if each.name.startswith("blockmgr-")), None)
+
+
+def _make_room(folder: Path, size: int) -> bool:
+    """Whether a file of that size may be written; others go for it if nobody has read them for long."""
+    files = []
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            files.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
+    taken, idle = sum(each for _, each, _ in files), time.time() - _IDLE_SECONDS
+    most = min(_MOST_BYTES, (shutil.disk_usage(folder).free + taken) // _SHARE)
+    for read_at, each, path in sorted(files):
+        if taken + size <= most or read_at > idle:
+            break
+        Path(path).unlink(missing_ok=True)
+        taken -= each
+    return taken + size <= most
