@@ -30,7 +30,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from millrace.connectors.native import FED, is_native
+from millrace.connectors.native import is_native
 from millrace.errors import RunError
 from millrace.hosts.changes import Changes
 from millrace.hosts.checkpoint import fingerprint
@@ -93,7 +93,8 @@ class SparkRun:
         self._temporary = checkpoint is None
         self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
         self.log_file = self.folder / "spark.log"
-        self._feeds: dict[str, Any] = dict(feeds or {})
+        self._feeds: Mapping[str, Any] = {} if feeds is None else feeds
+        """The very mapping that was given: streams may be declared, and fed, while the network runs."""
         self._files: dict[str, Connector] = {}
         """Where the rows of fed streams are."""
         self._listeners = listeners or Listeners()
@@ -182,7 +183,7 @@ class SparkRun:
     def _fed(self, plan: Physical) -> Network:
         """The plan's network with fed streams read from files; refuses streams that cannot be found."""
         for stream in plan.network.streams():
-            if stream.connector.format == FED and stream.name in self._feeds and stream.name not in self._files:
+            if stream.name in self._feeds and stream.name not in self._files and not is_native(stream.connector):
                 folder = self.folder / "feeds" / stream.name
                 self._files[stream.name] = write_feed(
                     self._feeds[stream.name], stream, plan.columns_read(stream.name), folder

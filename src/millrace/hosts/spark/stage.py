@@ -45,6 +45,8 @@ from millrace.hosts.spark.timing import Stopwatch
 from millrace.kernel.elements import Batch
 
 _LAYOUT = 5
+_MOST_BYTES = 64 << 20
+"""What Spark is given at once, about; its limit is that of an array of Java's."""
 
 _AT_HAND: dict[tuple[str, int, int], Bucket] = {}
 
@@ -88,7 +90,8 @@ class Stage(StatefulProcessor):
             told = bucket.report(news.now, live=self.live)
             told["metrics"] |= {"took": self._took(watch, news, number), "state": store.counts}
             leaving.append(Row(number, REPORT_OUTPUT, 0, note=json.dumps(told)))
-        yield _outputs(leaving) if self.last else pd.DataFrame(leaving, columns=list(Row._fields))
+        for together in _framed(leaving):
+            yield _outputs(together) if self.last else pd.DataFrame(together, columns=list(Row._fields))
         _AT_HAND[self.folder, self.level, number] = bucket
 
     def _took(self, watch: Stopwatch, news: News, number: int) -> dict[str, float]:
@@ -109,7 +112,8 @@ class Stage(StatefulProcessor):
             note = json.dumps({**promise, "bucket": str(number)})
             yield from (Row(each, BOUNDS_PORT, place, note=note) for each in self.buckets)
         for name, table in bucket.counted(given).items():
-            yield Row(number, RESULT_PORT, 0, pack(table), name)
+            for piece in _pieces(table):
+                yield Row(number, RESULT_PORT, 0, pack(piece), name)
 
     # State
 
@@ -160,6 +164,23 @@ class Stage(StatefulProcessor):
                 "bucket": bucket.note(),
             }
         )
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """Results in pieces: Spark takes no cell that is too large, and a hot key may give many rows."""
+    size = max(1, table.num_rows * _MOST_BYTES // max(table.nbytes, 1))
+    yield from (table.slice(start, size) for start in range(0, table.num_rows, size))
+
+
+def _framed(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows as Spark takes them one after another, some together but not too much; once at least."""
+    together: list[Row] = []
+    for row in rows:
+        if together and sum(len(each.blob) for each in together) + len(row.blob) > _MOST_BYTES:
+            yield together
+            together = []
+        together.append(row)
+    yield together
 
 
 def _outputs(rows: Sequence[Row]) -> pd.DataFrame:
