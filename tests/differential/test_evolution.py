@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from millrace.hosts.changes import Changes
@@ -87,3 +88,38 @@ def check_all(tmp_path: Path, pieces: int, host: Host) -> None:
         assert said(changes) == sorted(phase.says), number
         answered |= {phase.queries[name] for name, rows in history.expected(number).items() if rows}
     assert answered == {each for phase in history.phases for each in phase.queries.values()}, "each says something"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_micro_batch_that_was_begun_ends_by_its_own_plan(tmp_path: Path, spark_session: SparkSession) -> None:
+    from millrace.hosts.spark.host import SparkRun
+
+    def run(text: str) -> Changes:
+        changes = Changes(parse_network(text), text, bind_changes, read_file)
+        SparkRun(
+            changes.network,
+            ending="available",
+            checkpoint=tmp_path / "state",
+            changes=changes,
+            session=spark_session,
+        ).run()
+        return changes
+
+    def sink(name: str) -> list[int]:
+        return sorted(row["v"] for path in (tmp_path / name).glob("part-*") for row in pq.read_table(path).to_pylist())
+
+    stream = (
+        f"CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path '{tmp_path / 'in'}');"
+    )
+    into = "CREATE SINK out TO parquet OPTIONS (path '{}'); CREATE QUERY q INTO out AS SELECT v FROM s;"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("v,ts\n1,2024-01-01 00:00:01\n")
+    run(stream + into.format(tmp_path / "one"))
+    # Killed after our record, before Spark's: the batch will be run again.
+    for path in (tmp_path / "state" / "spark" / "commits").glob("*0*"):
+        path.unlink()
+    (tmp_path / "in" / "2.csv").write_text("v,ts\n2,2024-01-01 00:00:02\n")
+    changes = run(stream + into.format(tmp_path / "two"))
+    assert changes.evolution is not None
+    assert (sink("one"), sink("two")) == ([1], [2])

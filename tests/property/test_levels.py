@@ -90,7 +90,15 @@ class Levels:
     ) -> None:
         rows = [row for stream, paths in files.items() for row in self._low(stream, paths)]
         if end or woken:
-            note = json.dumps({"now": self.now, "end": end, "wants": (self.known or {}).get("wants", {}), "plan": 1})
+            note = json.dumps(
+                {
+                    "now": self.now,
+                    "end": end,
+                    "wants": (self.known or {}).get("wants", {}),
+                    "plan": 1,
+                    "live": self.live,
+                }
+            )
             rows += [Row(bucket, CONTROL_PORT, 0, b"", note) for bucket in self.buckets]
         for level in range(1, self.depth):
             rows = [Row(*given) for given in self._high(level, rows, replayed=replayed)]
@@ -103,7 +111,7 @@ class Levels:
         self.known = merge(self.known, reports)
 
     def _low(self, stream: str, paths: list[Path]) -> Iterator[Row]:
-        low = StreamLowLevel(self.plan, stream, self.buckets)
+        low = StreamLowLevel(self.plan, stream, self.buckets, self.live)
         known = (self.known or {}).get("sources", {}).get(stream, {})
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
         look = Look(self.now, self.now, all=True)
@@ -128,7 +136,7 @@ class Levels:
         return given
 
     def _staged(self, level: int, bucket: int, rows: list[Row]) -> list[tuple[Any, ...]]:
-        stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth, live=self.live)
+        stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth)
         stage.init(self.stores[level, bucket])  # type: ignore[arg-type]
         stage._files = SegmentFiles(str(self.folder), self.segments)
         frames = stage.handleInputRows((bucket,), iter([pd.DataFrame(rows, columns=list(Row._fields))]), None)

@@ -79,7 +79,9 @@ class Staged:
         rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, now)]
         if control or end:
             self.wants = self.record.get("wants", {})
-            rows += _rows_of(waking_rows(ControlPartition(now, end, self.wants), self.buckets, self.version))
+            rows += _rows_of(
+                waking_rows(ControlPartition(now, end, self.wants), self.buckets, self.version, live=self.live)
+            )
         self.record, results = self._staged(rows)
         return results
 
@@ -107,7 +109,7 @@ class Staged:
     def _staged(self, rows: list[Row]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         outputs: list[tuple[str, bytes, str]] = []
         for level, state in enumerate(self.states, start=1):
-            stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth, live=self.live)
+            stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth)
             stage.init(state)  # type: ignore[arg-type]
             given = []
             for bucket in dict.fromkeys(row.bucket for row in rows):

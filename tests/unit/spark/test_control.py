@@ -67,10 +67,10 @@ def test_a_waking_is_one_row_per_bucket(tmp_path: Path) -> None:
     assert control.partitions(START, START) == []
     (partition,) = control.partitions(START, {"now": 70, "end": True, "wants": {"p": 50}})
     assert partition == ControlPartition(now=70, end=True, wants={"p": 50})
-    batch = waking_rows(partition, (12, 6), plan=3)
+    batch = waking_rows(partition, (12, 6), plan=3, live=True)
     assert batch.column("bucket").to_pylist() == [12, 6]
     assert set(batch.column("port").to_pylist()) == {"__control"}
-    note = {"now": 70, "end": True, "wants": {"p": 50}, "plan": 3}
+    note = {"now": 70, "end": True, "wants": {"p": 50}, "plan": 3, "live": True}
     assert [json.loads(each) for each in batch.column("note").to_pylist()] == [note] * 2
 
 

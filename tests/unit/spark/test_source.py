@@ -128,6 +128,17 @@ def test_a_micro_batch_is_replayed_by_its_own_plan_or_a_later_one_that_the_run_b
         assert [(note["stream"], note["plan"]) for note in told(given, STREAM_PORT)] == [("a", plan)]
 
 
+def test_a_replay_speaks_for_silent_streams_if_the_first_attempt_did(tmp_path: Path) -> None:
+    write_plan(tmp_path, 1, "a")
+    put(tmp_path, "a", 1)
+    for live in (True, False):
+        source = reader(tmp_path, live=live)
+        start = source.initialOffset()
+        end = through_spark(source.latestOffset(start, ALL))
+        (note,) = told(rows(reader(tmp_path, live=not live), start, end), STREAM_PORT)
+        assert note["live"] == live
+
+
 def test_what_there_is_now_is_all_that_a_bounded_run_reads(tmp_path: Path) -> None:
     write_plan(tmp_path, 1, "a")
     put(tmp_path, "a", 1)

@@ -105,7 +105,7 @@ class Bucket:
 
     # Work
 
-    def work(self, news: News, *, live: bool) -> dict[str, list[Batch]]:
+    def work(self, news: News) -> dict[str, list[Batch]]:
         """Take a micro-batch in; what its sinks give."""
         for port, blob in news.blobs:
             for rows in unpack(blob).to_batches():
@@ -120,7 +120,7 @@ class Bucket:
         if news.end:
             for port in self.level.ports:
                 self.executor.end(port)
-        self.executor.run(StandingClock(news.now), self._silent(news) if live else {})
+        self.executor.run(StandingClock(news.now), self._silent(news) if news.live else {})
         return self.executor.take(news.now)
 
     def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:

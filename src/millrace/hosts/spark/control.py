@@ -70,8 +70,8 @@ class Waking:
         return [] if start == end else [ControlPartition(end["now"], end["end"], end["wants"])]
 
 
-def waking_rows(partition: ControlPartition, buckets: Sequence[int], plan: int) -> pa.RecordBatch:
+def waking_rows(partition: ControlPartition, buckets: Sequence[int], plan: int, *, live: bool) -> pa.RecordBatch:
     """A waking as one exchange row a bucket."""
-    told = {"now": partition.now, "end": partition.end, "wants": partition.wants, "plan": plan}
+    told = {"now": partition.now, "end": partition.end, "wants": partition.wants, "plan": plan, "live": live}
     note = json.dumps(told)
     return exchange_rows([Row(bucket, CONTROL_PORT, 0, note=note) for bucket in buckets])

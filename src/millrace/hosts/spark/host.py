@@ -129,18 +129,17 @@ class SparkRun:
         known, began = Fixed.read(self.folder), physical(self.changes.network)
         if known is not None:
             known.check_stages(stages, self.folder)
+            go_on(self.folder, known, self.changes)
+        self._open_session(master, settings, verbose=verbose, session=session)
+        if known is not None:
+            if self.changes.evolution is not None and self._is_pending():
+                self._finish(known)
             self._go_on(known)
         plan = physical(self.changes.network)
         self.sinks = Sinks(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)
         renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
         take_sinks = self.sinks.prepare(plan.network.queries, renamed)
         network = self._fed(plan)
-        session = session or running_session()
-        if session is None:
-            self.session = open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
-            self._owns_session = True
-        else:
-            self.session = prepared(session)
         self._check_spark(network)
         take_sinks()
         self.sinks.clear()
@@ -150,6 +149,38 @@ class SparkRun:
         self._fixed = known
         self.buckets = tuple(bucket_ids(known.buckets))
         self._settle_plan()
+
+    def _open_session(
+        self, master: str, settings: Mapping[str, str], *, verbose: bool, session: SparkSession | None
+    ) -> None:
+        """Take the session that is given, or the one of this process, or open one."""
+        session = session or running_session()
+        if session is None:
+            self.session = open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
+            self._owns_session = True
+        else:
+            self.session = prepared(session)
+
+    def _is_pending(self) -> bool:
+        """Whether a micro-batch was begun and not ended: Spark will run it again."""
+        begun, ended = (
+            max((int(path.name) for path in (self.folder / "spark" / log).glob("[0-9]*")), default=-1)
+            for log in ("offsets", "commits")
+        )
+        return begun > ended
+
+    def _finish(self, known: Fixed) -> None:
+        """Run the micro-batch that was begun by its own plan: its results may be where that says already."""
+        self._fixed, self.buckets = known, tuple(bucket_ids(known.buckets))
+        self.network = self._plans.read(known.plan).network
+        self._commits.hold()
+        try:
+            _make_active(self.session)
+            started(self.session, self._sources(), self.folder, known.levels, self.buckets, None).awaitTermination()
+        except (PySparkException, Py4JError) as error:
+            raise unwrap(error, self.log_file) from None
+        finally:
+            self._commits.release()
 
     def _check_spark(self, network: Network) -> None:
         """Refuse streams that Spark cannot read, and sinks that it cannot write to."""

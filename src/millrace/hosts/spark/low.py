@@ -176,5 +176,5 @@ class StreamLowLevel:
 
     def _summary(self, ingress: Ingress, read: int, look: Look) -> dict[str, Any]:
         """What the stream has come to, as every bucket is told."""
-        known = {"stream": self.stream_name, "files": read, "now": look.now, "all": look.all, "plan": self.version}
-        return {**known, **ingress.save()}
+        known = {"stream": self.stream_name, "files": read, "now": look.now, "all": look.all}
+        return {**known, "plan": self.version, "live": self.live, **ingress.save()}

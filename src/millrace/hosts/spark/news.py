@@ -34,6 +34,8 @@ class News:
     wants: dict[str, int] | None = None
     """The bound that later levels wait for, by port; None where nobody has said."""
     clocks: list[int] = field(default_factory=list)
+    live: bool = False
+    """Whether silent streams may be spoken for."""
     end: bool = False
     passing: list[Row] = field(default_factory=list)
 
@@ -82,6 +84,7 @@ def read_news(rows: Iterable[Row], level: int, ports: Container[str]) -> News:
 def _hear(news: News, port: str, note: Summary) -> None:
     """Take in what concerns every level."""
     news.clocks.append(note["now"])
+    news.live = news.live or note["live"]
     if port == STREAM_PORT:
         news.summaries.setdefault(note["stream"], []).append(note)
     else:

@@ -29,7 +29,7 @@ def started(
     session.conf.set("spark.sql.shuffle.partitions", str(len(buckets)))
     session.dataSource.register(NetworkSink)
     for level in range(1, levels + 1):
-        stage = Stage(str(folder), buckets, level=level, last=level == levels, live=trigger is not None)
+        stage = Stage(str(folder), buckets, level=level, last=level == levels)
         rows = rows.groupBy("bucket").transformWithStateInPandas(
             stage, outputStructType=stage.shape, outputMode="append", timeMode="none"
         )

@@ -2,8 +2,8 @@
 
 Rules:
 - One source, not one a stream: Spark gives each Python source a process of its own, and starts them one after another.
-- The offset names the plan by which a micro-batch is carried out. A replay reads by that plan, or by a later one with
-  which the run has begun.
+- The offset names the plan by which a micro-batch is carried out, and says whether silent streams may be spoken for. A
+  replay reads by that plan, or by a later one with which the run has begun, and speaks for whom the first attempt did.
 - A source that is held does not advance: between two micro-batches the plan can then be changed.
 """
 
@@ -40,9 +40,10 @@ SOURCES = (*FORMATS, *GENERATED)
 
 @dataclass(frozen=True)
 class NetworkPartition(InputPartition):
-    """What one task reads, and by which plan."""
+    """What one task reads, by which plan, and whether its run goes on until it is stopped."""
 
     plan: int
+    live: bool
     part: FilePartition | ControlPartition
 
 
@@ -65,7 +66,8 @@ class NetworkSource(DataSource):
 
 
 class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets: the number of the plan, one offset a stream (see `StreamFiles`), and that of the control (`Waking`)."""
+    """Offsets: the number of the plan, whether the run is live, one offset a stream (see `StreamFiles`), and that of
+    the control (`Waking`)."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         folder = Path(options["folder"])
@@ -80,7 +82,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.bounded = False
 
     def initialOffset(self) -> Offset:
-        return {"plan": 0, "streams": {}, "control": dict(AT_REST)}
+        return {"plan": 0, "live": self.live, "streams": {}, "control": dict(AT_REST)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -105,7 +107,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             new = [name for name, offset in streams.items() if offset is not start["streams"].get(name, START)]
             if not new and control is start["control"]:
                 return start
-            return {"plan": version, "streams": streams, "control": control}
+            return {"plan": version, "live": self.live, "streams": streams, "control": control}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with carrying():
@@ -114,16 +116,16 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for name, files in self.streams.items():
                 parts += files.partitions(*(offset["streams"].get(name, START) for offset in (start, end)))
             parts += self.waking.partitions(start["control"], end["control"])
-            return [NetworkPartition(self.version, part) for part in parts]
+            return [NetworkPartition(self.version, end["live"], part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, NetworkPartition)
         with carrying():
             part = partition.part
             if isinstance(part, ControlPartition):
-                yield waking_rows(part, self.buckets, partition.plan)
+                yield waking_rows(part, self.buckets, partition.plan, live=partition.live)
                 return
-            low_level = self._low_level(part.stream, partition.plan)
+            low_level = self._low_level(part.stream, partition.plan, live=partition.live)
             yield from low_level.read(part.paths, part.index, part.look, part.before, alone=part.alone)
 
     def _follow(self, version: int) -> None:
@@ -134,12 +136,15 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         known, self.streams = self.streams, {}
         for stream in self.plans.read(version).network.streams():
             if stream.connector.format in SOURCES:
-                low_level, limit = self._low_level(stream.name, version), Limit.of(stream.connector.options)
+                low_level, limit = (
+                    self._low_level(stream.name, version, live=self.live),
+                    Limit.of(stream.connector.options),
+                )
                 files = known.get(stream.name) or StreamFiles(low_level, stream.name, self.commits)
                 files.low_level, files.limit = low_level, limit
                 if self.bounded and files.target is None:
                     files.prepare()
                 self.streams[stream.name] = files
 
-    def _low_level(self, stream: str, version: int) -> StreamLowLevel:
-        return StreamLowLevel(self.plans.read(version).plan, stream, self.buckets, self.live, version)
+    def _low_level(self, stream: str, version: int, *, live: bool) -> StreamLowLevel:
+        return StreamLowLevel(self.plans.read(version).plan, stream, self.buckets, live, version)

@@ -54,12 +54,11 @@ _AT_HAND: dict[tuple[str, int, int], Bucket] = {}
 class Stage(StatefulProcessor):
     """Runs one high level of a network for one bucket at a time."""
 
-    def __init__(self, folder: str, buckets: Sequence[int], *, level: int, last: bool, live: bool) -> None:
+    def __init__(self, folder: str, buckets: Sequence[int], *, level: int, last: bool) -> None:
         self.folder = folder
         self.buckets = tuple(buckets)
         self.level = level
         self.last = last
-        self.live = live
 
     @property
     def shape(self) -> str:
@@ -82,12 +81,12 @@ class Stage(StatefulProcessor):
                 bucket = self._open(store, number, plan_of(taken))
             with watch("work"):
                 news = read_news(taken, self.level, bucket.level.ports)
-                given = bucket.work(news, live=self.live)
+                given = bucket.work(news)
             with watch("send"):
                 leaving = [*news.passing, *self._sent(bucket, number, given)]
             with watch("save"):
                 self._save(store, bucket)
-            told = bucket.report(news.now, live=self.live)
+            told = bucket.report(news.now, live=news.live)
             told["metrics"] |= {"took": self._took(watch, news, number), "state": store.counts}
             leaving.append(Row(number, REPORT_OUTPUT, 0, note=json.dumps(told)))
         for together in _framed(leaving):
