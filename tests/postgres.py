@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -62,11 +62,16 @@ def fetched(dsn: str, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
+def _skip(reason: object) -> NoReturn:
+    """Leave out a test that needs a server, and say when it runs."""
+    pytest.skip(f"PostgreSQL cannot start: {reason}; runs where pgserver is installed and a user may start its server")
+
+
 def _binaries() -> Path:
     # Its own way to start a server adds a user and opens folders to all, where root calls it.
     found = find_spec("pgserver")
     if found is None or found.origin is None:
-        pytest.skip("PostgreSQL cannot start: the package pgserver is not installed")
+        _skip("the package pgserver is not installed; it has no wheels for this Python or machine")
     return Path(found.origin).parent / "pginstall" / "bin"
 
 
@@ -78,7 +83,7 @@ def _unprivileged() -> dict[str, Any]:
         nobody = pwd.getpwnam("nobody")
         return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     except KeyError:
-        pytest.skip('PostgreSQL cannot start: it refuses root, and there is no user "nobody"')
+        _skip('it refuses root, and there is no user "nobody"')
 
 
 def _make_cluster(binaries: Path, data: Path, user: dict[str, Any]) -> None:
@@ -86,9 +91,9 @@ def _make_cluster(binaries: Path, data: Path, user: dict[str, Any]) -> None:
     try:
         made = subprocess.run(command, cwd=data, capture_output=True, text=True, timeout=_PATIENCE, **user)
     except OSError as error:
-        pytest.skip(f"PostgreSQL cannot start: {error}")
+        _skip(error)
     if made.returncode:
-        pytest.skip(f"PostgreSQL cannot start: {made.stderr.strip()}")
+        _skip(made.stderr.strip())
 
 
 def _started(binaries: Path, data: Path, user: dict[str, Any]) -> subprocess.Popen[bytes]:
@@ -108,5 +113,5 @@ def _wait(process: subprocess.Popen[bytes], psycopg: Any, dsn: str) -> None:
             return
         except psycopg.OperationalError as error:
             if process.poll() is not None or time.monotonic() > until:
-                pytest.skip(f"PostgreSQL cannot start: {error}")
+                _skip(error)
             time.sleep(0.05)
