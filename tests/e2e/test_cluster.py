@@ -53,9 +53,7 @@ POISON = "raise ImportError('this is not the one that was shipped')\n"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster whose processes find neither this package nor a user's modules, unless they are sent to them."""
     if not SPARK_CLASS.exists() or not shutil.which("bash") or not Path("/proc/self/stat").exists():
-        pytest.skip(
-            "a cluster needs spark-class, bash and /proc; runs on Linux with PySpark from pip"
-        )
+        pytest.skip("a cluster needs spark-class, bash and /proc; runs on Linux with PySpark from pip")
     folder = tmp_path_factory.mktemp("cluster")
     try:
         with cluster_in(folder, without_code(folder / "poison")) as made:
