@@ -14,99 +14,31 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from millrace.kernel.elements import (
-    ARRIVED,
     END_OF_TIME,
     NO_BOUND,
-    RESERVED,
-    TIME,
     Batch,
     GroupPunctuation,
     Mask,
     Microseconds,
     Times,
 )
-from millrace.kernel.expressions import Expression
-from millrace.kernel.order import Entering, Order, Part, Partitioned, PerGroup, Punctuated, TrailingRows, plus
-
-TimeKind = Literal["external", "internal", "latent"]
-EtsKind = Literal["none", "periodic", "on_demand"]
+from millrace.kernel.order import Entering, Order, Part, plus
+from millrace.kernel.stamping import with_column, with_external_time, with_time
+from millrace.kernel.time_contract import LATE as LATE
+from millrace.kernel.time_contract import SEQUENCE as SEQUENCE
+from millrace.kernel.time_contract import EtsKind as EtsKind
+from millrace.kernel.time_contract import TimeContract as TimeContract
 
 FUTURE_SKEW: Microseconds = 300_000_000
 """How far a row of a live stream may be ahead of the clock where nothing else is declared."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeContract:
-    """What a stream promises about its timestamps.
-
-    `column` names the time column (external: read from it; internal: written to it; latent: None).
-    The order of an external stream: `disorder` is how far a row may trail the greatest timestamp before it (0:
-    ordered), `rows` by how many rows it may trail instead, `punctuation` what the source itself promises instead;
-    with `partitions` the order holds in each partition, and the stream is as far as the least of them; with `per` a
-    promise is for the rows of its own group alone. `also` are further columns that progress, each with its disorder.
-    `ets` says whether a silent stream may be spoken for, `every` how often if periodically; `skew` is the delta of
-    the external formula, `lull` how far a silent stream may be behind the clock.
-    `max_future_skew` is how far ahead a row may be.
-    """
-
-    kind: TimeKind
-    column: str | None = None
-    disorder: Microseconds = 0
-    ets: EtsKind = "none"
-    skew: Microseconds | None = None
-    rows: int | None = None
-    punctuation: Expression | None = None
-    partitions: tuple[str, ...] = ()
-    per: tuple[str, ...] = ()
-    also: tuple[tuple[str, Microseconds], ...] = ()
-    every: Microseconds | None = None
-    lull: Microseconds | None = None
-    max_future_skew: Microseconds | None = None
-
-    def columns(self) -> Iterator[str]:
-        """The columns that the contract is about."""
-        if self.column is not None:
-            yield self.column
-        if self.punctuation is not None:
-            yield from self.punctuation.columns()
-        yield from self.partitions
-        yield from self.per
-        yield from (column for column, _ in self.also)
-
-    def order(self) -> Order:
-        """How the rows let the bound rise, with nothing seen yet."""
-        if self.per:
-            assert self.punctuation is not None
-            return PerGroup(self.per, self.punctuation)
-        if self.partitions:
-            return Partitioned(self.partitions, self.disorder, self.punctuation)
-        if self.punctuation is not None:
-            return Punctuated(self.punctuation)
-        return Order(self.disorder) if self.rows is None else TrailingRows(self.rows)
-
-    def outlet(self, name: str) -> TimeContract:
-        """What holds for the rows of an outlet: a further column, their sequence numbers, or late rows."""
-        if name == LATE:
-            return TimeContract("latent", ets="on_demand")
-        if name == SEQUENCE:
-            return TimeContract("external")
-        ordered = TimeContract("external", name, dict(self.also)[name])
-        return replace(ordered, ets=self.ets, skew=self.skew, every=self.every, lull=self.lull)
-
-
-SEQUENCE = "__sequence"
-"""The outlet where a row's time is the number under which it was let in, from 0 on."""
-LATE = "__late"
-"""The outlet of the rows that came too late; their time is the clock at which they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +188,8 @@ class Ingress:
         if name == SEQUENCE:
             first = self.sequence - rows.num_rows
             self.outlet(name).raise_bound(self.sequence)
-            return Batch(_with_time(rows, pa.array(np.arange(first, self.sequence))))
-        return Batch(_with_time(rows, rows.column(name).cast(pa.int64())))
+            return Batch(with_time(rows, pa.array(np.arange(first, self.sequence))))
+        return Batch(with_time(rows, rows.column(name).cast(pa.int64())))
 
     def news(self) -> GroupPunctuation | None:
         """The groups whose promises have advanced since the last call."""
@@ -279,14 +211,14 @@ class Ingress:
     def _stamp(self, rows: pa.RecordBatch, now: Microseconds) -> pa.RecordBatch:
         contract = self.contract
         if contract.kind == "external":
-            return _with_external_time(rows, contract)
+            return with_external_time(rows, contract)
         return self._with_stamps(rows, np.full(rows.num_rows, max(now, self.bound), dtype=np.int64))
 
     def _with_stamps(self, rows: pa.RecordBatch, stamps: Times) -> pa.RecordBatch:
         times = pa.array(stamps)
         if self.contract.column is not None:
-            rows = _with_column(rows, self.contract.column, times.cast(pa.timestamp("us", tz="UTC")))
-        return _with_time(rows, times)
+            rows = with_column(rows, self.contract.column, times.cast(pa.timestamp("us", tz="UTC")))
+        return with_time(rows, times)
 
     def stamped_ahead(self, rows: pa.RecordBatch, arrivals: Times) -> pa.RecordBatch | None:
         """Rows with their time before they enter, so that pieces of them can `enter` cheaply as they arrive.
@@ -295,7 +227,7 @@ class Ingress:
         """
         if self.contract.kind != "external":
             return self._with_stamps(rows, arrivals)
-        stamped = _with_external_time(rows, self.contract)
+        stamped = with_external_time(rows, self.contract)
         return stamped if stamped.num_rows == rows.num_rows else None
 
     # The future guard
@@ -443,28 +375,3 @@ _COUNTS = ("received", "late", "quarantined", "enabled", "next_beat")
 def _passing(skew: Microseconds) -> Any:
     """The greatest time let through so far, given the one before and the next row's time."""
     return lambda greatest, time: max(greatest, time) if time <= greatest + skew else greatest
-
-
-def _with_external_time(rows: pa.RecordBatch, contract: TimeContract) -> pa.RecordBatch:
-    """Rows with their own time, without those that lack it or another progressing column."""
-    assert contract.column is not None, "an external stream names its time column"
-    for column in (contract.column, *(name for name, _ in contract.also)):
-        if rows.column(column).null_count:
-            rows = rows.filter(pc.is_valid(rows.column(column)))
-    return _with_time(rows, rows.column(contract.column).cast(pa.int64()))
-
-
-def _with_time(rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:
-    """Rows with their own time; the reserved columns stand last, in their order."""
-    rows = _with_column(rows, TIME, times)
-    names = rows.schema.names
-    if names[-1] == TIME and ARRIVED not in names:
-        return rows
-    return rows.select(
-        [*(name for name in names if name not in RESERVED), *(name for name in RESERVED if name in names)]
-    )
-
-
-def _with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    index = rows.schema.get_field_index(name)
-    return rows.append_column(name, values) if index < 0 else rows.set_column(index, name, values)
