@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -72,8 +73,12 @@ def waited(workload: Work, files: Mapping[str, int], read: Sequence[Mapping[str,
 
 def size(folder: Path) -> int:
     """Bytes of all files in a folder, without their checksums."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".crc")
-    return sum(path.stat().st_size for path in files)
+    total = 0
+    for path in folder.rglob("*"):
+        # Spark drops files while they are counted.
+        with suppress(OSError):
+            total += path.stat().st_size if path.is_file() and path.suffix != ".crc" else 0
+    return total
 
 
 def _greatest(database: duckdb.DuckDBPyConnection, folder: Path) -> Numbers:

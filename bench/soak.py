@@ -32,7 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import record
-from bench.memory import end, tree
+from bench.memory import end, resident, tree
+from bench.outcome import size
 
 MB = 2**20
 SAMPLE = 15.0
@@ -165,9 +166,9 @@ def look(pid: int, checkpoint: Path) -> Sample:
     found = dict.fromkeys(FIGURES, 0.0)
     for each in tree(pid):
         kind = "driver" if each == pid else "JVM" if _name(each) == "java" else "Python workers"
-        found[kind] += _resident(each)
+        found[kind] += resident(each)
     found["state"] = (newest_commit(checkpoint).get("metrics") or {}).get("state_bytes", 0)
-    found["checkpoint"] = _size(checkpoint)
+    found["checkpoint"] = size(checkpoint)
     return found
 
 
@@ -209,20 +210,3 @@ def _name(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     return ""
-
-
-def _resident(pid: int) -> int:
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def _size(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        # Spark drops files while they are counted.
-        with suppress(OSError):
-            total += path.stat().st_size if path.is_file() else 0
-    return total
