@@ -55,7 +55,7 @@ def _sliding(folder: Path, rows: int) -> Work:
 
 
 def _band(folder: Path, rows: int) -> Work:
-    return write_pairs(folder, [rows // 32] * 4, 1)
+    return write_pairs(folder, [rows // 25] * 4, 1)
 
 
 def _as_of(folder: Path, rows: int) -> Work:

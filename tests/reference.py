@@ -36,13 +36,14 @@ from millrace.plan.nodes import (
     Since,
     Union,
 )
+from millrace.plan.updating import key_of
 from tests.reference_admission import admitted
 from tests.reference_aggregates import Between, aggregate
 from tests.reference_joins import joined
 from tests.reference_values import TIME, Row, micros, nulls_first, timestamp, value_of, values_of
 from tests.reference_windows import Frame, frames
 
-__all__ = ["admitted", "evaluate", "multiset", "same"]
+__all__ = ["admitted", "evaluate", "multiset", "same", "settled"]
 
 Inputs = Mapping[str, Iterable[Row]]
 
@@ -51,6 +52,16 @@ def evaluate(query: Query, inputs: Inputs) -> list[Row]:
     """The result rows of a query over whole inputs."""
     rows = _rows(query.root, inputs)
     return [{name: value for name, value in row.items() if name != TIME} for row in rows]
+
+
+def settled(query: Query, inputs: Inputs) -> list[Row]:
+    """The last answer of each key of an update query, by their own time; of one time the last in order of inputs."""
+    key = key_of(query)
+    assert key is not None
+    last = {
+        tuple(row[name] for name in key): row for row in sorted(_rows(query.root, inputs), key=lambda row: row[TIME])
+    }
+    return [{name: value for name, value in row.items() if name != TIME} for row in last.values()]
 
 
 def _rows(node: Node, inputs: Inputs) -> list[Row]:

@@ -57,11 +57,11 @@ def _match(one: Row, side: Side, other: Row, other_side: Side) -> bool:
 
 
 def _limit(row: Row, side: Side) -> float:
-    """The last time at which something can match a row."""
+    """The last time at which something can match a row; updates may match however old they are."""
     limits: list[float] = [] if side.ahead is None else [row[TIME] + side.ahead]
     if side.until is not None:
         limits.append(-math.inf if row[side.until] is None else micros(row[side.until]))
-    return min(limits)
+    return min(limits, default=math.inf)
 
 
 def _equal(one: Row, keys: Sequence[str], other: Row, other_keys: Sequence[str]) -> bool:

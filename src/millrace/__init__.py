@@ -18,21 +18,38 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from millrace.api import Handle, Network, Relation
+    from millrace.connectors.polled import Pushed
     from millrace.errors import MillraceError
     from millrace.frames import spark_session
+    from millrace.kernel.user_functions import columns
     from millrace.language import parse_network
+    from millrace.polled import Polled
     from millrace.writers import Writer
 
 __version__ = "0.1.0"
 
-__all__ = ["Handle", "MillraceError", "Network", "Relation", "Writer", "parse_network", "spark_session"]
+__all__ = [
+    "Handle",
+    "MillraceError",
+    "Network",
+    "Polled",
+    "Pushed",
+    "Relation",
+    "Writer",
+    "columns",
+    "parse_network",
+    "spark_session",
+]
 
 _HOMES = {
     "Handle": "millrace.api",
     "MillraceError": "millrace.errors",
     "Network": "millrace.api",
+    "Polled": "millrace.polled",
+    "Pushed": "millrace.connectors.polled",
     "Relation": "millrace.api",
     "Writer": "millrace.writers",
+    "columns": "millrace.kernel.user_functions",
     "parse_network": "millrace.language",
     "spark_session": "millrace.frames",
 }

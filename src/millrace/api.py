@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from millrace.clauses import (
     also_clauses,
     class_place,
     ets_clause,
+    function_place,
     order_clause,
     partition_clause,
     sql_types,
@@ -19,7 +20,7 @@ from millrace.connectors.native import FED, FRAME, SOURCES
 from millrace.errors import QueryError, RequestError
 from millrace.expectations import expected
 from millrace.frames import Frame, check_frame, frame_columns, is_frame
-from millrace.handle import Handle, option_clause, query_statements
+from millrace.handle import Handle
 from millrace.hosts.report import Ending
 from millrace.language import declarations_of, parse_network
 from millrace.language.places import listed
@@ -27,8 +28,10 @@ from millrace.lengths import Length, in_words
 from millrace.plan import nodes
 from millrace.plan.explain import explain
 from millrace.plan.stages import physical
+from millrace.query_text import option_clause, pairs, query_statements
 from millrace.relations import Relation, Windowed, check_member
 from millrace.runs import HostName, Once, RunOptions, check_further
+from millrace.update_clauses import Reads, queue_settings, update_key_clause
 
 __all__ = ["Handle", "Network", "Relation", "Windowed"]
 
@@ -76,6 +79,9 @@ class Network:
         lull: Length | None = None,
         max_future_skew: Length | None = None,
         late_into: str | None = None,
+        update_key: str | Sequence[str] | None = None,
+        queue: str | None = None,
+        settings: Mapping[str, object] | None = None,
         source: str | Iterable[Any] | Frame = "iterable",
         replay_by: str | None = None,
         **options: object,
@@ -83,14 +89,18 @@ class Network:
         """Declare a stream: `time` names its time column, or `internal`, or it is `latent`.
 
         `source` is a connector (csv, json, parquet, generate, nexmark) with its options, an iterable of record batches,
-        tables or lists of dictionaries, or, on Spark, any streaming source of Spark's with its options or a streaming
-        DataFrame; a DataFrame in the place of `columns` gives its own. Rows are ordered by `time`, or trail by
-        `disorder` or by `disorder_rows` rows, or the source promises by an expression, `punctuated_by`, to all or `per`
-        group; in each partition, if `partitioned_by` columns. `also` are further time columns, each with its disorder
-        or None.
+        tables or lists of dictionaries, `Pushed` rows, a `Polled` callable, or, on Spark, any streaming source of
+        Spark's with its options or a streaming DataFrame; a DataFrame in the place of `columns` gives its own. Rows are
+        ordered by `time`, or trail by `disorder` or by `disorder_rows` rows, or the source promises by an expression,
+        `punctuated_by`, to all or `per` group; in each partition, if `partitioned_by` columns. `also` are further time
+        columns, each with its disorder or None.
         `ets` is "none", "on demand" or how often a silent stream is spoken for, by its `skew` or `lull` if its time
         comes from outside; with one of these, "on demand" goes without saying. Late rows can be read under the name
         `late_into`. Lengths of time are words or timedeltas.
+
+        Of an update stream `update_key` names the columns whose rows of equal values update each other; [] if all rows
+        do. `queue` is how queries that read it choose what to work on, and `settings` are further options of their
+        queues, as SQL has them in WITH: {"update_window": "lazy"}.
         """
         if is_frame(columns):
             source, columns = columns, frame_columns(name, columns)
@@ -100,9 +110,12 @@ class Network:
         clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by)]
         clauses += ets_clause(in_words(ets), in_words(skew), in_words(lull))
         clauses += [f"MAX FUTURE SKEW INTERVAL {in_words(max_future_skew)}"] if max_future_skew else []
+        clauses += update_key_clause(update_key)
         clauses += [f"LATE INTO {late_into}"] if late_into else []
         clauses += [f"FROM {connector}{option_clause(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
+        chosen = queue_settings(queue, settings or {})
+        clauses += [f"WITH ({pairs(chosen, ' = ')})"] if chosen else []
         self._accept("\n  ".join(clauses))
         if not isinstance(source, str):
             # A DataFrame goes the way of feeds: given beside the network, by the name of its stream.
@@ -123,6 +136,19 @@ class Network:
         self._accept(f"CREATE AGGREGATE {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
         return self
 
+    def function(
+        self, name: str, computes: Callable[..., Any] | str, *, takes: str | Sequence[str], returns: str
+    ) -> Network:
+        """Define a scalar function by one of Python's: called row by row, None for null.
+
+        One that is marked with `millrace.columns` is called with Arrow arrays and gives one. The function, or its place
+        "package.module:function", must be importable where the query runs. Types are SQL's.
+        """
+        kinds, result = sql_types("takes", takes), sql_types("returns", returns)
+        place = function_place(computes)
+        self._accept(f"CREATE FUNCTION {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
+        return self
+
     def query(
         self,
         name: str,
@@ -130,34 +156,41 @@ class Network:
         *,
         sink: str = "memory",
         settings: Mapping[str, object] | None = None,
+        access: Reads | None = None,
         **options: object,
     ) -> Network:
         """Add a continuous query; `sink` is memory, console, a file format with its options, or python.
 
         For python, `writer` is a class that takes the results (see `millrace.Writer`), or its place as text.
 
-        `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}.
+        `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}. `access` says
+        how often answers of an update query are read: "1 minute", or by condition on its key, None for all others:
+        {"symbol = 'GOOG'": "1 second", None: "1 hour"}.
         """
         check_member(self, relation)
-        self._accept_queries(*query_statements(name, relation.sql, sink, options, settings or {}))
+        self._accept_queries(*query_statements(name, relation.sql, sink, options, settings or {}, access))
         return self
 
-    def bound(self, *further: str) -> nodes.Network:
-        """The network's plan, as it would be with further statements; raises what is wrong with it."""
-        return parse_network(_script([*self._statements, *further]))
+    def bound(self, *further: str, parts: bool = False) -> nodes.Network:
+        """The network's plan, as it would be with further statements, which may be `parts` of queries.
+
+        Raises what is wrong with it.
+        """
+        return parse_network(_script([*self._statements, *further]), parts=parts)
 
     def root(self, query: str) -> nodes.Node:
         """The plan of one query over the network's streams; raises what is wrong with it."""
         if query not in self._roots:
-            self._roots[query] = self._alone(query).queries[-1].root
+            # What it is a part of decides whether its rows are updates of each other.
+            self._roots[query] = self._alone(query, parts=True).queries[-1].root
         return self._roots[query]
 
-    def _alone(self, *statements: str) -> nodes.Network:
+    def _alone(self, *statements: str, parts: bool = False) -> nodes.Network:
         """The plan of some statements without the queries before them, which take long if there are many."""
         try:
-            return parse_network(_script([*self._declared, *statements]))
+            return parse_network(_script([*self._declared, *statements]), parts=parts)
         except QueryError:
-            return self.bound(*statements)  # Places of errors are in the whole script.
+            return self.bound(*statements, parts=parts)  # Places of errors are in the whole script.
 
     @property
     def script(self) -> str:

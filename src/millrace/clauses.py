@@ -1,4 +1,4 @@
-"""The clauses of CREATE STREAM that say what a stream's time is, and where a class is, from what Python gives."""
+"""The clauses of CREATE STREAM that say what a stream's time is, and where code is, from what Python gives."""
 
 from __future__ import annotations
 
@@ -116,13 +116,37 @@ def class_place(given: object) -> str:
     """
     if isinstance(given, str):
         return given
-    module, name = getattr(given, "__module__", ""), getattr(given, "__qualname__", str(given))
-    found: object = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(given, type) or found is not given or module == "__main__":
+    place = _importable(given) if isinstance(given, type) else None
+    if place is None:
         raise RequestError(
-            f'"{name}" is no class that other processes can import',
+            f'"{getattr(given, "__qualname__", given)}" is no class that other processes can import',
             hint="Define the class at the top of a module, or give its place as text: 'package.module:Class'.",
         )
-    return f"{module}:{name}"
+    return place
+
+
+def function_place(given: object) -> str:
+    """Where a function can be found by others, `module:function`.
+
+    >>> from textwrap import shorten
+    >>> function_place(shorten), function_place("package.module:price")
+    ('textwrap:shorten', 'package.module:price')
+    """
+    if isinstance(given, str):
+        return given
+    place = _importable(given) if callable(given) else None
+    if place is None:
+        raise RequestError(
+            f'"{getattr(given, "__qualname__", given)}" is no function that other processes can import',
+            hint="Define it with def at the top of a module, or give its place as text: 'package.module:function'.",
+        )
+    return place
+
+
+def _importable(given: object) -> str | None:
+    """The place of what a module holds under its own name; None where others would not find it."""
+    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", "")
+    found: object = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is given and module != "__main__" else None

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -30,11 +31,13 @@ from millrace.hosts.control import ask
 from millrace.hosts.outputs import file_sinks
 from millrace.hosts.report import Ending, Listeners
 from millrace.language import bind_changes, parse_interval, parse_network, read_file
+from millrace.latest_command import latest_arguments
 from millrace.plan.changes import Added, Amendment
 from millrace.plan.changes import File as NetworkFile
 from millrace.plan.explain import explain
 from millrace.plan.nodes import Connector, Network, Query, Sink
 from millrace.plan.stages import physical
+from millrace.reader import Reader
 from millrace.runs import HOSTS, Run, RunOptions, open_run, pending_change
 from millrace.why import why
 
@@ -93,10 +96,24 @@ def _run(options: argparse.Namespace) -> int:
     if changes.evolution is not None:
         console.evolution(changes.evolution)
     try:
-        console.summary(run.run())
+        with _served(options, run, changes):
+            report = run.run()
+        console.summary(report)
     finally:
         run.close()
     return 0
+
+
+def _served(options: argparse.Namespace, run: Run, changes: Changes) -> AbstractContextManager[object]:
+    """The answers of a run over HTTP as long as it lasts, if that was asked for."""
+    if options.serve is None:
+        return nullcontext()
+    # Imported here: few runs are asked over HTTP.
+    from millrace.serving import Server
+
+    server = Server(Reader(run, changes), options.serve)
+    print(f"serving on {server.url}", file=sys.stderr, flush=True)
+    return server
 
 
 def _settings(given: Sequence[str]) -> dict[str, str]:
@@ -246,6 +263,7 @@ def _parser() -> argparse.ArgumentParser:
     _run_arguments(commands)
     _control_arguments(commands)
     _why_arguments(commands)
+    latest_arguments(commands)
 
     check = commands.add_parser("check", help="check the queries of a file without running them")
     check.add_argument("file", type=Path, metavar="FILE")
@@ -282,6 +300,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run_arguments(commands: Commands) -> None:
     run = commands.add_parser("run", help="run the queries of a file")
+    _run_options(run)
+    run.add_argument("--serve", type=int, metavar="PORT", help="answer over HTTP on this machine; 0 picks a port")
+    served = commands.add_parser("serve", help="run the queries of a file, and answer over HTTP on this machine")
+    _run_options(served)
+    served.add_argument("--port", dest="serve", type=int, default=0, metavar="N", help="0, the default, picks one")
+
+
+def _run_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("file", type=Path, metavar="FILE")
     run.add_argument("--on", choices=HOSTS, default="spark", help="the host (default: spark)")
     ends = run.add_mutually_exclusive_group()

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.hosts.report import Report
+from millrace.hosts.verdicts import length_text
+from millrace.kernel.metrics import QueueMetrics, SourceMetrics
 from millrace.plan.evolution import Evolution
 from millrace.plan.intervals import clock_text
 
@@ -44,8 +46,8 @@ class Console:
         self._shown = now
         times = "  ".join(f"{name} {clock_text(source.greatest)}" for name, source in report.sources.items())
         results = sum(report.results.values())
-        text = f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results"
-        self._show(text)
+        waiting = f"  {sum(queue.waiting for queue in report.queues.values()):,} in queues" if report.queues else ""
+        self._show(f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results{waiting}")
 
     def _rate(self, report: Report) -> float:
         before = self._last or (0.0, report.earlier)
@@ -116,18 +118,43 @@ def summary_lines(report: Report) -> list[str]:
     if not rows:
         lines.append("  nothing new was found to read" if report.earlier else _NOTHING)
     for name, source in report.sources.items():
-        others = ((source.late, "late"), (source.quarantined, "quarantined"), (source.buffered, "still buffered"))
-        wrong = [f"{count:,} {word}" for count, word in others if count]
+        wrong = [f"{count:,} {word}" for count, word in _elsewhere(source) if count]
         wrong = [f"{source.processed:,} processed", *wrong] if wrong else []
         spoken = [f"{source.enabled} ETS"] if source.enabled else []
         notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {clock_text(source.greatest)}"])
         lines.append(f"  {name}: {notes}")
     lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
+    lines += [f"  {name}: {queue_text(queue)}" for name, queue in report.queues.items()]
     if report.turned_away:
         lines.append(f"  {report.turned_away:,} rows turned away by roll-up or slack: too late for a query")
     if report.held:
         lines.append(f"  {report.held:,} rows held in open windows ({report.state_bytes / 1024:,.0f} KiB)")
     return lines
+
+
+def _elsewhere(source: SourceMetrics) -> tuple[tuple[int, str], ...]:
+    """The rows of a stream that were not processed, and what became of them."""
+    return (
+        (source.late, "late"),
+        (source.quarantined, "quarantined"),
+        (source.superseded, "superseded"),
+        (source.shed, "shed"),
+        (source.buffered, "still buffered"),
+    )
+
+
+def queue_text(queue: QueueMetrics) -> str:
+    """A queue in one line.
+
+    >>> queue_text(QueueMetrics("inplace", keys=100, waiting=7, superseded=1200, queue_mean=5e5, queue_now=9e5))
+    'queue inplace, 7 rows wait of 100 keys, 1,200 superseded, stale 500 ms on average, 900 ms now'
+    """
+    rows = "row waits" if queue.waiting == 1 else "rows wait"
+    words = [f"queue {queue.policy}", f"{queue.waiting:,} {rows} of {queue.keys:,} keys"]
+    words += [f"{count:,} {word}" for count, word in ((queue.superseded, "superseded"), (queue.shed, "shed")) if count]
+    mean = max(queue.application_mean, queue.queue_mean)
+    now = max(queue.application_now, queue.queue_now)
+    return ", ".join([*words, f"stale {length_text(int(mean))} on average", f"{length_text(int(now))} now"])
 
 
 def summary_data(report: Report) -> dict[str, Any]:

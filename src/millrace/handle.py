@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from threading import Thread
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, overload
 
 import pyarrow as pa
 
-from millrace.clauses import class_place
 from millrace.connectors.native import HANDED, is_native_sink
 from millrace.console import Console
 from millrace.errors import RequestError
@@ -17,12 +16,22 @@ from millrace.hosts.changes import Changes
 from millrace.hosts.lag import Lag
 from millrace.hosts.outputs import PLAIN, sink_folder
 from millrace.hosts.report import Listeners, Report
+from millrace.hosts.subscriptions import Callback, Subscription
 from millrace.language import bind_changes, declarations_of, parse_script, read_file
 from millrace.language.places import listed, near
 from millrace.language.statements import Declared, QueryStatement
 from millrace.plan.evolution import Evolution
 from millrace.plan.nodes import Network, Query
+from millrace.query_text import pairs, query_statements
+from millrace.reader import Reader
 from millrace.runs import Once, RunOptions, open_run
+from millrace.update_clauses import Reads
+
+if TYPE_CHECKING:
+    from millrace.serving import Server
+
+_ALL: Final = object()
+"""Stands for all keys: any value may be a key."""
 
 
 class Author(Protocol):
@@ -58,10 +67,12 @@ class Handle:
         self._console = Console()
         self._printed: dict[str, list[pa.Table]] = {}
         self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
+        self._reader = Reader(self._run, self._changes)
         self._known = self.queries
         """All queries that there have been: the results of one that was dropped can still be read."""
         self._use(stream.name for stream in self._changes.network.streams())
         self._error: BaseException | None = None
+        self._servers: list[Server] = []
         self._thread = Thread(target=self._work, name="millrace", daemon=True)
         self._thread.start()
 
@@ -78,6 +89,8 @@ class Handle:
         finally:
             self._changes.close()
             self._run.close()
+            for server in self._servers:
+                server.close()
 
     def _show(self, query: str, rows: pa.Table) -> None:
         """Print the rows of a query whose sink is the console, and keep them."""
@@ -107,17 +120,18 @@ class Handle:
         *,
         sink: str = "memory",
         settings: Mapping[str, object] | None = None,
+        access: Reads | None = None,
         **options: object,
     ) -> Started:
         """Add a query to the running network, and say where it starts.
 
         Give SQL (ADD QUERY, with CREATE STREAM and CREATE SINK as needed), or a name and a relation as for
-        `Network.query`, with its sink and settings. It is answered over the rows from its start on: later than all
-        that its streams have sent so far, or from their beginning if no query reads them yet.
+        `Network.query`, with its sink, settings and access. It is answered over the rows from its start on: later than
+        all that its streams have sent so far, or from their beginning if no query reads them yet.
         """
         if relation is None:
-            _refuse_beside_sql(sink, settings, options)
-        text = query if relation is None else self._written(query, relation, sink, options, settings or {})
+            _refuse_beside_sql(sink, settings or access, options)
+        text = query if relation is None else self._written(query, relation, sink, options, settings or {}, access)
         added = _added_name(text)
         if added not in self.queries:
             self._printed.pop(added, None)
@@ -132,6 +146,7 @@ class Handle:
         sink: str,
         options: Mapping[str, object],
         settings: Mapping[str, object],
+        access: Reads | None,
     ) -> str:
         if relation.network is not self._author:
             raise RequestError(
@@ -139,7 +154,7 @@ class Handle:
             )
         # Streams may have been declared since the run began.
         declared = declarations_of(self._author.script, known=self._changes.script)
-        return "\n;\n".join([declared, *query_statements(name, relation.sql, sink, options, settings)])
+        return "\n;\n".join([declared, *query_statements(name, relation.sql, sink, options, settings, access)])
 
     def drop(self, name: str) -> None:
         """Take a query out of the running network; what it has answered so far stays."""
@@ -147,7 +162,7 @@ class Handle:
 
     def alter(self, name: str, **options: object) -> None:
         """Give a running query other options, such as `strategy="bfs"`."""
-        self._ask(f"ALTER QUERY {_quoted(name)} SET ({_pairs(options, ' = ')})")
+        self._ask(f"ALTER QUERY {_quoted(name)} SET ({pairs(options, ' = ')})")
 
     def _ask(self, text: str) -> tuple[Answer, ...]:
         return self._changes.ask(text)
@@ -190,6 +205,48 @@ class Handle:
         tables = kept.get(query, [])
         return pa.concat_tables(tables) if tables else found.root.schema.empty_table()
 
+    # Answers that are pulled
+
+    @overload
+    def latest(self, query: str, *, refresh: bool = False) -> pa.Table: ...
+
+    @overload
+    def latest(self, query: str, key: object, *, refresh: bool = False) -> dict[str, Any] | None: ...
+
+    def latest(self, query: str, key: object = _ALL, *, refresh: bool = False) -> pa.Table | dict[str, Any] | None:
+        """The latest answer of every key of an update query, or of one key; None if that has none.
+
+        A key is a value, a tuple in the order of the key's columns, or a mapping. `refresh` first asks the streams of
+        the query that are asked for rows (`Polled`), and works off what they give.
+        """
+        if key is _ALL:
+            return self._reader.table(query, refresh=refresh)
+        return self._reader.row(query, key, refresh=refresh)
+
+    def changes(self, query: str, *, present: bool = True) -> Subscription:
+        """The changes of an update query's answers: an iterator of tables that waits, or `take(timeout)`; close it.
+
+        It begins with the answers that there are, unless `present` is false. Each table holds the newest answer of the
+        keys that have changed since the last: one who reads slowly misses answers, and never falls behind.
+        """
+        return self._reader.changes(query, present=present)
+
+    def subscribe(self, query: str, callback: Callback, *, present: bool = True) -> Subscription:
+        """Give the changes of an update query's answers to a callback, in a thread of its own, until it is closed."""
+        return self.changes(query, present=present).call(callback)
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale the answers of an update query are: a row a key, in microseconds, now and on average."""
+        return self._reader.staleness(query)
+
+    def serve(self, port: int = 0) -> Server:
+        """Answer over HTTP on this machine alone until the run ends; port 0 picks one, see `Server.url`."""
+        # Imported here: few runs are asked over HTTP.
+        from millrace.serving import Server
+
+        self._servers.append(Server(self._reader, port))
+        return self._servers[-1]
+
     def why(self) -> Lag:
         """What holds results back: which stream, since when, and what would release them; print it to read it."""
         if self._on == "spark" or not self._thread.is_alive():
@@ -203,39 +260,6 @@ class Handle:
         return self._run.report()
 
 
-def query_statements(
-    name: str, sql: str, sink: str, options: Mapping[str, object], settings: Mapping[str, object]
-) -> list[str]:
-    """The statements that create a query with its settings, and its sink, which is memory or takes options.
-
-    >>> query_statements("q", "SELECT * FROM s", "csv", {"path": "out"}, {})
-    ["CREATE SINK q_sink TO csv OPTIONS (path 'out')", 'CREATE QUERY q INTO q_sink AS SELECT * FROM s']
-    >>> query_statements("q", "SELECT * FROM s", "memory", {}, {"share": 2})
-    ["CREATE QUERY q WITH (share = '2') AS SELECT * FROM s"]
-    """
-    _check_settings(sink, options, settings)
-    chosen = f" WITH ({_pairs(settings, ' = ')})" if settings else ""
-    if sink == "memory":
-        return [f"CREATE QUERY {name}{chosen} AS {sql}"]
-    if sink == HANDED and "writer" in options:
-        options = {**options, "writer": class_place(options["writer"])}
-    declared = f"CREATE SINK {name}_sink TO {sink}{option_clause(options)}"
-    return [declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink AS {sql}"]
-
-
-def _check_settings(sink: str, options: Mapping[str, object], settings: object) -> None:
-    """Refuse options of a sink that has none, and settings that have no names."""
-    if options and sink in PLAIN:
-        raise RequestError(
-            f'the sink "{sink}" takes no options, and was given {listed(options)}',
-            hint=f"{_as_settings(options)} Options of a sink go with files: sink='parquet', path='out'.",
-        )
-    if not isinstance(settings, Mapping):
-        raise RequestError(
-            f'settings are names and values, not "{settings}"', hint="Write settings={'strategy': 'bfs'}."
-        )
-
-
 def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object]) -> None:
     """Refuse what SQL says itself."""
     if sink != "memory" or settings or options:
@@ -243,26 +267,6 @@ def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object
             "a query in SQL says itself where its results go, and how it is run",
             hint="Write ADD QUERY name WITH (strategy = 'bfs') INTO sink AS SELECT ..., or give a name and a relation.",
         )
-
-
-def _as_settings(options: Mapping[str, object]) -> str:
-    """The sentence that says how options of the query itself are given."""
-    shown = ", ".join(f"'{key}': {value!r}" for key, value in options.items())
-    return f"If they are options of the query, write settings={{{shown}}}."
-
-
-def option_clause(options: Mapping[str, object]) -> str:
-    """Options as SQL writes them; nothing without any.
-
-    >>> option_clause({"path": "it's"})
-    " OPTIONS (path 'it''s')"
-    """
-    return f" OPTIONS ({_pairs(options, ' ')})" if options else ""
-
-
-def _pairs(options: Mapping[str, object], between: str) -> str:
-    quoted = ((key, str(value).replace("'", "''")) for key, value in options.items())
-    return ", ".join(f"{key}{between}'{value}'" for key, value in quoted)
 
 
 def _added_name(text: str) -> str:

@@ -93,13 +93,22 @@ class Relation:
         chosen = [*items, *(f"{text} AS {name}" for name, text in named.items())]
         return replace(self._base(), items=", ".join(chosen), ordered=self.ordered)._checked()
 
-    def union(self, *others: Relation) -> Relation:
-        """All rows of all relations; columns meet by position."""
+    def union(self, *others: Relation, truth: Relation | None = None) -> Relation:
+        """All rows of all relations; columns meet by position.
+
+        Where streams have an update of one key at one time, that of the stream `truth` holds; by default the one that
+        comes first.
+        """
         relations = (self, *others)
         for each in others:
             check_member(self.network, each)
         if all(each._is_stream() for each in relations):
-            source = " UNION ".join(each.source for each in relations)
+            source = " UNION ".join(each.source for each in relations) + (f" TRUTH {truth.source}" if truth else "")
+        elif truth is not None:
+            raise RequestError(
+                "a source of truth is for unions of streams",
+                hint="Unite the streams, a.union(b, truth=b), and filter or select after that.",
+            )
         else:
             source = f"({' UNION ALL '.join(each._select for each in relations)})"
         return Relation(self.network, source, state_limit=_limit(relations))._checked()

@@ -13,6 +13,7 @@ from millrace.errors import RequestError
 from millrace.hosts.changes import Changes
 from millrace.hosts.lag import Lag
 from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.standing import Standing
 from millrace.language.places import listed, near
 from millrace.plan.evolution import Evolution
 from millrace.plan.nodes import Network
@@ -77,6 +78,16 @@ class Run(Protocol):
 
     def close(self) -> None:
         """Let go of what it holds outside this process."""
+
+    @property
+    def standing(self) -> Standing:
+        """The latest answers of update queries."""
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale each key of an update query is."""
+
+    def refresh(self, query: str) -> None:
+        """Ask the streams of a query for rows, and work them off."""
 
     @property
     def memory(self) -> dict[str, list[pa.Table]]:

@@ -40,11 +40,16 @@ WIDTHS = """
 def of(values):
     return max(values) - min(values)
 """
+SCALES = """
+def thrice(value):
+    return value * 3
+"""
 OWN = """
+CREATE FUNCTION thrice(INT) RETURNS INT LANGUAGE PYTHON AS 'scales:thrice';
 CREATE AGGREGATE spread(INT) RETURNS INT LANGUAGE PYTHON AS 'measures:Spread';
 CREATE SINK spreads TO csv OPTIONS (path 'out/spreads');
 CREATE QUERY spread_out INTO spreads AS
-  SELECT k, spread(v) AS width FROM links [RANGE 2 MINUTES SLIDE 2 MINUTES WA ts] GROUP BY k;
+  SELECT k, spread(thrice(v)) AS width FROM links [RANGE 2 MINUTES SLIDE 2 MINUTES WA ts] GROUP BY k;
 """
 POISON = "raise ImportError('this is not the one that was shipped')\n"
 
@@ -65,7 +70,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def without_code(folder: Path) -> dict[str, str]:
     """An environment in which our package and the user's modules cannot be imported, though they are installed."""
     folder.mkdir()
-    for name in ("millrace", "measures", "widths"):
+    for name in ("millrace", "measures", "scales", "widths"):
         (folder / f"{name}.py").write_text(POISON)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {**kept, "PYTHONPATH": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -86,12 +91,13 @@ def test_processes_of_the_cluster_cannot_import_what_is_not_shipped(cluster: Clu
 def test_a_cluster_gives_the_same_files_with_shipped_code(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "measures.py").write_text(MEASURES)
     (tmp_path / "widths.py").write_text(WIDTHS)
+    (tmp_path / "scales.py").write_text(SCALES)
     script = project(tmp_path, 6)
     script.write_text(SCRIPT + OWN)
     ended = millrace("run", script, "--master", cluster.url, "--until-end", "--checkpoint", "state", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert results(tmp_path) == expected(6)
-    assert widths(tmp_path) == Counter({("a", "1"): 3, ("b", "0"): 3})
+    assert widths(tmp_path) == Counter({("a", "3"): 3, ("b", "0"): 3})
 
 
 def widths(folder: Path) -> Counter[tuple[str, str]]:

@@ -15,6 +15,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+ELSEWHERE = ("postgres_sink", "quotes_overload", "slow_quotes")
+"""Examples that need a database, see below, or recorded data, see tests/differential/test_real_updates.py."""
 
 
 def output_of(*arguments: str) -> list[str]:
@@ -35,7 +37,7 @@ def expected(name: str) -> list[str]:
 
 
 def names(ending: str) -> list[str]:
-    return sorted(path.stem for path in EXAMPLES.glob(f"*{ending}") if path.stem != "postgres_sink")
+    return sorted(path.stem for path in EXAMPLES.glob(f"*{ending}") if path.stem not in ELSEWHERE)
 
 
 @pytest.mark.parametrize("host", ["local", "virtual"])

@@ -1,6 +1,7 @@
 """Golden queries: a folder each, with `query.sql`, `inputs/STREAM.csv`, `plan.txt` and `expected/QUERY.txt`.
 
-A first line `-- error: ...` in the query marks a refusal; its text is in `error.txt`.
+A first line `-- error: ...` in the query marks a refusal; its text is in `error.txt`. Of an update query the rows that
+are expected are the last of each key.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import pyarrow as pa
 from millrace.connectors.inputs import open_input, read_schema
 from millrace.language import parse_network
 from millrace.plan.nodes import Connector, Network, Stream
-from tests.reference import evaluate
+from millrace.plan.updating import key_of
+from tests.reference import evaluate, settled
 
 HERE = Path(__file__).parent
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -98,7 +100,21 @@ def reference(golden: Golden) -> dict[str, list[Row]]:
         if stream.time.kind != "external":
             rows = [{stream.time.column: EPOCH, **row} for row in rows]
         given[stream.name] = rows
-    return {query.name: evaluate(query, given) for query in golden.network.queries}
+    return {
+        query.name: evaluate(query, given) if key_of(query) is None else settled(query, given)
+        for query in golden.network.queries
+    }
+
+
+def last_answers(golden: Golden, answers: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+    """The answers, of update queries the last of each key: which of those before were given depends on the load."""
+    keys = {query.name: key_of(query) for query in golden.network.queries}
+    found: dict[str, list[Row]] = {}
+    for query, rows in answers.items():
+        key = keys[query]
+        last = {tuple(row[name] for name in key): row for row in rows} if key is not None else dict(enumerate(rows))
+        found[query] = list(last.values())
+    return found
 
 
 def lines(rows: Iterable[Row]) -> list[str]:

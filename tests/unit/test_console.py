@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from millrace.console import Console, clock_text, summary_lines
+from millrace.console import Console, clock_text, summary_data, summary_lines
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
-from millrace.kernel.metrics import SourceMetrics
+from millrace.kernel.metrics import QueueMetrics, SourceMetrics
 
 REPORT = Report(
     sources={
@@ -25,6 +25,16 @@ def test_the_summary_accounts_for_every_row() -> None:
     text = "\n".join(summary_lines(REPORT))
     for part in ("10 rows in 2.0 s (5/s)", "2 late", "1 quarantined", "3 ETS", "-> q: 4 results", "5 rows held"):
         assert part in text
+
+
+def test_the_summary_says_what_queues_did_with_updates() -> None:
+    source = replace(REPORT.sources["link"], superseded=4, shed=1, buffered=1)
+    queue = QueueMetrics("inplace", keys=20, waiting=1, superseded=4, shed=1, application_mean=2.5e6, queue_mean=1e6)
+    report = replace(REPORT, sources={"link": source}, queues={"q": queue})
+    text = "\n".join(summary_lines(report))
+    assert "10 rows, 1 processed, 2 late, 1 quarantined, 4 superseded, 1 shed, 1 still buffered" in text
+    assert "q: queue inplace, 1 row waits of 20 keys, 4 superseded, 1 shed, stale 2.5 s on average, 0 ms now" in text
+    assert summary_data(report)["queues"]["q"]["policy"] == "inplace"
 
 
 def test_a_run_that_finds_nothing_says_whether_there_ever_was_something() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -10,7 +10,10 @@ from typing import Any, Literal
 from millrace.hosts.lag import Lag
 from millrace.kernel.elements import NO_BOUND, Microseconds
 
-Did = Literal["added", "dropped", "altered", "runs", "waits"]
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+"""What would break a line or a column of text."""
+
+Did = Literal["added", "dropped", "altered", "runs", "waits", "read"]
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,25 @@ def answer_text(answer: Mapping[str, Any]) -> str:
     """
     if answer["did"] == "waits":
         return str(Lag.read(answer["lag"]))
+    if answer["did"] == "read":
+        return rows_text(answer["columns"], answer["rows"])
     options = ", ".join(f"{key} = {value}" for key, value in answer["options"].items())
     if answer["did"] in ("added", "runs"):
         since = f"since {answer['since']}" if answer["since"] else "since the beginning of its streams"
         line = f"{answer['query']} {answer['did']} {since}, reads {', '.join(answer['streams'])}"
         return f"{line}, {options}" if options else line
     return f"{answer['query']} {answer['did']}" + (f": {options}" if options else "")
+
+
+def rows_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of plain values, tab-separated under a head.
+
+    >>> rows_text(["k", "n"], [["a", 1], ["b", None]])
+    'k\\tn\\na\\t1\\nb\\tNULL'
+    """
+    return "\n".join(["\t".join(columns), *("\t".join(map(value_text, row)) for row in rows)])
+
+
+def value_text(value: Any) -> str:
+    """A plain value as text that breaks no line and no column."""
+    return "NULL" if value is None else str(value).translate(_ESCAPES)

@@ -1,4 +1,4 @@
-"""The facts about who waits for whom: streams as far as they have come, and queries that wait for them.
+"""The facts about who waits for whom: streams as far as they have come, queries that wait for them, and full queues.
 
 Rules:
 - All of it is plain: `asdict` gives what JSON can hold, and `read` takes it back.
@@ -96,3 +96,17 @@ class Wait:
 
     held: int
     awaited: tuple[Awaited, ...]
+
+
+@dataclass(frozen=True)
+class Queued:
+    """What waits in the queues of a query, because the work behind them is slower than the updates come."""
+
+    waiting: int
+    oldest: Microseconds
+    """For how long the one that waits longest has waited."""
+    keyed: bool = True
+    """Whether a key waits with its newest row alone."""
+
+    def __add__(self, other: Queued) -> Queued:
+        return Queued(self.waiting + other.waiting, max(self.oldest, other.oldest), self.keyed and other.keyed)

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Event, Lock, get_ident
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from millrace.errors import MillraceError, NotYet, RequestError
 from millrace.hosts.answers import Answer, Started, Waits
 from millrace.hosts.lag import Lag
+from millrace.hosts.reading import Pulled, is_reading, read_answer
 from millrace.kernel.executor import Executor
 from millrace.plan.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
 from millrace.plan.evolution import Evolution, evolve, merged
@@ -32,10 +33,11 @@ from millrace.plan.stages import Physical, physical, starting_at
 
 Start = Callable[[Query], Starts]
 Answers = tuple[Answer, ...]
+Found = TypeVar("Found")
 
 
-class Changing(Protocol):
-    """A run that can be changed."""
+class Changing(Pulled, Protocol):
+    """A run that can be changed, and asked for its latest answers."""
 
     def settle(self) -> None:
         """Finish what is under way."""
@@ -117,7 +119,7 @@ class Changes:
         self._network: Network | None = None
         """The network of the file that is in force, where it has been read."""
         self._bind, self._read = bind, read
-        self._asked: deque[tuple[str, Future[Answers]]] = deque()
+        self._asked: deque[tuple[Callable[[Changing], Any], Future[Any]]] = deque()
         self._lock = Lock()
         self._runner: int | None = None
         self._over = False
@@ -127,15 +129,24 @@ class Changes:
 
     def ask(self, text: str) -> Answers:
         """Have a request carried out, and wait for the answer; raises why it was refused."""
+        return self.do(lambda run: self.carry_out(text, run))
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return self._over
+
+    def do(self, work: Callable[[Changing], Found]) -> Found:
+        """Have something done in the run's own thread, between two turns, and wait for what it gives."""
         if get_ident() == self._runner:
             raise RequestError(
                 "a run cannot be asked from inside itself", hint="Ask from another thread than the one that feeds it."
             )
-        answer: Future[Answers] = Future()
+        answer: Future[Found] = Future()
         with self._lock:
             if self._over:
                 raise _ended()
-            self._asked.append((text, answer))
+            self._asked.append((work, answer))
         self.woken.set()
         return answer.result()
 
@@ -194,9 +205,9 @@ class Changes:
         """Carry out what has been asked."""
         self._runner = get_ident()
         while self._asked:
-            text, answer = self._asked.popleft()
+            work, answer = self._asked.popleft()
             try:
-                answer.set_result(self.carry_out(text, run))
+                answer.set_result(work(run))
             except BaseException as error:
                 answer.set_exception(error)
                 if not isinstance(error, MillraceError):
@@ -216,7 +227,9 @@ class Changes:
             raise
 
     def carry_out(self, text: str, run: Changing) -> Answers:
-        """Change the run as a text asks, or raise and leave it as it is."""
+        """Change the run as a text asks, or raise and leave it as it is; or read what a text in JSON asks for."""
+        if is_reading(text):
+            return (read_answer(text, run, self.network.queries),)
         self._work(run.settle)
         proposal = self._proposed(text, lambda query: start_of(query, run.points()))
         if proposal.network != self.network:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from millrace.connectors.inputs import Input, Position, open_input, reopen_input
+from millrace.connectors.inputs import Input, Position, open_input, read_schema, reopen_input
+from millrace.connectors.polled import Asked, PolledInput
+from millrace.errors import RequestError
 from millrace.hosts.paced import Now, Pace, PacedInput
+from millrace.hosts.report import Ending
 from millrace.kernel.elements import Microseconds
 from millrace.plan.nodes import Stream
 from millrace.plan.stages import Physical
@@ -24,10 +27,12 @@ class Intake:
         now: Now,
         feeds: Mapping[str, Iterable[Any]] | None = None,
         positions: Mapping[str, Position] | None = None,
+        ending: Ending = "stopped",
     ) -> None:
         self.inputs: dict[str, Input] = {}
         self._columns: dict[str, list[str]] = {}
         self._now = now
+        self._ending = ending
         self._feeds = feeds if feeds is not None else {}
         self.pace: Pace | None = None
         self.prepare(plan, positions)()
@@ -56,13 +61,26 @@ class Intake:
         if given is not None:
             return given if columns == self._columns[stream.name] else self._again(given, stream, columns)
         feed = self._feeds.get(stream.name)
+        if isinstance(feed, Asked):
+            return self._polled(stream, columns, feed)
         if stream.replay is None:
             return open_input(stream, columns, feed, position)
         inner = open_input(stream, columns, feed, position["inner"] if position else None)
         return PacedInput(stream, inner, self._now, position)
 
+    def _polled(self, stream: Stream, columns: list[str], source: Asked) -> PolledInput:
+        if stream.replay is not None:
+            raise RequestError(
+                f'stream "{stream.name}" is replayed, and its rows are asked for or pushed as they come',
+                hint="Leave out replay_by, or give all its rows as a list.",
+            )
+        lasts, ends = self._ending == "stopped", self._ending == "end"
+        return PolledInput(stream, read_schema(stream, columns), source, self._now, lasts=lasts, ends=ends)
+
     def _again(self, given: Input, stream: Stream, columns: list[str]) -> Input:
         """The input with other columns, at its position."""
+        if isinstance(given, PolledInput):
+            return self._polled(stream, columns, given.source)
         position = given.position()
         if not isinstance(given, PacedInput):
             return reopen_input(given, stream, columns, position)
@@ -84,6 +102,13 @@ class Intake:
         """Where each input stands."""
         return {name: each.position() for name, each in self.inputs.items()}
 
+    def demand(self, streams: Iterable[str]) -> list[PolledInput]:
+        """Let the streams among these that are asked for rows be asked at once; their inputs."""
+        asked = [each for name in streams if isinstance(each := self.inputs.get(name), PolledInput)]
+        for each in asked:
+            each.demand()
+        return asked
+
     def next_look(self) -> Microseconds:
         """When it is worth reading again, by the clock."""
         polled = self._now() + _POLL
@@ -91,7 +116,7 @@ class Intake:
 
     def _looks(self, polled: Microseconds) -> Iterator[Microseconds]:
         for each in self.inputs.values():
-            if isinstance(each, PacedInput) and (due := each.due) is not None:
+            if isinstance(each, PacedInput | PolledInput) and (due := each.due) is not None:
                 yield due
             elif not each.finished:
                 yield polled

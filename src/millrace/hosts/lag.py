@@ -6,6 +6,7 @@ Rules:
 - What one graph knows is a share, plain and small. On Spark every bucket gives one, and they are merged: rows held add
   up, and of what several say of a stream the least bound counts.
 - A query that is cut into levels waits through a crossing: the shares of the earlier level say what holds that back.
+- Rows that have waited in a queue for a while wait for nobody but the work behind it; that is said first.
 - First of the streams that a query waits for is one that nobody can speak for, and of those the one furthest behind.
 """
 
@@ -16,7 +17,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from millrace.errors import RunError
-from millrace.hosts.awaited import Awaited, StreamLag, Wait
+from millrace.hosts.awaited import Awaited, Queued, StreamLag, Wait
+from millrace.hosts.queue_lag import queues_behind, together
 from millrace.hosts.verdicts import verdict
 from millrace.kernel.elements import END_OF_TIME, Microseconds
 from millrace.kernel.enabling import Needs, sources_behind, wanted
@@ -45,6 +47,8 @@ class Lag:
     streams: Mapping[str, StreamLag]
     waits: Mapping[str, Wait]
     """Each query that waits."""
+    queues: Mapping[str, Queued] = field(default_factory=dict)
+    """Each query whose queues are behind."""
 
     @staticmethod
     def of(executor: Executor, now: Microseconds, *, live: bool, silent: Container[str] | None = None) -> Lag:
@@ -52,7 +56,10 @@ class Lag:
         return Lag.read(merge([share(executor, now, live=live, silent=silent)]))
 
     def __str__(self) -> str:
-        return "\n".join(verdict(self.now, self.live, self.streams, self.waits))
+        return "\n".join(self._verdict())
+
+    def _verdict(self) -> list[str]:
+        return verdict(self.now, self.live, self.streams, self.waits, self.queues)
 
     def data(self) -> dict[str, Any]:
         """All of it as plain data, for `read`."""
@@ -66,12 +73,13 @@ class Lag:
             name: Wait(each["held"], tuple(Awaited(**one) for one in each["awaited"]))
             for name, each in data["waits"].items()
         }
-        return Lag(data["now"], data["live"], streams, waits)
+        queues = {name: Queued(**each) for name, each in data.get("queues", {}).items()}
+        return Lag(data["now"], data["live"], streams, waits, queues)
 
     def shown(self) -> dict[str, Any]:
         """All of it for programs: times as texts, and the verdict in words."""
         data: dict[str, Any] = _with_texts(self.data())
-        return {**data, "verdict": verdict(self.now, self.live, self.streams, self.waits)}
+        return {**data, "verdict": self._verdict()}
 
 
 # One graph
@@ -102,6 +110,7 @@ def share(
         "waits": view.waits(),
         "behind": view.behind(),
         "into": view.into(),
+        "queues": view.queues(now),
     }
 
 
@@ -169,6 +178,11 @@ class _View:
         crossings = [node for node in self.nodes if node.is_source and self._place(node) is None]
         return {node.name: sorted(_sinks_below(node)) for node in crossings}
 
+    def queues(self, now: Microseconds) -> dict[str, Any]:
+        """By sink what waits in the queues above it, if it has waited for a while."""
+        sinks = {name: _sinks_below(self.executor.graph.nodes[name]) for name in self.executor.queues()}
+        return queues_behind(self.executor, sinks, now)
+
     def _awaited(self, node: Node, ways: Iterable[Needs]) -> _Found:
         """The streams and crossings behind a node that have not reached what it needs."""
         found = _Found()
@@ -220,7 +234,7 @@ def merge(shares: Sequence[Share]) -> dict[str, Any]:
     """The shares of all graphs of a network as the plain data of one `Lag`.
 
     >>> merge([])
-    {'now': 0, 'live': False, 'streams': {}, 'waits': {}}
+    {'now': 0, 'live': False, 'streams': {}, 'waits': {}, 'queues': {}}
     """
     streams: dict[str, Any] = {}
     for name, each in (item for one in shares for item in one["streams"].items()):
@@ -231,8 +245,16 @@ def merge(shares: Sequence[Share]) -> dict[str, Any]:
         any(one["live"] for one in shares),
         {name: StreamLag.read(each) for name, each in streams.items()},
         dict(_waits(_joined(shares, "waits"), _joined(shares, "behind"), _into(shares))),
+        _queued(shares),
     )
     return lag.data()
+
+
+def _queued(shares: Sequence[Share]) -> dict[str, Queued]:
+    """Each query with what waits in its queues, in all graphs."""
+    into = _into(shares)
+    found = (item for one in shares for item in one.get("queues", {}).items())
+    return together((query, Queued(**each)) for sink, each in found for query in _queries(sink, into))
 
 
 def _joined(shares: Sequence[Share], what: str) -> dict[str, _Found]:

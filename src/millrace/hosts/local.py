@@ -4,6 +4,8 @@ Rules:
 - A turn reads at most a chunk of each stream and lets the kernel work a moment after each, so that a stream that floods
   does not keep the rows of another waiting. A stream whose rows still wait for the kernel is not read, and not silent.
 - A stream is spoken for as of the moment when it was last looked at and had nothing.
+- A turn opens the queues, each for its budget of rows, or of time that its rows are thought to take; a commit and a
+  change shut them, so that what they hold is kept and not worked off. They are empty when a run ends by itself.
 - With nothing to do it sleeps until a row is due, an enabling timestamp is, or someone asks for a change.
 - With a checkpoint folder every epoch is committed as a whole: state, positions in the input, result files, and the
   changes made to the network (see checkpoint.py).
@@ -32,6 +34,7 @@ from millrace.hosts.lag import Lag
 from millrace.hosts.outputs import Outputs
 from millrace.hosts.paced import PacedInput
 from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.standing import Standing
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.nodes import Network
@@ -101,9 +104,10 @@ class LocalRun:
         plan = physical(self.changes.network)
         self._live = self._live_streams(plan)
         self.executor = Executor(plan.whole(), live=self._live)
-        self.intake = Intake(plan, self._clock.now, feeds, resumed.positions if resumed else None)
+        positions, epoch = (resumed.positions, resumed.epoch) if resumed else (None, None)
+        self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending)
         ran = self.changes.ran or plan.network
-        self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint)
+        self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch)
         renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
         self.outputs.prepare(plan.network.queries, renamed)()
         self._results = {query.name: 0 for query in plan.network.queries}
@@ -177,6 +181,7 @@ class LocalRun:
 
     def _turn(self) -> bool:
         """Look at every stream once and let the kernel work; whether there is more to do at once."""
+        self._open_queues()
         some, until = False, self._clock.now() + _WHILE
         for name, source in self.intake.inputs.items():
             if self.executor.backlog(name) > CHUNK_ROWS:
@@ -187,7 +192,23 @@ class LocalRun:
                 # A long read must not keep what was read before it waiting. Silence is judged below.
                 self._work(())
                 until = self._clock.now() + _WHILE
-        return not self._work(self._speechless()) or some
+        self._fill_queues()
+        return not self._work(self._speechless(), self._moment()) or some or self.executor.held_back
+
+    def _open_queues(self) -> None:
+        queues = self.executor.queues()
+        if queues:
+            self.executor.open_queues({name: queue.budget for name, queue in queues.items()})
+
+    def _fill_queues(self) -> None:
+        """Let all that was read enter the queues: the moment that follows is for what they let go."""
+        while self.executor.entering and not self.executor.run(self._clock, (), _WHILE):
+            self._deliver()
+
+    def _moment(self) -> int:
+        """How long the kernel works before the streams are looked at again."""
+        budgets = (queue.settings.budget_time for queue in self.executor.queues().values())
+        return max([_MOMENT, *(each for each in budgets if each is not None)])
 
     def _take(self, name: str, source: Input) -> bool:
         """Push the next chunk of a stream; whether it held rows."""
@@ -291,7 +312,8 @@ class LocalRun:
             self._control_look = self._clock.now() + _CONTROL_LOOK
 
     def settle(self) -> None:
-        """Work until nothing is left to do; heartbeats would bring ever more."""
+        """Work until nothing is left to do but what waits in queues; heartbeats would bring ever more."""
+        self.executor.shut_queues()
         self.executor.beats = False
         self._work((), None)
         self.executor.beats = True
@@ -332,7 +354,27 @@ class LocalRun:
 
     def metrics(self) -> Metrics:
         """The kernel's counts."""
-        return self.executor.metrics()
+        return self.executor.metrics(self._clock.now())
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale each key of a query is at this moment."""
+        return self.executor.staleness(query, self._clock.now())
+
+    @property
+    def standing(self) -> Standing:
+        """The latest answers of update queries."""
+        return self.outputs.standing
+
+    def refresh(self, query: str) -> None:
+        """Ask the streams of a query that are asked for rows now, and work off what they give."""
+        streams = Network(tuple(each for each in self.changes.network.queries if each.name == query)).streams()
+        for source in self.intake.demand(stream.name for stream in streams):
+            while self._take(source.stream.name, source) and source.more:
+                pass
+        self.executor.open_queues(None)
+        self.executor.beats = False
+        self._work((), None)
+        self.executor.beats = True
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""
@@ -342,4 +384,4 @@ class LocalRun:
         """The run at this moment."""
         with self.changes.changing:
             elapsed = time.monotonic() - self._started
-            return Report.of(self.executor.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)
+            return Report.of(self.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)

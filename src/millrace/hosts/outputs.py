@@ -5,6 +5,7 @@ Rules:
 - The name depends on the epoch alone, so that publishing again changes nothing.
 - Rows for a writer of the user's own gather and are staged likewise; `publish` hands them over (see handing.py).
 - A folder that holds results of another run is refused, or cleared when the sink says mode 'overwrite'.
+- The latest answers of update queries stand beside all this, wherever their results go (see standing.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from millrace.errors import RequestError
 from millrace.hosts.durable import make_folder
 from millrace.hosts.handing import check_writer
 from millrace.hosts.report import Listeners
+from millrace.hosts.standing import Standing
 from millrace.hosts.writer_sinks import WriterSinks, is_for_writer
 from millrace.kernel.elements import Batch, user_table
 from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
@@ -142,7 +144,13 @@ class Outputs:
     """The sinks of a network's queries."""
 
     def __init__(
-        self, queries: Sequence[Query], listeners: Listeners, *, fresh: bool, checkpoint: Path | None = None
+        self,
+        queries: Sequence[Query],
+        listeners: Listeners,
+        *,
+        fresh: bool,
+        checkpoint: Path | None = None,
+        epoch: int | None = None,
     ) -> None:
         self.memory = kept_in_memory(queries)
         self._queries = {query.name: query for query in queries}
@@ -152,6 +160,7 @@ class Outputs:
         }
         self._leaving: list[_Files] = []
         self._writers = WriterSinks(queries, checkpoint, fresh=fresh)
+        self.standing = Standing(queries, checkpoint, epoch)
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
         """Check the sinks of a changed network; the call it gives takes them into use.
@@ -167,7 +176,7 @@ class Outputs:
         }
         new = {name: _Files(sink, self._new_folder(name, sink)) for name, sink in sinks.items() if name not in kept}
         memory = kept_in_memory([query for query in queries if not self._same(query)])
-        take_writers = self._writers.prepare(queries)
+        take_writers, take_standing = self._writers.prepare(queries), self.standing.prepare(queries, was)
 
         def take_into_use() -> None:
             going_on = {was.get(name, name) for name in kept}
@@ -176,6 +185,7 @@ class Outputs:
             self._queries = {query.name: query for query in queries}
             self.memory.update(memory)
             take_writers()
+            take_standing()
 
         return take_into_use
 
@@ -204,6 +214,7 @@ class Outputs:
                 self._writers.gather(name, rows)
             elif name in self.memory:
                 self.memory[name].append(rows)
+            self.standing.put(name, batches)
             self._listeners.results(name, rows)
 
     def stage(self, epoch: int) -> dict[str, str]:
@@ -212,12 +223,14 @@ class Outputs:
         for files in (*self._files.values(), *self._leaving):
             staged |= files.stage(epoch)
         self._leaving.clear()
+        self.standing.stage(epoch)
         return staged | self._writers.stage(epoch)
 
     def publish(self, staged: Mapping[str, str]) -> None:
         """Give hidden files their names, and writers their rows; what has been done already stays."""
         publish({path: final for path, final in staged.items() if not is_for_writer(final)})
         self._writers.hand_over(staged)
+        self.standing.sweep()
 
     def sweep(self, keep: Mapping[str, str]) -> None:
         """Remove hidden files that no committed epoch knows."""
@@ -228,8 +241,9 @@ class Outputs:
         self._writers.sweep(keep)
 
     def close(self) -> None:
-        """Let go of what is held outside this process."""
+        """Let go of what is held outside this process; no answer will follow."""
         self._writers.close()
+        self.standing.close()
 
 
 def publish(staged: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from millrace.kernel.metrics import Metrics, SourceMetrics
+from millrace.kernel.metrics import Metrics, QueueMetrics, SourceMetrics
 
 Ending = Literal["stopped", "available", "end"]
 """Goes on until stopped; processes what is there and leaves windows open; takes the end of files as the end."""
@@ -31,13 +31,16 @@ class Report:
     """Rows that were on time for their stream, but not for a query that makes its bounds of them (roll-up, slack)."""
     profile: Mapping[str, Any] | None = None
     """Where the time of micro-batches on Spark went, if that was asked for."""
+    queues: Mapping[str, QueueMetrics] = field(default_factory=dict)
+    """The queue of each query that has one; further ones of a query are `name#2` and so on."""
 
     @classmethod
     def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:
         """A report of what the kernel counted."""
-        held, size = sum(metrics.held.values()), sum(metrics.state_bytes.values())
-        turned_away = sum(metrics.turned_away.values())
-        return cls(metrics.sources, results, held, size, elapsed, steps, earlier, turned_away)
+        held = sum(rows for name, rows in metrics.held.items() if name not in metrics.queues)
+        size, turned_away = sum(metrics.state_bytes.values()), sum(metrics.turned_away.values())
+        queues = {metrics.titles[name]: queue for name, queue in metrics.queues.items()}
+        return cls(metrics.sources, results, held, size, elapsed, steps, earlier, turned_away, queues=queues)
 
     @property
     def received(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from millrace.hosts.awaited import Awaited, StreamLag, Wait
+from millrace.hosts.awaited import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
 from millrace.kernel.order import Part
 from millrace.kernel.progress import LATE, SEQUENCE
@@ -20,15 +20,27 @@ _LEAST_SKEW = 1_000_000
 """The skew that is shown as an example where the disorder of a stream asks for no more."""
 
 
-def verdict(now: Microseconds, live: bool, streams: Mapping[str, StreamLag], waits: Mapping[str, Wait]) -> list[str]:
+def verdict(
+    now: Microseconds,
+    live: bool,
+    streams: Mapping[str, StreamLag],
+    waits: Mapping[str, Wait],
+    queues: Mapping[str, Queued] | None = None,
+) -> list[str]:
     """All that there is to say, a line each."""
-    lines: list[str] = []
+    lines = [_queue_text(query, each) for query, each in (queues or {}).items()]
     for query, wait in waits.items():
         first, *others = wait.awaited
         lines += _Case(now, live, streams[first.stream], first).lines(query, wait.held)
         lines += (f"  also behind: {_named(each)}, {_bound_text(each)}" for each in others)
     lines = lines or ["nothing waits"]
     return lines + [f"{name}: {_standing(stream, now)}" for name, stream in streams.items()]
+
+
+def _queue_text(query: str, queued: Queued) -> str:
+    what = ("key waits" if queued.waiting == 1 else "keys wait") if queued.keyed else "rows wait"
+    waiting = f"{queued.waiting:,} {what} in the queue of {query}, the oldest for {length_text(queued.oldest)}"
+    return f"{waiting}: the work behind it is slower than the updates come"
 
 
 class _Case:

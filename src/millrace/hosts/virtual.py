@@ -3,6 +3,7 @@
 Rows arrive at the times their stream says (see arrivals.py); an operator's work takes what `cost` says; the clock jumps
 from one event to the next. Everything that happens is a function of the input, so a run can be repeated exactly.
 With a `tick` all rows of a tick arrive together at its end: coarser, and faster by as much.
+What queues hold after the last arrival is worked off before the run ends; `watched` says how it was until then.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from millrace.hosts.changes import Changes, reshape
 from millrace.hosts.lag import Lag
 from millrace.hosts.outputs import Outputs
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.kernel.elements import ARRIVED, NO_BOUND, Batch, Microseconds, Times, concat, user_table
+from millrace.hosts.standing import Standing
+from millrace.hosts.virtual_clock import Costs, VirtualClock
+from millrace.hosts.watching import Watch, Watched
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times, concat, user_table
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.kernel.progress import Ingress
@@ -32,45 +36,7 @@ from millrace.plan.nodes import Network, Stream
 from millrace.plan.points import Points
 from millrace.plan.stages import Physical, physical
 
-
-@dataclass(frozen=True)
-class Costs:
-    """What an operator's work costs, in microseconds.
-
-    A row, a punctuation, an ETS that came by an ETS arc, a pair of rows that a join compares.
-    """
-
-    row: Microseconds = 0
-    punctuation: Microseconds = 0
-    ets: Microseconds = 0
-    pair: float = 0
-
-
-class VirtualClock:
-    """A clock that moves by the cost of work and by jumps."""
-
-    def __init__(self, costs: Costs) -> None:
-        self.costs = costs
-        self.time: Microseconds = 0
-        self._owed = 0.0
-
-    def now(self) -> Microseconds:
-        """Where it stands."""
-        return self.time
-
-    def spend(self, node: str, rows: int, ets: bool = False) -> None:
-        """Move by the cost of the work done."""
-        if rows:
-            self.time += self.costs.row * rows
-        else:
-            self.time += self.costs.ets if ets else self.costs.punctuation
-
-    def compare(self, node: str, pairs: int) -> None:
-        """Move by the cost of comparing, to the nearest microsecond in the long run."""
-        self._owed += self.costs.pair * pairs
-        whole = int(self._owed)
-        self._owed -= whole
-        self.time += whole
+__all__ = ["Costs", "Delivery", "VirtualClock", "VirtualRun"]
 
 
 @dataclass(frozen=True)
@@ -175,7 +141,8 @@ class _Silent:
 class VirtualRun:
     """A network at work in virtual time, from the first arrival to the end of its input.
 
-    `scripted` changes the network at given times, as `changes` reads the texts.
+    `scripted` changes the network at given times, as `changes` reads the texts. `look_every` says how often queues are
+    looked at, for `watched`.
     """
 
     def __init__(
@@ -192,6 +159,7 @@ class VirtualRun:
         merge_punctuation: bool = True,
         changes: Changes | None = None,
         scripted: Sequence[tuple[Microseconds, str]] = (),
+        look_every: Microseconds | None = None,
     ) -> None:
         plan = physical(network)
         self.ending = ending
@@ -209,7 +177,8 @@ class VirtualRun:
         self.outputs = Outputs(network.queries, self._listeners, fresh=True)
         self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
         self._handed_on = 0
-        self._stopped = False
+        self._stopped = self._input_over = False
+        self._look_every, self._watch = look_every, Watch()
         self._events = self._epoch = 0
         self._started = self._reported = time.monotonic()
 
@@ -225,6 +194,8 @@ class VirtualRun:
         first = self._next_arrival()
         self.clock.time = first if first is not None else 0
         self._due = first
+        if self._look_every is not None:
+            self.clock.at(self.clock.time + self._look_every, self._look)
         while not self._stopped and self._event():
             self._events += 1
             if self._events % 1024 == 0:
@@ -250,6 +221,9 @@ class VirtualRun:
         if self._due is not None and self._due <= self.clock.time:
             self._let_in()
             self._due = self._next_arrival()
+        if self._due is None and not self._input_over and not self.executor.entering:
+            self._input_over = True
+            self._watch.end(self.executor, self.clock.time)
         if self.changes is not None:
             self._change(self.changes)
         self.executor.beats = self._due is not None
@@ -260,8 +234,19 @@ class VirtualRun:
         coming = [time for time in (self._due, self._wake(), self._next_change()) if time is not None]
         if not coming:
             return False
-        self.clock.time = max(self.clock.time, min(coming))
+        self.clock.jump(max(self.clock.time, min(coming)))
         return True
+
+    def _look(self, at: Microseconds) -> Microseconds:
+        """Look at the queues; when to look again."""
+        if self._input_over or self._look_every is None:
+            return END_OF_TIME
+        self._watch.look(self.executor, at)
+        return at + self._look_every
+
+    def watched(self, queue: str) -> Watched:
+        """What was seen of a query's queue until the end of its input; of its second queue as `query#2`."""
+        return self._watch.seen[queue]
 
     def _let_in(self) -> None:
         """Push what has arrived by now."""
@@ -317,8 +302,10 @@ class VirtualRun:
         return self._scripted[0][0] if self._scripted and self._due is not None else None
 
     def settle(self) -> None:
-        """Work until nothing is left to do."""
+        """Work until nothing is left to do but what waits in queues."""
+        self.executor.shut_queues()
         self.executor.run(self.clock)
+        self.executor.open_queues(None)
         self._deliver()
 
     def points(self) -> Points:
@@ -362,7 +349,20 @@ class VirtualRun:
 
     def metrics(self) -> Metrics:
         """The kernel's counts."""
-        return self.executor.metrics()
+        return self.executor.metrics(self.clock.time)
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale each key of a query is at this moment."""
+        return self.executor.staleness(query, self.clock.time)
+
+    @property
+    def standing(self) -> Standing:
+        """The latest answers of update queries, as of the last time that results were handed on."""
+        return self.outputs.standing
+
+    def refresh(self, query: str) -> None:
+        """Hand on what has come out so far."""
+        self._hand_on()
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""
@@ -370,6 +370,6 @@ class VirtualRun:
 
     def report(self) -> Report:
         """The run at this moment."""
-        metrics = self.executor.metrics()
+        metrics = self.metrics()
         results = {name: sink.rows for name, sink in metrics.sinks.items()}
         return Report.of(metrics, results, time.monotonic() - self._started, self._events)

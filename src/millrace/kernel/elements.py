@@ -4,6 +4,8 @@ Rules:
 - A batch is a block of Arrow columns. Rows are immutable and shared, never copied per branch.
 - The reserved column `__time` holds a row's own timestamp: int64 microseconds since the epoch, UTC.
   It stays with the row when the query drops the column it came from.
+- The reserved column `__mark` is there above a queue of windows: the number of the commitment that a row was let go for,
+  so that one row can be in several. It stays with what is made of the row.
 - The reserved column `__arrived` is there when a host measures latency: the clock at entry, or NO_BOUND for rows that
   were made of others. Reserved columns stand last, in this order.
 - A bound b says that every later row of the arc has time >= b. Bounds never go back.
@@ -26,8 +28,9 @@ Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 TIME = "__time"
+MARK = "__mark"
 ARRIVED = "__arrived"
-RESERVED = (TIME, ARRIVED)
+RESERVED = (TIME, MARK, ARRIVED)
 
 NO_BOUND: Microseconds = -(2**63)
 """Nothing has been promised yet."""

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph import Node
+from millrace.kernel.operators.queue import Queue
 from millrace.kernel.progress import Ingress
 
 Speakers = Mapping[Node, Microseconds]
@@ -85,7 +86,7 @@ def sources_behind(node: Node, needs: Needs) -> Iterator[tuple[Node | None, Micr
         if until is None or arc.register >= until:
             continue
         producer = arc.producer
-        if arc:
+        if arc or (isinstance(producer.operator, Queue) and producer.operator.due):
             yield None, until
         elif producer.operator is None:
             yield producer, until

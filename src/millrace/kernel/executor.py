@@ -9,7 +9,8 @@ Rules:
   only if all of them are silent and together they would release something: so every ETS helps, and the cycle ends.
 - An ETS goes by ETS arcs past operators that only pass bounds on, straight into the register of the next one that
   senses them, if nothing stands in the buffers between (papers: the enhanced query graph); else as punctuation.
-- State may be saved only when the graph is at rest, so arcs are never part of it.
+- State may be saved only when the graph is at rest, so arcs are never part of it. Queues that are shut may hold rows
+  then (see releasing.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from millrace.errors import RunError
 from millrace.kernel import chain
+from millrace.kernel.accounting import counts_of
 from millrace.kernel.clock import Clock
 from millrace.kernel.elements import (
     END_OF_TIME,
@@ -35,7 +37,9 @@ from millrace.kernel.elements import (
 from millrace.kernel.enabling import enabling, possible_at, silent_until, speakers, wanted
 from millrace.kernel.graph import Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
+from millrace.kernel.operators.queue import Queue
 from millrace.kernel.progress import LATE, SEQUENCE, Admission, Ingress, Progress
+from millrace.kernel.releasing import Allowance, Queues
 from millrace.kernel.saving import Keeper, Place, Saved, newcomers
 from millrace.kernel.scheduler import Fragment, Scheduler
 from millrace.kernel.sending import Sender, usable
@@ -78,7 +82,10 @@ class Executor:
         self._scheduler = Scheduler(graph)
         self._steps = 0
         self._sender = Sender(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
-        self._stepper = Stepper(self._sender, rows_per_step)
+        self._queues = Queues()
+        self._stepper = Stepper(self._sender, self._queues, rows_per_step)
+        self._now: Microseconds = 0
+        """The clock at the last step."""
         self._delivered: dict[str, SinkMetrics] = {}
         self._keeper = Keeper()
         self.adopt()
@@ -90,6 +97,7 @@ class Executor:
         graph = self.graph
         self._operators, self._sinks = graph.operators(), graph.sinks()
         self._keeper.forget(graph)
+        self._queues.adopt(graph)
         self.ingress = {node.stream: self.ingress.get(node.stream) or self._ingress(node) for node in graph.sources()}
         self._edges = {node.name: self._edge(node) for node in graph.sources()}
         self._outlets: dict[str, list[Node]] = {}
@@ -115,6 +123,7 @@ class Executor:
     def _map(self) -> None:
         """Break arcs, map rules, and count afresh what waits where."""
         with_breaks(self.graph, self.breaks)
+        self._queues.recount()
         for node in self.graph.nodes.values():
             node.yielding = 0
             node.ready = node.done = None
@@ -251,12 +260,13 @@ class Executor:
     def step(self, clock: Clock, silent: Container[str] = ()) -> bool:
         """One turn of the cycle; False when the graph is at rest."""
         began, scheduler = clock.now(), self._scheduler
+        self._now = began
         if self._beating and self.beats:
             self._beat(began, silent)
-        fragment = scheduler.next()
+        fragment = scheduler.next(began)
         if fragment is None:
             return bool(self._waiting) and self._enable(self._waiting, began, silent)
-        node = scheduler.entry(fragment)
+        node = scheduler.entry(fragment, began)
         fragment.taken += self._stepper.step(node, clock)
         now = clock.now()
         node.metrics.cost += now - began
@@ -281,6 +291,41 @@ class Executor:
             assert following.rule is not None
             following = following.rule(following, 0)
         fragment.current = following
+
+    # Queues
+
+    def open_queues(self, rows: Allowance | Mapping[str, Allowance]) -> None:
+        """Let each queue let go of so many rows until the next call (None: any number), or each by name.
+
+        Queues that a mapping does not name are shut.
+        """
+        self._queues.open(rows)
+
+    def shut_queues(self) -> None:
+        """Let no queue let go: the graph comes to rest with rows in them. One whose input has ended still empties."""
+        self._queues.open(0)
+
+    def queues(self) -> dict[str, Queue]:
+        """The queues by the names of their nodes."""
+        return {node.name: queue for node, queue in self._queues.nodes.items()}
+
+    def queue_titles(self) -> dict[str, str]:
+        """The queues as a person is told of them: by node the name of its query, with a number from the second on."""
+        return self._queues.titles()
+
+    def staleness(self, query: str, now: Microseconds) -> pa.Table:
+        """How stale each key of a query is (see `Queue.staleness`)."""
+        return self._queues.staleness(query, now)
+
+    @property
+    def entering(self) -> bool:
+        """Whether something that has come is still on its way into a queue."""
+        return self._queues.entering
+
+    @property
+    def held_back(self) -> bool:
+        """Whether a queue holds rows that it could let go, if only it might."""
+        return self._queues.held_back
 
     # Enabling timestamps
 
@@ -313,7 +358,12 @@ class Executor:
         self._sender.send(source, [Punctuation(until, ets=True)], by_arc)
 
     def wake_at(self, silent: Container[str]) -> Microseconds | None:
-        """When an ETS is due or will release something, if the sources stay silent; None is never."""
+        """When an ETS is due or will release something, if the sources stay silent; None is never.
+
+        At once if a queue holds rows that it may not let go now.
+        """
+        if self._queues.held_back:
+            return self._now
         times = [beat for node in self._beating if (beat := self._edges[node.name].next_beat) is not None]
         release = self.release_at(silent)
         return min(times if release is None else [*times, release], default=None)
@@ -366,8 +416,9 @@ class Executor:
         if node.demand is not None:
             self._waiting[node] = None
 
-    def metrics(self) -> Metrics:
-        """A snapshot of all counts."""
+    def metrics(self, now: Microseconds | None = None) -> Metrics:
+        """A snapshot of all counts; staleness as of now, or of the last step."""
+        at = self._now if now is None else now
         return Metrics(
             sources={name: self._source_metrics(name) for name in self.ingress},
             nodes={node.name: node.metrics.copy() for node in self._operators},
@@ -380,18 +431,22 @@ class Executor:
                 for node in self._operators
                 if node.operator is not None and node.operator.turned_away
             },
+            queues={node.name: queue.queue_metrics(at) for node, queue in self._queues.nodes.items()},
+            titles=self._queues.titles(),
         )
 
     def _source_metrics(self, name: str) -> SourceMetrics:
-        ingress = self.ingress[name]
+        ingress, counts = self.ingress[name], counts_of(self._outlets[name], self._now)
         return SourceMetrics(
             received=ingress.received,
             late=ingress.late,
             quarantined=ingress.quarantined,
-            buffered=self.backlog(name),
+            buffered=counts.waiting,
             bound=ingress.bound,
             greatest=ingress.greatest,
             enabled=ingress.enabled,
+            shed=counts.shed,
+            superseded=counts.superseded,
         )
 
     # State

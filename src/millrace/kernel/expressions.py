@@ -5,12 +5,14 @@ Rules:
 - Null in, null out, except where SQL says otherwise; AND and OR are three-valued.
 - `/` is always fractional, `div` and `%` truncate towards zero, and dividing by zero gives null.
 - The type of an expression is the type it gives on no rows, so that it is never stated twice.
+- A function of the user's own is called for the rows where its value counts, and no others: see `guarded`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.kernel import functions
 from millrace.kernel.casts import cast
+from millrace.kernel.guarded import GUARDED
 
 Value = Any  # pa.Array | pa.Scalar: Arrow's own functions take both alike
 
@@ -32,6 +35,22 @@ class Expression:
     def children(self) -> tuple[Expression, ...]:
         """The expressions it is made of."""
         return ()
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        """The same of other expressions."""
+        assert not children, "an expression that is made of others says how"
+        return self
+
+    def parts(self) -> Iterator[Expression]:
+        """It and all that it is made of, from the outside in."""
+        yield self
+        for child in self.children():
+            yield from child.parts()
+
+    @cached_property
+    def calls_user_code(self) -> bool:
+        """Whether a function of the user's own is called to compute it."""
+        return any(child.calls_user_code for child in self.children())
 
     def over(self, rows: pa.RecordBatch) -> pa.Array:
         """One value a row."""
@@ -109,7 +128,12 @@ class Call(Expression):
     def children(self) -> tuple[Expression, ...]:
         return self.arguments
 
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        return replace(self, arguments=tuple(children))
+
     def evaluate(self, rows: pa.RecordBatch) -> Value:
+        if self.function in GUARDED and self.calls_user_code:
+            return GUARDED[self.function](self.arguments, rows)
         compute: Callable[..., Value] = functions.FUNCTIONS[self.function]
         return compute(*(argument.evaluate(rows) for argument in self.arguments))
 
@@ -144,6 +168,10 @@ class Cast(Expression):
 
     def children(self) -> tuple[Expression, ...]:
         return (self.argument,)
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        (argument,) = children
+        return replace(self, argument=argument)
 
     def evaluate(self, rows: pa.RecordBatch) -> Value:
         return cast(self.argument.evaluate(rows), self.type)

@@ -199,6 +199,8 @@ class Node:
     """How many elements wait in its buffer for operators of its own fragment, summed over them."""
     unfinished: bool = False
     """Whether its operator has put work off that counts as waiting."""
+    after_queue: bool = False
+    """Whether what it works on has been let go by a queue."""
     turn: int = 0
     """The branch that a fork serves next."""
     rule: Rule | None = None

@@ -22,7 +22,6 @@ from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
     NO_BOUND,
-    RESERVED,
     TIME,
     Batch,
     Microseconds,
@@ -181,7 +180,9 @@ class Joining:
             reserved = [pa.array(times), pa.array(reduce(np.maximum, arrived, np.full(len(times), NO_BOUND)))]
         else:
             reserved = [pa.array(times)]
-        return pa.RecordBatch.from_arrays([*columns, *reserved], names=[*self._names, *RESERVED[: len(reserved)]])
+        return pa.RecordBatch.from_arrays(
+            [*columns, *reserved], names=[*self._names, *(TIME, ARRIVED)[: len(reserved)]]
+        )
 
     # Bounds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -142,16 +143,75 @@ class SinkMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class InputCounts:
+    """What became of the rows of one input of a queue: entered = let_go + superseded + shed + waiting."""
+
+    entered: int = 0
+    let_go: int = 0
+    superseded: int = 0
+    shed: int = 0
+    waiting: int = 0
+
+
+def least_processed(counts: Iterable[InputCounts]) -> InputCounts:
+    """Of several readers of a stream the one that has processed least: of the same rows it has most under other heads.
+
+    >>> least_processed([InputCounts(entered=5, let_go=5), InputCounts(entered=5, let_go=2, superseded=3)]).let_go
+    2
+    """
+    return max(counts, key=lambda each: each.superseded + each.shed + each.waiting, default=InputCounts())
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMetrics:
+    """A queue of updates at one moment: entered = let_go + superseded + shed + waiting, in rows.
+
+    Staleness is in microseconds, a mean over keys: `now`, and over time.
+    """
+
+    policy: str
+    keys: int = 0
+    waiting: int = 0
+    entered: int = 0
+    let_go: int = 0
+    superseded: int = 0
+    """Rows that were not accepted, or overwritten before they left."""
+    shed: int = 0
+    allocated: int = 0
+    """Locations for rows that are set aside, and those of them in use."""
+    used: int = 0
+    queue_now: float = 0.0
+    queue_mean: float = 0.0
+    application_now: float = 0.0
+    application_mean: float = 0.0
+    cost: float = 0.0
+    """Microseconds that a row takes downstream."""
+    switches: int = 0
+    """How often it changed its policy by itself."""
+    oldest: Microseconds = 0
+    """For how long the key that waits longest has waited."""
+    by_input: tuple[InputCounts, ...] = ()
+    """The counts of each input; they add up to the whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMetrics:
-    """The accounting of one stream: received = processed + buffered + late + quarantined, at any moment."""
+    """The accounting of one stream, at any moment:
+
+    received = processed + late + quarantined + shed + superseded + buffered. Of several queries it is that of the one
+    which has processed least.
+    """
 
     received: int
     late: int
     quarantined: int
     buffered: int
+    """Rows that wait for an operator to take them, or in a queue."""
     bound: Microseconds
     greatest: Microseconds
     enabled: int
+    shed: int = 0
+    superseded: int = 0
 
     @property
     def admitted(self) -> int:
@@ -160,8 +220,8 @@ class SourceMetrics:
 
     @property
     def processed(self) -> int:
-        """Rows that every query has taken."""
-        return self.admitted - self.buffered
+        """Rows that every query has taken, and let go of where it has a queue."""
+        return self.admitted - self.buffered - self.shed - self.superseded
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +237,7 @@ class Metrics:
     """The most that buffers and operators held at once, rows and punctuation together."""
     turned_away: dict[str, int] = field(default_factory=dict)
     """Rows that operators dropped because they came below a bound of their own making."""
+    queues: dict[str, QueueMetrics] = field(default_factory=dict)
+    """By the name of its node."""
+    titles: dict[str, str] = field(default_factory=dict)
+    """By node the query that a queue belongs to, with a number from its second queue on."""

@@ -6,24 +6,31 @@ Rules:
 - Break nodes cut a component into fragments. Of those with work the one with the highest priority is next (the memory
   it frees per unit of work, see chain.py), among equals the one that was served longest ago.
 - Inside a fragment the rules of the state table decide; it is entered at the operator furthest downstream with input.
+- All that has queues is one component, so that the queries together are as little stale as can be: first whatever
+  queues have let go is worked off, then all that comes enters the queues, and then the most urgent of them lets go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph import Graph, Node
+from millrace.kernel.operators.queue import Queue
 
 _Item = TypeVar("_Item")
 
+_WORKS_OFF, _ENTERS, _LETS_GO = range(3)
+"""What an operator of a component with queues has to do next, in the order in which it is done."""
+
 
 class Component:
-    """A connected part of the graph with a share of the processor."""
+    """A connected part of the graph with a share of the processor, or all such parts that have queues."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, *, queued: bool = False) -> None:
         self.share = share
+        self.queued = queued
         self.spent = 0.0
         """Microseconds of work, divided by the share."""
         self.busy: dict[Fragment, None] = {}
@@ -32,15 +39,20 @@ class Component:
 class Fragment:
     """Operators between break nodes, and where its rules stand."""
 
-    def __init__(self, component: Component, nodes: list[Node], scheduler: Scheduler) -> None:
+    def __init__(self, component: Component, nodes: list[Node], scheduler: Scheduler, share: float = 1.0) -> None:
         self.component = component
+        self.share = share
+        """What its staleness counts beside that of others."""
         self.nodes = set(nodes)
+        self.has_queues = any(_is_queue(node) for node in nodes)
         self.ready: set[Node] = set()
         self.current: Node | None = None
         self.taken = 0
         """Rows that the current operator has taken since it was entered."""
         self.priority = 0.0
         self.served = 0
+        self.let_go = 0
+        """When it was served last, and when a queue in it was last chosen to let go: turns of the scheduler."""
         self._scheduler = scheduler
         for node in nodes:
             node.ready, node.done = self.add, self.remove
@@ -71,12 +83,9 @@ class Scheduler:
         self._order = {node: number for number, node in enumerate(graph.nodes.values())}
         self._busy: dict[Component, None] = {}
         self._turn = 0
-        component_of: dict[Node, Component] = {}
-        for nodes in graph.components():
-            component = Component(sum(node.share for node in nodes if node.is_sink))
-            component_of |= dict.fromkeys(nodes, component)
+        component_of = _components(graph)
         self.fragments = [
-            Fragment(component_of[nodes[0]], [node for node in nodes if node.operator is not None], self)
+            Fragment(component_of[nodes[0]], [node for node in nodes if node.operator is not None], self, _share(nodes))
             for nodes in graph.components(cut=True)
         ]
         if before is not None:
@@ -98,24 +107,48 @@ class Scheduler:
         if not component.busy:
             self._busy.pop(component, None)
 
-    def next(self) -> Fragment | None:
+    def next(self, now: Microseconds = 0) -> Fragment | None:
         """The fragment whose turn it is; None when nothing has input."""
         if not self._busy:
             return None
         component = _least(self._busy, _spent)
         self._floor = max(self._floor, component.spent)
-        fragment = _least(component.busy, _rank)
         self._turn += 1
+        if component.queued:
+            fragment = self._most_urgent(component, now)
+        else:
+            fragment = _least(component.busy, _rank)
         fragment.served = self._turn
         return fragment
 
-    def entry(self, fragment: Fragment) -> Node:
+    def _most_urgent(self, component: Component, now: Microseconds) -> Fragment:
+        """Of the fragments with work one that has something to do before queues may let go, else the most urgent."""
+        busy = component.busy
+        if len(busy) == 1:
+            return next(iter(busy))
+        stages = {fragment: min(map(_stage, fragment.ready)) for fragment in busy}
+        first = min(stages.values())
+        candidates = [fragment for fragment, stage in stages.items() if stage == first]
+        if first != _LETS_GO:
+            return min(candidates, key=_rank)
+        urgency = {each: each.share * max(_urgency(node, now) for node in each.ready) for each in candidates}
+        chosen = min(candidates, key=lambda each: (-urgency[each], each.let_go))
+        chosen.let_go = self._turn
+        return chosen
+
+    def entry(self, fragment: Fragment, now: Microseconds = 0) -> Node:
         """Where a fragment is entered: at its current operator, else furthest downstream."""
-        current = fragment.current
-        if current is not None and current.waiting:
+        current, ready = fragment.current, fragment.ready
+        if fragment.has_queues and len(ready) > 1:
+            first = min(map(_stage, ready))
+            ready = {node for node in ready if _stage(node) == first}
+            if first == _LETS_GO:
+                fragment.taken = 0
+                return max(ready, key=lambda node: (_urgency(node, now), self._order[node]))
+        if current is not None and current.waiting and current in ready:
             return current
         fragment.taken = 0
-        return max(fragment.ready, key=self._order.__getitem__)
+        return max(ready, key=self._order.__getitem__)
 
     def charge(self, fragment: Fragment, spent: Microseconds) -> None:
         """Count work against the share of the fragment's component; every step counts for something."""
@@ -133,6 +166,35 @@ class Scheduler:
         for fragment in self.fragments:
             known = max((spent.get(node, 0.0) for node in fragment.nodes), default=0.0)
             fragment.component.spent = max(fragment.component.spent, known)
+
+
+def _components(graph: Graph) -> dict[Node, Component]:
+    """The component of each node."""
+    parts = [(nodes, any(_is_queue(node) for node in nodes)) for nodes in graph.components()]
+    common = Component(sum(_share(nodes) for nodes, queued in parts if queued), queued=True)
+    found: dict[Node, Component] = {}
+    for nodes, queued in parts:
+        found |= dict.fromkeys(nodes, common if queued else Component(_share(nodes)))
+    return found
+
+
+def _share(nodes: Iterable[Node]) -> float:
+    return sum(node.share for node in nodes if node.is_sink)
+
+
+def _is_queue(node: Node) -> bool:
+    return node.operator is not None and node.operator.queues
+
+
+def _stage(node: Node) -> int:
+    """What an operator that is ready has to do next."""
+    if _is_queue(node):
+        return _ENTERS if node.waiting > node.unfinished else _LETS_GO
+    return _WORKS_OFF if node.after_queue else _ENTERS
+
+
+def _urgency(node: Node, now: Microseconds) -> float:
+    return node.operator.urgency(now) if isinstance(node.operator, Queue) else 0.0
 
 
 def _least(items: Mapping[_Item, None], key: Callable[[_Item], Any]) -> _Item:

@@ -4,6 +4,7 @@ Rules:
 - An operator that has put work off goes on with it before it is given anything else.
 - Where held rows may leave first, an operator is told the bound that holds before its next rows, then given them.
 - An operator is told the least bound of its inputs, or, if it works by input, that of the one which advanced.
+- A queue takes all its input before it lets go, and is told the time before every call (see releasing.py).
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from millrace.kernel.elements import (
 from millrace.kernel.enabling import wanted
 from millrace.kernel.graph import Arc, Node
 from millrace.kernel.operators.operator import Operator
+from millrace.kernel.operators.queue import Queue
+from millrace.kernel.releasing import Queues
 from millrace.kernel.sending import Sender
 
 
 class Stepper:
     """Lets operators work, of a batch on at most `rows_per_step` rows at once; knows which of them wait."""
 
-    def __init__(self, sender: Sender, rows_per_step: int | None) -> None:
+    def __init__(self, sender: Sender, queues: Queues, rows_per_step: int | None) -> None:
         self.sender = sender
+        self.queues = queues
         self.rows_per_step = rows_per_step
         self.waiting: dict[Node, None] = {}
         """The nodes that hold something until a bound releases it."""
@@ -42,7 +46,11 @@ class Stepper:
         assert operator is not None
         began, compared = clock.now() if operator.learns_cost else 0, operator.compared
         try:
-            rows = self._go_on(node, operator) if operator.unfinished else self._take_one(node, operator, clock)
+            if operator.queues:
+                rows = self._step_queue(node, clock)
+            else:
+                rows = self._go_on(node, operator) if operator.unfinished else self._take_one(node, operator, clock)
+                node.keep_ready(operator.unfinished)
         except MillraceError:
             raise
         except pa.ArrowException as error:
@@ -54,16 +62,29 @@ class Stepper:
             clock.compare(node.name, operator.compared - compared)
         if operator.learns_cost:
             operator.on_cost(clock.now() - began)
-        if operator.holds:
+        if operator.holds or operator.queues:
             self._observe_waiting(node, operator, clock.now())
+        if self.queues.under_way:
+            self.queues.look(clock)
         return rows
 
-    def _take_one(self, node: Node, operator: Operator, clock: Clock) -> int:
+    def _step_queue(self, node: Node, clock: Clock) -> int:
+        """Let a queue take one element if there is one, else let go."""
+        queue = self.queues.nodes[node]
+        if node.waiting > node.unfinished:
+            rows = self._take_one(node, queue, clock, queue)
+        else:
+            queue.on_time(clock.now())
+            self.queues.lets_go(node)
+            rows = self._go_on(node, queue)
+        self.queues.keep_ready(node, queue)
+        return rows
+
+    def _take_one(self, node: Node, operator: Operator, clock: Clock, queue: Queue | None = None) -> int:
         arc = _next_input(node)
         lead = _lead(arc) if operator.leads else NO_BOUND
         if lead > arc.register:
             self._handle(node, arc, Punctuation(lead), by_arc=False)
-            node.keep_ready(operator.unfinished)
             return 0
         buffer = arc.producer.buffer
         before, by_arc = buffer.size, arc.active
@@ -71,8 +92,9 @@ class Stepper:
         self.sender.queued += buffer.size - before
         rows = element.stop - element.start if isinstance(element, Batch) else 0
         clock.spend(node.name, rows, by_arc)
+        if queue is not None:
+            queue.on_time(clock.now())
         self._handle(node, arc, element, by_arc)
-        node.keep_ready(operator.unfinished)
         return rows
 
     def _go_on(self, node: Node, operator: Operator) -> int:
@@ -81,13 +103,13 @@ class Stepper:
         outputs = list(operator.on_more(self.rows_per_step))
         self.sender.queued += operator.held - held
         self.sender.send(node, outputs)
-        node.keep_ready(operator.unfinished)
         return 1
 
     def _handle(self, node: Node, arc: Arc, element: Element, by_arc: bool) -> None:
         operator, metrics = node.operator, node.metrics
         assert operator is not None
-        held = operator.held if operator.holds else 0
+        holds = operator.holds or operator.queues
+        held = operator.held if holds else 0
         outputs: list[Element] = []
         if isinstance(element, Batch):
             metrics.rows_in += element.stop - element.start
@@ -117,7 +139,7 @@ class Stepper:
             if least > node.bound:
                 node.bound = least
                 outputs += operator.on_punctuation(Punctuation(least, ets))
-        if operator.holds:
+        if holds:
             self.sender.queued += operator.held - held
         if outputs:
             self.sender.send(node, outputs, by_arc)

@@ -3,6 +3,7 @@
 Rules:
 - A rule answers, after an operator has been executed, which one is next; None gives control back to the scheduler.
 - Forward goes to the successor of the rows (tuple-succ); if there is none, to where an ETS went (TSM-succ).
+- There is a break before every queue: who may let go next is a matter between all queries, not of one path.
 - Before a sink or a break node there is no forward: the host, or another fragment, empties that buffer.
 - A fork serves its branches in turn. Backtracking goes to the empty input with the least register.
 - Different operators of one graph may follow different strategies; a strategy, a break node or a query changes by
@@ -87,12 +88,13 @@ def rule_of(strategy: str) -> tuple[str, Rule]:
 
 
 def with_breaks(graph: Graph, breaks: Container[tuple[str, str]] = ()) -> None:
-    """Break the arcs named by their two operators, those after an operator that is to be followed by a break, and
-    those that must be broken for round-robin; mend all others."""
+    """Break the arcs named by their two operators, those after an operator that is to be followed by a break, those
+    into queues, and those that must be broken for round-robin; mend all others."""
     for node in graph.operators():
+        queues = node.operator is not None and node.operator.queues
         for arc in node.inputs:
             before = arc.producer
-            arc.broken = before.breaks_after or (before.name, node.name) in breaks or _ends_a_path(arc)
+            arc.broken = queues or before.breaks_after or (before.name, node.name) in breaks or _ends_a_path(arc)
 
 
 def _ends_a_path(arc: Arc) -> bool:

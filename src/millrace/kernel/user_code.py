@@ -1,4 +1,4 @@
-"""Classes of the user's own, found by their place."""
+"""Classes and functions of the user's own, found by their place."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def class_at(place: str, what: str) -> Any:
     >>> class_at("fractions:Fraction", 'the class of aggregate "f"').__name__
     'Fraction'
     """
+    return found_at(place, what, "'package.module:Class'")
+
+
+def found_at(place: str, what: str, written: str) -> Any:
+    """What stands at a place; `what` names it where nothing does, and `written` is how its place is written."""
     module, _, path = place.partition(":")
     # Importing runs a user's code, which may raise anything.
     try:
@@ -23,6 +28,6 @@ def class_at(place: str, what: str) -> Any:
     except Exception as error:
         raise RequestError(
             f'{what} is not found at "{place}": {error}',
-            hint="Write its place as 'package.module:Class', and let the package be where Python finds it.",
+            hint=f"Write its place as {written}, and let the package be where Python finds it.",
         ) from error
     return found

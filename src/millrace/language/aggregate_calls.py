@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from millrace.errors import NotYet, Place, QueryError, RequestError
 from millrace.kernel.aggregates import result_type
-from millrace.kernel.expressions import Expression, sql_name
+from millrace.kernel.expressions import Expression
 from millrace.kernel.user_aggregates import UserAggregate
 from millrace.language import typed
 from millrace.language.calls import called_name
@@ -258,20 +258,10 @@ class AggregateCalls:
                 f'"{call.name}" takes neither DISTINCT nor WITHIN GROUP', hint="Leave it out.", place=place
             )
         arguments = self._count(call, len(user.arguments), len(user.arguments), place)
-        bound = [_brought(self.binder.bind(node), kind) for node, kind in zip(arguments, user.arguments, strict=True)]
+        bound = [
+            typed.brought(self.binder.bind(node), kind) for node, kind in zip(arguments, user.arguments, strict=True)
+        ]
         # As the aggregates that we have, it passes over rows where an argument is null.
         known = [exp.Is(this=each.copy(), expression=exp.Null()).not_() for each in call.arguments]
         where = self._where((*call.where, *known))
         return Aggregation("", user, tuple(each.expression for each in bound), where), user.returns
-
-
-def _brought(given: Typed, kind: pa.DataType) -> Typed:
-    """An argument as the type that a user's aggregate takes, where nothing is lost by it."""
-    widens = typed.common_type([given.type, kind]) == kind
-    if widens or (pa.types.is_floating(kind) and typed.is_number(given.type)):
-        return typed.cast(given, kind)
-    raise QueryError(
-        f"the argument is {sql_name(given.type)}, not {sql_name(kind)}",
-        hint=f"Bring it to the type with CAST({given.expression} AS {sql_name(kind)}).",
-        place=given.place,
-    )

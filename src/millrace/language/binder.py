@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import Place, QueryError
 from millrace.kernel.expressions import Column, Expression
 from millrace.language.aggregate_calls import Users, aggregates_in
 from millrace.language.aggregation import AggregateBinder, first_aggregate, refuse_star, timed_results
@@ -19,6 +19,7 @@ from millrace.language.framing import Frame, by_groups
 from millrace.language.groups import Groups
 from millrace.language.items import Named, Output, is_star, named, output, starred
 from millrace.language.join_binder import bind_joins
+from millrace.language.node_places import NodePlaces
 from millrace.language.ordering import ordered
 from millrace.language.places import Source, listed, near
 from millrace.language.ranks import Ranks, by_partition, filtered
@@ -28,6 +29,7 @@ from millrace.language.statements import Body, FromItem, Name, Select
 from millrace.language.unions import renamed, union
 from millrace.language.windows import Windows, is_window_struct, refuse_window_without_aggregate, unbounded
 from millrace.plan.nodes import LATE, Node, OrderByTime, Project, Scan, Stream
+from millrace.plan.update_keys import reads_updates
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Binder:
     """Binds queries over the declared streams; `queries` are names that someone may take for streams.
 
     `late` are streams by the name under which their late rows can be read; `users` are aggregates that were created;
-    `limited` says that the query at hand has a limit of state.
+    `limited` says that the query at hand has a limit of state, `updates` that rows of update streams replace each
+    other in it, `parts` that it is a part of a query. `places` are those of all nodes that were bound.
     """
 
     source: Source
@@ -44,13 +47,16 @@ class Binder:
     late: Mapping[str, Stream] = field(default_factory=dict)
     users: Users = field(default_factory=dict)
     limited: bool = False
+    updates: bool = True
+    parts: bool = False
+    places: NodePlaces = field(default_factory=NodePlaces)
 
     def body(self, body: Body, *, inside: bool = False) -> Relation:
         """The rows of selects under UNION, in the order asked for."""
         inputs = [
             self.body(each, inside=True) if isinstance(each, Body) else self._select(each) for each in body.selects
         ]
-        relation = union(inputs, body.place)
+        relation = self._placed(union(inputs, body.place), body.place)
         if not body.order:
             return relation
         if inside:
@@ -60,7 +66,13 @@ class Binder:
                 place=self.source.of_node(body.order[0].expression),
             )
         relation = ordered(body.order, relation, self.source)
-        return replace(relation, node=OrderByTime(relation.node))
+        place = self.source.of_node(body.order[0].expression)
+        return self._placed(replace(relation, node=OrderByTime(relation.node)), place)
+
+    def _placed(self, relation: Relation, place: Place) -> Relation:
+        """The relation, with all that is new in it at a place."""
+        self.places.note(relation.node, place)
+        return relation
 
     # FROM
 
@@ -68,18 +80,22 @@ class Binder:
         inputs = [
             self._stream(each) if isinstance(each, Name) else self.body(each, inside=True) for each in item.sources
         ]
-        relation = union(inputs, item.place)
+        names = [each.text.lower() if isinstance(each, Name) else None for each in item.sources]
+        truth = None if item.truth is None else names.index(item.truth.text.lower())
+        relation = self._placed(union(inputs, item.place, truth), item.place)
         return renamed(relation, item.alias.text if item.alias else None)
 
     def _stream(self, name: Name) -> Relation:
         late = self.late.get(name.text.lower())
         if late is not None and late.late_into is not None:
-            return Relation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
+            found = Relation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
+            return self._placed(found, name.place)
         stream = self.streams.get(name.text.lower())
         if stream is None:
             raise self._unknown_stream(name)
         times = {stream.time.column: 0} if stream.time.column else {}
-        return Relation(Scan(stream), stream.schema, stream.name, times, qualifier=stream.name)
+        found = Relation(Scan(stream), stream.schema, stream.name, times, qualifier=stream.name)
+        return self._placed(found, name.place)
 
     def _unknown_stream(self, name: Name) -> QueryError:
         if name.text.lower() in self.queries:
@@ -102,8 +118,10 @@ class Binder:
             given = self._from(select.source)
             return given, None if select.where is None else self._where(given.scope, select.where)
         inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
-        found = bind_joins(select, self.source, inputs, self._refuse_in_where, self.limited)
-        return found.relation, found.above
+        # With a stream of updates among them it is an update query, or refused as what it is.
+        unbounded = self.updates and any(reads_updates(each.node) for each in inputs)
+        found = bind_joins(select, self.source, inputs, self._refuse_in_where, self.limited, unbounded)
+        return self._placed(found.relation, select.joins[0].place), found.above
 
     def _select(self, select: Select) -> Relation:
         windows = Windows(select, self.source, self.limited)
@@ -122,7 +140,8 @@ class Binder:
         else:
             anchor = next(node for node in (aggregate, *select.groups, select.having) if node is not None)
             found = self._aggregated(select, self._framed(select, windows, given, anchor), where)
-        return found if select.distinct is None else distinct(found, select.distinct)
+        self._placed(found, select.place)
+        return found if select.distinct is None else self._placed(distinct(found, select.distinct), select.distinct)
 
     def _where(self, scope: Scope, node: exp.Expr) -> Expression:
         self._refuse_in_where(scope, node)
@@ -182,6 +201,7 @@ class Binder:
         having = None if select.having is None else binder.having(select.having)
         qualify = self._qualify(select, binder)
         node: Node = binder.aggregate(where)
+        self._place_aggregate(node, select)
         if having is not None:
             node = filtered(node, having.expression, None)
         node = binder.ranks.over(node)
@@ -190,6 +210,12 @@ class Binder:
         timed = timed_results(frame, keys)
         hidden = {each.name for each in timed if isinstance(each, Column)}
         return self._result(frame.relation, node, columns, timed, hidden, binder.ranks)
+
+    def _place_aggregate(self, node: Node, select: Select) -> None:
+        windows = Windows(select, self.source, self.limited).all()
+        self.places.note(node, windows[0].place if windows else select.place)
+        if select.groups:
+            self.places.note(node, self.source.of_node(select.groups[0]), part="groups")
 
     def _aggregated_columns(self, select: Select, frame: Frame, binder: AggregateBinder) -> Named:
         """The select list; the bounds of a window that is written come first unless it names one of them itself."""

@@ -11,6 +11,7 @@ from sqlglot import exp
 from millrace.errors import Place, QueryError
 from millrace.kernel.date_formats import postgres_parts, spark_parts
 from millrace.kernel.expressions import SQL_TYPES, Literal
+from millrace.kernel.user_functions import UserCall, UserFunction
 from millrace.language import typed
 from millrace.language.functions import (
     AGGREGATE_NAMES,
@@ -34,7 +35,8 @@ _PATTERN_PARTS = {
     "to_char": (postgres_parts, "'YYYY-MM-DD HH24:MI:SS'"),
 }
 _SPECIAL = ("if", "iff", "nvl2", "date_part", "datepart")
-_KNOWN = (*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, *_SPECIAL)
+KNOWN = (*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, *_SPECIAL)
+"""The names of all functions that the language has."""
 
 
 def called_name(node: exp.Expr) -> str:
@@ -59,10 +61,22 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
     if name in CAST_FUNCTIONS:
         _check_count(name, Scalar(name, 1, 1), len(node.expressions), place)
         return typed.cast(binder.bind(node.expressions[0]), SQL_TYPES[CAST_FUNCTIONS[name]])
+    if name in binder.source.functions:
+        return _user(binder, binder.source.functions[name], node, place)
     if name not in SCALARS:
-        raise _unknown(name, place)
+        raise _unknown(name, binder.source, place)
     _check_count(name, SCALARS[name], len(node.expressions), place)
     return _scalar(SCALARS[name].function, [binder.bind(each) for each in node.expressions], place)
+
+
+def _user(binder: ExpressionBinder, function: UserFunction, node: exp.Anonymous, place: Place) -> Typed:
+    """A call of a function of the user's own; it is computed for rows alone, not for constants."""
+    count = len(function.arguments)
+    _check_count(function.name, Scalar(function.name, count, count), len(node.expressions), place)
+    given = [
+        typed.brought(binder.bind(each), kind) for each, kind in zip(node.expressions, function.arguments, strict=True)
+    ]
+    return Typed(UserCall(function, tuple(each.expression for each in given)), pa.array([], function.returns), place)
 
 
 def _scalar(function: str, arguments: list[Typed], place: Place) -> Typed:
@@ -131,13 +145,14 @@ def refuse_unknown(nodes: Iterable[exp.Expr], source: Source) -> None:
     """Refuse a call of a function that there is not; what stands with OVER is left to others."""
     for node in nodes:
         for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window)):
-            if isinstance(each, exp.Anonymous) and called_name(each) not in _KNOWN:
-                raise _unknown(called_name(each), source.of_node(each))
+            if isinstance(each, exp.Anonymous) and called_name(each) not in (*KNOWN, *source.functions):
+                raise _unknown(called_name(each), source, source.of_node(each))
 
 
-def _unknown(name: str, place: Place) -> QueryError:
+def _unknown(name: str, source: Source, place: Place) -> QueryError:
+    known = (*(each.name for each in source.functions.values()), *KNOWN)
     return QueryError(
         f'function "{name}" is unknown',
-        hint=f"{near(name, _KNOWN)}The functions are {listed(_KNOWN)}.",
+        hint=f"{near(name, known)}The functions are {listed(known)}.",
         place=place,
     )

@@ -12,13 +12,13 @@ from millrace.language.late import late_queries
 from millrace.language.network import changes, declarations, declared_twice, parse_network
 from millrace.language.places import Source
 from millrace.language.script_parser import parse_script
-from millrace.language.statements import Declared, Script
+from millrace.language.statements import AggregateStatement, Declared, FunctionStatement, Script
 from millrace.plan.changes import Added, Amendment, Change, File
 from millrace.plan.nodes import Query
 
 
 def declarations_of(text: str, known: str = "") -> str:
-    """The declarations of streams, sinks and aggregates of a text, as written, without those that are `known`.
+    """What a text declares (streams, sinks, aggregates, functions), as written, without what is `known`.
 
     >>> declarations_of("CREATE SINK o TO csv OPTIONS (path 'o'); DROP QUERY q;")
     "CREATE SINK o TO csv OPTIONS (path 'o');"
@@ -40,8 +40,9 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     """
     base, script, source = parse_script(declared), parse_script(text), Source(text)
     _refuse_known(script, base)
-    new = declarations(script, source)
-    known = declarations(base, Source(declared)).with_more(new)
+    before = declarations(base, Source(declared))
+    new = declarations(script, replace(source, functions=before.functions))
+    known = before.with_more(new)
     known = replace(known, streams=as_running(known.streams, queries))
     found = {query.name.lower(): query for query in queries}
     try:
@@ -95,4 +96,6 @@ def _names(script: Script) -> list[tuple[str, str]]:
 
 
 def _key(statement: Declared) -> tuple[str, str]:
-    return type(statement).__name__, statement.name.text.lower()
+    """What no other declaration may share; aggregates and functions are called alike."""
+    kind = "call" if isinstance(statement, AggregateStatement | FunctionStatement) else type(statement).__name__
+    return kind, statement.name.text.lower()

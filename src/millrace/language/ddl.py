@@ -8,9 +8,9 @@ from millrace.errors import Place, QueryError
 from millrace.kernel.elements import RESERVED
 from millrace.kernel.expressions import SQL_TYPES, sql_name
 from millrace.language.contracts import Attributes, bind_contract, time_clause
-from millrace.language.ddl_later import refuse_later_clauses
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.places import Source, listed
+from millrace.language.queue_options import bind_stream_options
 from millrace.language.scopes import Scope
 from millrace.language.statements import (
     ColumnDefinition,
@@ -48,7 +48,6 @@ def bind_stream(statement: StreamStatement, source: Source) -> Stream:
     schema = _with_internal_column(_schema(statement.columns), time)
     scope = Scope(schema)
     column = None if time.column is None else _time_column(time.column, scope)
-    _columns_of(statement.update_key, scope)
     attributes = Attributes(
         column,
         _columns_of(statement.partitioned, scope),
@@ -63,9 +62,17 @@ def bind_stream(statement: StreamStatement, source: Source) -> Stream:
             hint="Add FROM csv OPTIONS (path 'file.csv'), or another format.",
             place=statement.name.place,
         )
-    refuse_later_clauses(statement)
     late = None if statement.late_into is None else statement.late_into.text
-    return Stream(statement.name.text, schema, contract, _connector(statement.connector), replay, late)
+    return Stream(
+        statement.name.text,
+        schema,
+        contract,
+        _connector(statement.connector),
+        replay,
+        late,
+        update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
+        options=bind_stream_options(statement),
+    )
 
 
 # Columns
@@ -106,6 +113,30 @@ def _existing(name: Name, scope: Scope) -> str:
 
 def _columns_of(clause: ColumnsClause | None, scope: Scope) -> tuple[str, ...]:
     return () if clause is None else tuple(_existing(name, scope) for name in clause.columns)
+
+
+def _update_key(clause: ColumnsClause, scope: Scope, attributes: Attributes) -> tuple[str, ...]:
+    """The columns of UPDATE KEY, each once, of types by which rows can be told apart, and none of them a time."""
+    found: list[str] = []
+    for name in clause.columns:
+        column = _existing(name, scope)
+        kind = scope.schema.field(column).type
+        if column in found:
+            raise QueryError(f'"{column}" stands twice in UPDATE KEY', hint="Name it once.", place=name.place)
+        if column in (attributes.time, *attributes.also):
+            raise QueryError(
+                f'"{column}" is a time of the stream and cannot be part of its update key',
+                hint="A later row updates an earlier one of the same key: name the columns that stay the same.",
+                place=name.place,
+            )
+        if pa.types.is_floating(kind):
+            raise QueryError(
+                f'"{column}" is {sql_name(kind)} and cannot be part of an update key',
+                hint="Fractions that should be equal often are not: use whole numbers, text, dates or booleans.",
+                place=name.place,
+            )
+        found.append(column)
+    return tuple(found)
 
 
 def _further_times(time: TimeClause, column: str | None, scope: Scope) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from millrace.errors import Place, QueryError
-from millrace.kernel.expressions import Call, Cast, Column, Expression
+from millrace.kernel.expressions import Column, Expression
 from millrace.language import typed
 from millrace.language.choices import by_pair, by_time, choices_in
 from millrace.language.monotone import Bucket, bucket_of
@@ -169,9 +169,4 @@ def _with(expression: Expression, old: Expression, new: Expression) -> Expressio
     """The expression with a part of it replaced."""
     if expression == old:
         return new
-    match expression:
-        case Call():
-            return replace(expression, arguments=tuple(_with(each, old, new) for each in expression.arguments))
-        case Cast():
-            return replace(expression, argument=_with(expression.argument, old, new))
-    return expression
+    return expression.with_children([_with(each, old, new) for each in expression.children()])

@@ -8,6 +8,7 @@ from millrace.errors import NotYet, QueryError
 from millrace.language.statements import Body, FromItem, Name, WindowClause
 from millrace.language.window_parser import WindowParser
 
+_TRUTH_HINT = "Name the stream of the union that wins where two have a row of one key and time: FROM a UNION b TRUTH b."
 SELECT_HINT = "A query reads SELECT columns FROM stream [window] WHERE ... GROUP BY ... HAVING ..."
 
 
@@ -19,7 +20,7 @@ class FromParser(WindowParser):
         raise AssertionError("the parser of selects says what a body is")
 
     def from_item(self) -> FromItem:
-        """`a UNION b UNION c [window] AS name`: the window and the name hold for the whole union."""
+        """`a UNION b UNION c [TRUTH c] [window] AS name`: what follows the last stream holds for the whole union."""
         first = self._curr
         sources: list[Name | Body] = []
         window: WindowClause | None = None
@@ -27,13 +28,22 @@ class FromParser(WindowParser):
         while True:
             found, window = self._source()
             sources.append(found)
+            truth = self.name("a stream", _TRUTH_HINT) if self.take("TRUTH") else None
             alias = self.alias()
             window = window or self._window_after()
             alias = alias or self.alias()
             if not self._at_union_of_streams():
                 break
-            self._refuse_in_the_middle(window, alias)
-        return FromItem(tuple(sources), self.place_since(first), window, alias)
+            self._refuse_in_the_middle(window, alias or truth)
+        self._check_truth(truth, sources)
+        return FromItem(tuple(sources), self.place_since(first), window, alias, truth)
+
+    def _check_truth(self, truth: Name | None, sources: list[Name | Body]) -> None:
+        names = [each.text.lower() for each in sources if isinstance(each, Name)]
+        if truth is None or (len(sources) > 1 and truth.text.lower() in names):
+            return
+        fact = f'"{truth.text}" is no stream of this union' if len(sources) > 1 else "TRUTH stands without a union"
+        raise QueryError(fact, hint=_TRUTH_HINT, place=truth.place)
 
     def _source(self) -> tuple[Name | Body, WindowClause | None]:
         if self._match(TokenType.L_PAREN):

@@ -24,10 +24,12 @@ def bind_joins(
     relations: Sequence[Relation],
     refuse_in_where: Callable[[Scope, exp.Expr], None],
     limited: bool,
+    unbounded: bool = False,
 ) -> Bound:
     """The join that a select reads, over the relations of its inputs.
 
-    `refuse_in_where` refuses what cannot stand in WHERE; `limited` says that the query has a limit of state.
+    `refuse_in_where` refuses what cannot stand in WHERE; `limited` says that the query has a limit of state,
+    `unbounded` that of each input the latest row a key is kept, however old.
     """
     items = (select.source, *(each.item for each in select.joins))
     inputs = tuple(as_input(each, item, select.window) for each, item in zip(relations, items, strict=True))
@@ -44,5 +46,5 @@ def bind_joins(
     if any(each.rows is not None for each in inputs):
         return bind_rows(given)
     if all(each.kind == "inner" for each in select.joins):
-        return bind_inner(given)
+        return bind_inner(given, unbounded=unbounded)
     return bind_chain(given)

@@ -129,8 +129,8 @@ def _not_in_both(name: Name, before: JoinScope, new: Input) -> QueryError:
 # Inner joins
 
 
-def bind_inner(given: Written) -> Bound:
-    """Inner joins of all inputs."""
+def bind_inner(given: Written, *, unbounded: bool = False) -> Bound:
+    """Inner joins of all inputs; if they are `unbounded`, rows may match however far apart their times are."""
     pool = [*(each for one in given.on for each in one), *given.where]
     found = sort_conditions(pool, given.inputs)
     keys = keys_of(found.keys(), given.inputs)
@@ -140,7 +140,9 @@ def bind_inner(given: Written) -> Bound:
         each.node([one for part, one in singles if part == position], keys.computed[position])
         for position, each in enumerate(given.inputs)
     )
-    inputs = Inputs(nodes, tuple(each.time for each in given.inputs), keys.columns, tuple(conditions))
+    inputs = Inputs(
+        nodes, tuple(each.time for each in given.inputs), keys.columns, tuple(conditions), unbounded=unbounded
+    )
     check_limits(inputs.limits, given)
     times: list[JoinTime] = ["max", "min", *range(len(nodes))]
     variants = variants_of(given, lambda time: joined(inputs, time), times)

@@ -13,14 +13,17 @@ import pyarrow as pa
 from millrace.errors import QueryError
 from millrace.kernel.expressions import Column, Expression
 from millrace.kernel.user_aggregates import UserAggregate
+from millrace.kernel.user_functions import UserFunction
 from millrace.language.binder import Binder
 from millrace.language.ddl import bind_sink, bind_stream
 from millrace.language.expressions import ExpressionBinder
 from millrace.language.future import guarded
 from millrace.language.items import is_star
 from millrace.language.late import check_late_names, late_queries, late_streams
+from millrace.language.node_places import NodePlaces
 from millrace.language.options import bind_options, refuse_without_effect
 from millrace.language.places import Source, listed, near
+from millrace.language.queue_options import effective
 from millrace.language.scopes import Scope
 from millrace.language.script_parser import parse_expression_text, parse_item_text, parse_script
 from millrace.language.statements import (
@@ -29,6 +32,7 @@ from millrace.language.statements import (
     Asked,
     Declared,
     DropStatement,
+    FunctionStatement,
     Name,
     Options,
     QueryStatement,
@@ -38,18 +42,23 @@ from millrace.language.statements import (
     SinkStatement,
     StreamStatement,
 )
+from millrace.language.updating import ALTERED, altered_queue, bind_access, check_query
 from millrace.language.user_aggregates import bind_aggregate
+from millrace.language.user_functions import bind_function
 from millrace.plan.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes import Connector, Network, Query, Sink, Stream
+from millrace.plan.queue_options import is_append
 
-Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement)
+Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement | FunctionStatement)
 
-ALTERABLE = ("strategy", "share", "breaks", "ets_arcs")
+ALTERABLE = ("strategy", "share", "breaks", "ets_arcs", *ALTERED)
 """The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
 
 
-def parse_network(text: str, *, base: Path | None = None) -> Network:
+def parse_network(text: str, *, base: Path | None = None, parts: bool = False) -> Network:
     """The network that a script describes. Paths in options stay as they are written, also with a `base`.
+
+    With `parts` its selects may become parts of queries, whose options decide whether they have update semantics.
 
     >>> network = parse_network('''
     ...     CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');
@@ -60,15 +69,15 @@ def parse_network(text: str, *, base: Path | None = None) -> Network:
     """
     source = Source(text)
     try:
-        return _bind(parse_script(text), source)
+        return _bind(parse_script(text), source, parts=parts)
     except RecursionError:
         raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
 
 
-def _bind(script: Script, source: Source) -> Network:
+def _bind(script: Script, source: Source, *, parts: bool) -> Network:
     queries: dict[str, Query] = {}
     declared = declarations(script, source)
-    for change in changes(script, source, declared, queries):
+    for change in changes(script, source, declared, queries, parts=parts):
         if isinstance(change, Listed | WaitsListed):
             asked, command = ("QUERIES", "control") if isinstance(change, Listed) else ("WAITS", "why")
             raise QueryError(
@@ -88,25 +97,32 @@ class Declarations:
     streams: dict[str, Stream]
     sinks: dict[str, Sink]
     aggregates: dict[str, UserAggregate]
+    functions: dict[str, UserFunction]
 
     def with_more(self, more: Declarations) -> Declarations:
         """These and those of another script."""
         return Declarations(
-            {**self.streams, **more.streams}, {**self.sinks, **more.sinks}, {**self.aggregates, **more.aggregates}
+            {**self.streams, **more.streams},
+            {**self.sinks, **more.sinks},
+            {**self.aggregates, **more.aggregates},
+            {**self.functions, **more.functions},
         )
 
 
 def declarations(script: Script, source: Source) -> Declarations:
-    """All that a script declares."""
+    """All that a script declares; it may call the functions that its source knows already, and its own."""
     statements = script.statements
     streams = _declared(each for each in statements if isinstance(each, StreamStatement))
     check_late_names([statement for _, statement in streams])
     sinks = _declared(each for each in statements if isinstance(each, SinkStatement))
-    aggregates = _declared(each for each in statements if isinstance(each, AggregateStatement))
+    called = _declared(each for each in statements if isinstance(each, AggregateStatement | FunctionStatement))
+    functions = {name: bind_function(each) for name, each in called if isinstance(each, FunctionStatement)}
+    source = replace(source, functions={**source.functions, **functions})
     return Declarations(
         {name: bind_stream(statement, source) for name, statement in streams},
         {name: bind_sink(statement) for name, statement in sinks},
-        {name: bind_aggregate(statement, source) for name, statement in aggregates},
+        {name: bind_aggregate(each, source) for name, each in called if isinstance(each, AggregateStatement)},
+        functions,
     )
 
 
@@ -127,12 +143,18 @@ def declared_twice(name: Name) -> QueryError:
     )
 
 
-def changes(script: Script, source: Source, declared: Declarations, queries: dict[str, Query]) -> Iterator[Change]:
-    """What a script does to `queries` (by name in lower case), statement by statement; they follow every change."""
+def changes(
+    script: Script, source: Source, declared: Declarations, queries: dict[str, Query], *, parts: bool = False
+) -> Iterator[Change]:
+    """What a script does to `queries` (by name in lower case), statement by statement; they follow every change.
+
+    With `parts` its selects are parts of queries.
+    """
     statements = [each for each in script.statements if not isinstance(each, Declared)]
     names = {each.name.text.lower() for each in statements if not isinstance(each, ShowStatement) and each.name}
     late = late_streams(declared.streams)
-    binder = Binder(source, declared.streams, frozenset({*names, *queries}), late, declared.aggregates)
+    source = replace(source, functions=declared.functions)
+    binder = Binder(source, declared.streams, frozenset({*names, *queries}), late, declared.aggregates, parts=parts)
     for statement in statements:
         change = _change(statement, binder, declared, queries, names)
         after = amended(tuple(queries.values()), change)
@@ -148,7 +170,9 @@ def _change(
         case DropStatement():
             return Dropped(_existing(statement.name, queries).name)
         case AlterStatement():
-            return Altered(_existing(statement.name, queries).name, _alterable(statement.options))
+            query = _existing(statement.name, queries)
+            altered_queue(query, statement.options)
+            return Altered(query.name, _alterable(statement.options))
         case ShowStatement(waits=waits):
             return WaitsListed() if waits else Listed()
         case QueryStatement(name=Name() as name):
@@ -161,16 +185,24 @@ def _change(
 
 
 def _query(name: str, statement: QueryStatement, binder: Binder, declared: Declarations) -> Query:
-    options = bind_options(statement.options)
-    relation = replace(binder, limited="state_limit" in options).body(statement.body)
+    own = bind_options(statement.options)
+    binder = replace(binder, limited="state_limit" in own, updates=not is_append(own), places=NodePlaces())
+    relation = binder.body(statement.body)
+    place = statement.body.place
+    options = own if binder.parts else effective(own, statement.options, relation.node, place)
+    if binder.updates and is_append(options):
+        relation = replace(binder, updates=False).body(statement.body)
     refuse_without_effect(statement.options, relation.node)
+    if not binder.parts:
+        check_query(relation.node, options, binder.places, place)
+    access = bind_access(statement.access, relation.node, options, binder.source)
     if statement.name is None:
         sink = Sink(name, Connector("console"))
     elif statement.into is None:
         sink = Sink(name, Connector("memory"))
     else:
         sink = _sink(statement.into, declared.sinks)
-    query = Query(name, relation.node, sink, options)
+    query = Query(name, relation.node, sink, options, access=access)
     guard = statement.options.get("max_future_skew")
     return query if guard is None else guarded(query, guard, declared.streams)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from millrace.errors import NotYet, QueryError
+from millrace.kernel.queue_settings import MEMORIES, POLICIES
 from millrace.language.intervals import parse_interval
 from millrace.language.places import listed, near
 from millrace.language.statements import Options, Setting
@@ -63,6 +64,24 @@ def _flush(text: str) -> bool:
     return found is not None and all(int(each) > 0 for each in found.groups() if each is not None)
 
 
+def _share(text: str) -> bool:
+    return _number(text) and 0 < float(text) <= 1
+
+
+def _rows(text: str) -> str | None:
+    """The number of rows that a text like '500 rows' names."""
+    found = re.fullmatch(r"\s*(\d+)\s*rows?\s*", text.lower())
+    return found[1] if found is not None and int(found[1]) > 0 else None
+
+
+def _budget(text: str) -> bool:
+    return _rows(text) is not None or _length(text)
+
+
+def _length(text: str) -> bool:
+    return _interval(text) and parse_interval(text) > 0
+
+
 def _fraction(text: str) -> bool:
     return _number(text) and float(text) < 1
 
@@ -75,6 +94,7 @@ def _interval(text: str) -> bool:
 
 
 _INTERVAL = "a length of time such as '5 seconds'"
+_WINDOWS = ("lazy", "eager", "every", "random")
 
 OPTIONS: Mapping[str, Option] = {
     "strategy": Option(
@@ -86,12 +106,12 @@ OPTIONS: Mapping[str, Option] = {
         _one_of("oop", "sync_filter", "filter_order", "adaptive"),
         _one_of("oop", "sync_filter", "filter_order", "adaptive"),
     ),
-    "queue": Option(
-        "append, append_shed, update_fifo, inplace or linecutting",
-        _one_of("append", "append_shed", "update_fifo", "inplace", "linecutting"),
-        _nothing,
-    ),
-    "update_window": Option("lazy or eager", _one_of("lazy", "eager"), _nothing),
+    "queue": Option(f"{', '.join(POLICIES[:-1])} or {POLICIES[-1]}", _one_of(*POLICIES), _one_of(*POLICIES)),
+    "keep": Option("a number above 0, up to 1", _share, _share),
+    "update_window": Option("lazy, eager, every or random", _one_of(*_WINDOWS), _one_of(*_WINDOWS)),
+    "close": Option("bound or own", _one_of("bound", "own"), _one_of("bound", "own")),
+    "tick": Option(_INTERVAL, _length, _length),
+    "budget": Option("a number of rows such as '500 rows', or a length of time", _budget, _budget),
     "slack": Option(_INTERVAL, _interval, _interval),
     "ets": Option("on or off", _one_of("on", "off"), _nothing, "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
     "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
@@ -101,7 +121,8 @@ OPTIONS: Mapping[str, Option] = {
     "flush": Option("in_order, slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
     "low_level_groups": Option("a whole number above 0", _whole, _whole),
     "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),
-    "memory": Option("paged or naive", _one_of("paged", "naive"), _nothing),
+    "memory": Option("paged or naive", _one_of(*MEMORIES), _one_of(*MEMORIES)),
+    "page": Option("a whole number above 0, of locations", _whole, _whole),
     "max_future_skew": Option(_INTERVAL, _interval, _interval),
     "state_limit": Option("a whole number above 0, of groups or rows", _whole, _whole),
 }
@@ -129,8 +150,10 @@ def _value(setting: Setting) -> str:
         raise NotYet(
             f'option "{key}" = "{value.text}" has no engine part yet', hint=option.meanwhile, place=value.place
         )
+    if key == "budget" and (rows := _rows(value.text)) is not None:
+        return f"{rows} rows"
     # The plan reads lengths of time in microseconds.
-    return str(parse_interval(value.text)) if key == "slack" else value.text.lower()
+    return str(parse_interval(value.text)) if key in ("slack", "tick", "budget") else value.text.lower()
 
 
 # Options that are for some windows or joins alone

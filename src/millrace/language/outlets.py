@@ -26,7 +26,7 @@ def progressing_by(node: Node, column: str) -> Node | None:
         case Union():
             inputs = [progressing_by(each, column) for each in node.inputs]
             found = tuple(each for each in inputs if each is not None)
-            return Union(found) if len(found) == len(inputs) else None
+            return replace(node, inputs=found) if len(found) == len(inputs) else None
         case _:
             return None
 

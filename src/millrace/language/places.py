@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from millrace.errors import Place
+from millrace.kernel.user_functions import UserFunction
 
 SPAN = "millrace_span"
 """The key under which the parser leaves a node's first and last offset."""
@@ -17,9 +18,11 @@ SPAN = "millrace_span"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text whose offsets can be turned into places."""
+    """A text whose offsets can be turned into places, and the functions of the user's own that it may call."""
 
     text: str
+    functions: Mapping[str, UserFunction] = field(default_factory=dict, compare=False)
+    """By name in lower case."""
 
     def place(self, start: int, end: int) -> Place:
         """The place of the characters `start` to `end`, both included; only its first line is quoted."""

@@ -1,4 +1,4 @@
-"""Whole statements: CREATE STREAM, SINK, AGGREGATE and QUERY, ADD, ALTER and DROP QUERY, SHOW, selects."""
+"""Whole statements: CREATE STREAM, SINK, AGGREGATE, FUNCTION and QUERY, ADD, ALTER and DROP QUERY, SHOW, selects."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from millrace.language.aggregate_parser import AggregateParser
 from millrace.language.dialect import tokens_of
 from millrace.language.places import Source
 from millrace.language.statements import (
+    AccessClause,
     AlterStatement,
     DropStatement,
     Options,
@@ -26,7 +27,8 @@ from millrace.language.statements import (
 )
 
 _STATEMENTS = (
-    "The statements are CREATE STREAM, CREATE SINK, CREATE AGGREGATE, CREATE QUERY, ALTER QUERY, DROP QUERY and SELECT."
+    "The statements are CREATE STREAM, CREATE SINK, CREATE AGGREGATE, CREATE FUNCTION, CREATE QUERY, ALTER QUERY, "
+    "DROP QUERY and SELECT."
 )
 _OPTIONS_HINT = "Options read WITH (key = 'value', ...)."
 
@@ -122,7 +124,9 @@ class ScriptParser(AggregateParser):
             return self._query_statement()
         if self.take("AGGREGATE"):
             return self.aggregate_statement()
-        raise self.wrong("STREAM, SINK, AGGREGATE or QUERY", _STATEMENTS)
+        if self.take("FUNCTION"):
+            return self.function_statement()
+        raise self.wrong("STREAM, SINK, AGGREGATE, FUNCTION or QUERY", _STATEMENTS)
 
     def _sink_statement(self) -> SinkStatement:
         hint = "Write CREATE SINK name TO parquet OPTIONS (path 'folder')."
@@ -131,15 +135,24 @@ class ScriptParser(AggregateParser):
         return SinkStatement(name, self.connector(hint))
 
     def _query_statement(self) -> QueryStatement:
-        hint = "Write CREATE QUERY name [WITH (...)] [INTO sink] AS SELECT ..."
+        hint = "Write CREATE QUERY name [WITH (...)] [INTO sink] [ACCESS EVERY ...] AS SELECT ..."
         name = self.name("the name of the query", hint)
         early = self._with_options()
         into = self.name("a sink", hint) if self.take("INTO") else None
+        access = self.listed(self._access) if self.take("ACCESS") else ()
         early = {**early, **self._with_options(early)}
         if not self._match(TokenType.ALIAS):
             raise self.wrong("AS and a SELECT", hint)
         body = self.body()
-        return QueryStatement(name, into, body, {**early, **self._with_options(early)})
+        return QueryStatement(name, into, body, {**early, **self._with_options(early)}, access)
+
+    def _access(self) -> AccessClause:
+        hint = "Write ACCESS EVERY INTERVAL 1 MINUTE WHEN symbol = 'GOOG', EVERY INTERVAL 1 HOUR."
+        first = self._curr
+        self.expect("EVERY", hint=hint)
+        every = self.length(hint)
+        when = self.expression_here("a condition", hint) if self._match(TokenType.WHEN) else None
+        return AccessClause(every, when, self.place_since(first))
 
     def _alter_statement(self) -> AlterStatement:
         hint = "Write ALTER QUERY name SET (strategy = 'bfs')."

@@ -132,6 +132,7 @@ class StreamStatement:
     late_into: Name | None = None
     connector: ConnectorClause | None = None
     replay: ReplayClause | None = None
+    options: Options = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,16 @@ class AggregateStatement:
     computes: Name | Blocks
 
 
+@dataclass(frozen=True)
+class FunctionStatement:
+    """`CREATE FUNCTION`; what it computes is a place in Python."""
+
+    name: Name
+    parameters: tuple[TypeName, ...]
+    returns: Name
+    computes: Name
+
+
 WindowKind = Literal["range", "rows", "session", "unlimited"]
 
 
@@ -199,12 +210,16 @@ class WindowClause:
 
 @dataclass(frozen=True)
 class FromItem:
-    """One stream or subquery, or a union of them, with the window and the name that hold for the whole."""
+    """One stream or subquery, or a union of them, with the window and the name that hold for the whole.
+
+    `truth` is the stream of a union that wins where two have an update of one key at one time.
+    """
 
     sources: tuple[Name | Body, ...]
     place: Place
     window: WindowClause | None = None
     alias: Name | None = None
+    truth: Name | None = None
 
 
 JoinKind = Literal["inner", "left", "right", "full", "asof", "seq"]
@@ -285,6 +300,15 @@ class Body:
 
 
 @dataclass(frozen=True)
+class AccessClause:
+    """`EVERY i [WHEN condition]` of ACCESS: how often the answers of some keys are read."""
+
+    every: Length
+    when: exp.Expr | None
+    place: Place
+
+
+@dataclass(frozen=True)
 class QueryStatement:
     """`CREATE QUERY`, `ADD QUERY`, or a bare select when it has no name."""
 
@@ -292,6 +316,7 @@ class QueryStatement:
     into: Name | None
     body: Body
     options: Options = field(default_factory=dict)
+    access: tuple[AccessClause, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -317,7 +342,7 @@ class ShowStatement:
     waits: bool = False
 
 
-Declared = StreamStatement | SinkStatement | AggregateStatement
+Declared = StreamStatement | SinkStatement | AggregateStatement | FunctionStatement
 Asked = QueryStatement | DropStatement | AlterStatement | ShowStatement
 Statement = Declared | Asked
 

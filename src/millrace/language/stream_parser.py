@@ -36,7 +36,7 @@ _ETS_HINT = (
 )
 _CLAUSES_HINT = (
     "The clauses are TIMESTAMP BY ... ALSO BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, "
-    "MAX FUTURE SKEW, UPDATE KEY, LATE INTO, FROM ... OPTIONS and REPLAY BY."
+    "MAX FUTURE SKEW, UPDATE KEY, LATE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
 )
 
 
@@ -95,10 +95,11 @@ class StreamParser(SelectParser):
                 ("MAX", "FUTURE", "SKEW"),
                 lambda: self.length("Write MAX FUTURE SKEW INTERVAL 5 MINUTES."),
             ),
-            ("update_key", ("UPDATE", "KEY"), self._column_list),
+            ("update_key", ("UPDATE", "KEY"), self._update_key),
             ("late_into", ("LATE", "INTO"), lambda: self.name("a stream", "Write LATE INTO name.")),
             ("connector", ("FROM",), lambda: self.connector("Write FROM csv OPTIONS (path 'file.csv').")),
             ("replay", ("REPLAY", "BY"), self._replay),
+            ("options", ("WITH",), lambda: self.options("Write WITH (queue = 'inplace').")),
         )
         if self._match(TokenType.PARTITION_BY):
             return "partitioned", self._column_list()
@@ -176,6 +177,14 @@ class StreamParser(SelectParser):
 
     def _column_list(self) -> ColumnsClause:
         first = self._prev
+        return ColumnsClause(self._names(), self.place_since(first))
+
+    def _update_key(self) -> ColumnsClause:
+        """`(column, ...)`, or `()`: all rows are updates of one thing."""
+        first = self._prev
+        if self._match(TokenType.L_PAREN, advance=False) and self._next.token_type == TokenType.R_PAREN:
+            self._advance(2)
+            return ColumnsClause((), self.place_since(first))
         return ColumnsClause(self._names(), self.place_since(first))
 
     def _names(self) -> tuple[Name, ...]:

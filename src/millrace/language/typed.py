@@ -101,6 +101,18 @@ def cast(given: Typed, kind: pa.DataType) -> Typed:
     return Typed(Cast(given.expression, kind), value, given.place)
 
 
+def brought(given: Typed, kind: pa.DataType) -> Typed:
+    """An argument as the type that a user's function or aggregate takes, where nothing is lost by it."""
+    widens = common_type([given.type, kind]) == kind
+    if widens or (pa.types.is_floating(kind) and is_number(given.type)):
+        return cast(given, kind)
+    raise QueryError(
+        f"the argument is {sql_name(given.type)}, not {sql_name(kind)}",
+        hint=f"Bring it to the type with CAST({given.expression} AS {sql_name(kind)}).",
+        place=given.place,
+    )
+
+
 def _wider_literal(given: Typed, kind: pa.DataType) -> Typed | None:
     """A whole number as a literal of a wider type, so that it is not cast again for every batch."""
     value = given.expression.value if isinstance(given.expression, Literal) else None

@@ -13,8 +13,8 @@ from millrace.language.typed import common_type, is_number
 from millrace.plan.nodes import Node, Project, Union
 
 
-def union(inputs: list[Relation], place: Place) -> Relation:
-    """All rows of all inputs; the one input itself when there is no other."""
+def union(inputs: list[Relation], place: Place, truth: int | None = None) -> Relation:
+    """All rows of all inputs; the one input itself when there is no other. `truth` is the one that is believed."""
     if len(inputs) == 1:
         return inputs[0]
     first = inputs[0]
@@ -23,7 +23,7 @@ def union(inputs: list[Relation], place: Place) -> Relation:
     kinds = [_kind_at(position, inputs, place) for position in range(len(first.schema))]
     schema = pa.schema(list(zip(first.schema.names, kinds, strict=True)))
     _check_units(inputs, place)
-    node = Union(tuple(_brought_to(each, schema) for each in inputs))
+    node = Union(tuple(_brought_to(each, schema) for each in inputs), truth)
     times, untimed = _times(inputs)
     hidden = frozenset.intersection(*(each.hidden_times for each in inputs)) | _nearly_times(inputs)
     label = " UNION ".join(each.label for each in inputs)

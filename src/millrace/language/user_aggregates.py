@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -14,13 +13,12 @@ from millrace.kernel.user_aggregates import Assignments, PythonAggregate, SqlAgg
 from millrace.language import typed
 from millrace.language.ddl import type_of
 from millrace.language.expressions import ExpressionBinder
-from millrace.language.functions import AGGREGATE_NAMES, CAST_FUNCTIONS, LATER_AGGREGATES, SCALARS
 from millrace.language.places import Source, listed
 from millrace.language.scopes import Scope
 from millrace.language.statements import AggregateStatement, Assignment, Blocks
 from millrace.language.typed import Typed
+from millrace.language.user_functions import place_of, refuse_known
 
-_PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 OTHER = "other"
 """What stands before the variables of the second state in MERGE."""
 
@@ -30,18 +28,12 @@ Variables = Mapping[str, pa.DataType]
 def bind_aggregate(statement: AggregateStatement, source: Source) -> UserAggregate:
     """The aggregate of a CREATE AGGREGATE."""
     name = statement.name
-    if name.text.lower() in {*AGGREGATE_NAMES, *LATER_AGGREGATES, *SCALARS, *CAST_FUNCTIONS}:
-        raise QueryError(f'"{name.text}" is a function already', hint="Choose another name.", place=name.place)
+    refuse_known(name)
     returns = type_of(statement.returns)
     if isinstance(statement.computes, Blocks):
         return _Sql(statement, source).bound(statement.computes, returns)
-    place = statement.computes
-    if _PLACE.fullmatch(place.text) is None:
-        raise QueryError(
-            f'"{place.text}" is no place of a class', hint="Write 'package.module:Class'.", place=place.place
-        )
     kinds = tuple(type_of(each.type) for each in statement.parameters)
-    return PythonAggregate(name.text, kinds, returns, place.text)
+    return PythonAggregate(name.text, kinds, returns, place_of(statement.computes, "a class", "Class"))
 
 
 class _Sql:

@@ -25,6 +25,7 @@ Item = TypeVar("Item")
 _GLUED = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z]+)")
 _NO_ALIAS = {
     "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
+    "TRUTH",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from millrace.kernel.strategy import state_table, with_breaks
 from millrace.plan.explain_contracts import contract_text
 from millrace.plan.explain_costs import Expected, cost_notes
 from millrace.plan.explain_joins import following_label, is_one_of_several, join_label, join_notes, rows_join_label
+from millrace.plan.explain_updates import access_text, queue_label, queue_notes, update_join_label
 from millrace.plan.intervals import clock_text, interval_text
 from millrace.plan.join_order import reason
 from millrace.plan.levels import Cut, Exchange, read_by
@@ -18,6 +19,7 @@ from millrace.plan.nodes import (
     SEQUENCE,
     Aggregate,
     Aggregation,
+    AnyQueue,
     AnyWindow,
     CalendarWindow,
     Distinct,
@@ -26,6 +28,7 @@ from millrace.plan.nodes import (
     Following,
     InstantWindow,
     Join,
+    MarkedAggregate,
     Node,
     Numbered,
     OrderByTime,
@@ -41,7 +44,10 @@ from millrace.plan.nodes import (
     Slack,
     TrailingWindow,
     Union,
+    UpdateJoin,
+    UpdateQueue,
     Window,
+    WindowQueue,
     inputs_of,
 )
 from millrace.plan.operators import Method, is_in_order, method_of
@@ -59,6 +65,7 @@ def explain(plan: Physical, expected: Expected | None = None) -> str:
         where = sink.options.get("path", sink.options.get("writer", ""))
         parts.append(f"query {query.name} -> {query.sink.name} ({sink.format}{' ' + where if where else ''})")
         tree = _Tree(query.options, plan.cuts(), expected or Expected())
+        parts += [f"  read {access_text(query.access)}"] if query.access else []
         parts += [f"  {line}" for line in tree.lines(root, query.name)]
         parts.append(f"  columns: {', '.join(query.root.schema.names)}")
         parts.append("")
@@ -101,9 +108,13 @@ class _Tree:
             return _IN_ORDER
         if isinstance(node, OrderByTime) and method is not None:
             return "order by time: as the join below gives its rows"
+        if isinstance(node, AnyQueue):
+            return queue_label(node, self.options)
         return _label(node) + (_kept(node, self.options) if isinstance(node, Aggregate) else "")
 
     def _notes(self, node: Node, method: Method | None) -> Iterator[str]:
+        if isinstance(node, AnyQueue):
+            yield from queue_notes(node, self.options)
         if not isinstance(node, Join):
             return
         yield from join_notes(node)
@@ -185,6 +196,12 @@ def _label(node: Node) -> str:
             return rows_join_label(node)
         case Following():
             return following_label(node)
+        case UpdateJoin():
+            return update_join_label(node)
+        case UpdateQueue() | WindowQueue():
+            return queue_label(node, {})
+        case MarkedAggregate():
+            return f"{_label(node.aggregate)}, of the windows that the queue has committed to"
         case Aggregate():
             calls = ", ".join(_call_text(each) for each in node.aggregations)
             return f"window aggregate {calls}{_by([name for name, _ in node.keys])}, {_window_text(node.window)}"

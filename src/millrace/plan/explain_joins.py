@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from millrace.kernel.sides import RowsSide, Side
 from millrace.plan.intervals import interval_text
-from millrace.plan.nodes import Filter, Following, Join, Node, Project, RowsJoin, Scan
+from millrace.plan.nodes import Filter, Following, Join, Node, Project, RowsJoin, Scan, UpdateJoin
 
 _SHORT = 60
 """How long what is computed may be to be shown in the place of its name."""
@@ -73,7 +73,7 @@ def _name_of(node: Node) -> str:
     below = node
     while isinstance(below, Project | Filter):
         below = below.input
-    if isinstance(below, Join | RowsJoin | Following):
+    if isinstance(below, Join | RowsJoin | Following | UpdateJoin):
         return " + ".join(names_of(below.inputs))
     qualifiers = {each.split(".", 1)[0] for each in node.schema.names if "." in each}
     return min(qualifiers, default=below.stream.name if isinstance(below, Scan) else "")

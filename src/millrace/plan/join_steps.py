@@ -14,7 +14,7 @@ from functools import reduce
 
 import pyarrow as pa
 
-from millrace.kernel.expressions import Call, Cast, Column, Expression, Literal
+from millrace.kernel.expressions import Call, Column, Expression, Literal
 from millrace.plan.limits import Limit, Limits
 from millrace.plan.nodes import Join, JoinTime, Node, Project, Side
 
@@ -43,7 +43,7 @@ class Inputs:
     """What is joined: inputs with distinct columns, and all that is known about which rows match.
 
     `times` are the inputs' own times as expressions, where there are such; `keys` are columns that must be equal, by
-    input. `nullable` inputs may be absent in a row.
+    input. `nullable` inputs may be absent in a row. If they are `unbounded`, nothing need say how long rows match.
     """
 
     nodes: tuple[Node, ...]
@@ -51,6 +51,7 @@ class Inputs:
     keys: tuple[Mapping[int, str], ...] = ()
     conditions: tuple[Condition, ...] = ()
     nullable: frozenset[int] = frozenset()
+    unbounded: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -171,7 +172,7 @@ class _Reaching:
         # A null says that nothing matches; beside other ends it would be passed over.
         self.exact = len(self.own) == 1 and not self.untils
         self.untils += self.own
-        if self.ahead is None and not self.untils:
+        if self.ahead is None and not self.untils and not inputs.unbounded:
             raise Unbounded(group.parts[0], part)
 
 
@@ -212,7 +213,7 @@ class _Coming:
             spread = _reach_back(group, {other: limits.of(each, other) for other in group.parts})
             if spread is not None:
                 self.untils.append(later(until, spread))
-        if self.ahead is None and not self.untils:
+        if self.ahead is None and not self.untils and not inputs.unbounded:
             raise Unbounded(part, group.parts[0])
 
 
@@ -259,14 +260,9 @@ def with_columns(node: Node, columns: Sequence[tuple[str, Expression]]) -> Proje
 
 def substituted(expression: Expression, given: Mapping[str, Expression]) -> Expression:
     """An expression over what columns stand for."""
-    match expression:
-        case Column(name):
-            return given.get(name, expression)
-        case Call(function, arguments):
-            return Call(function, tuple(substituted(each, given) for each in arguments))
-        case Cast(argument, kind):
-            return Cast(substituted(argument, given), kind)
-    return expression
+    if isinstance(expression, Column):
+        return given.get(expression.name, expression)
+    return expression.with_children([substituted(each, given) for each in expression.children()])
 
 
 def later(time: Expression, micros: int) -> Expression:

@@ -7,27 +7,28 @@ Rules:
   bucket, it stays on that level; if not, the rows cross to the next level, spread by its keys. What it reads of several
   inputs must be spread alike, by all its keys; each input of a join has names of its own for them.
 - A query ordered by time meets in one bucket; one without keyed operators may be spread at will.
+- Rows of equal update key meet in their queue, so it stands above the exchange. It is content with fewer columns of the
+  key, in any order, if an operator above wants them so; one that appends has no wish of its own. So maps and joins
+  above queues need no second level; an aggregate groups by the update key, so it has rows together already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from millrace.kernel.expressions import Column
+from millrace.kernel.queue_settings import LOSSLESS
 from millrace.plan.names import content_name, meaning
 from millrace.plan.nodes import (
     Aggregate,
-    Distinct,
+    AnyQueue,
+    Filter,
     Following,
     Join,
     Node,
-    Numbered,
     OrderByTime,
     Project,
-    Rank,
     RollUp,
-    RowsJoin,
     Slack,
     Stream,
     Union,
@@ -36,11 +37,11 @@ from millrace.plan.nodes import (
 from millrace.plan.panes import takes_partials
 from millrace.plan.prefix import is_prefix as is_prefix
 from millrace.plan.prefix import scan_of as scan_of
+from millrace.plan.spreading import Keys, all_renamed, is_over_queue, keys_of, read_as
+from millrace.plan.spreading import read_by as read_by
 
-Keys = tuple[str, ...]
-
-SCHEDULING = ("strategy", "share", "breaks", "ets_arcs")
-"""The options that change how a query is run, and not what it answers."""
+SCHEDULING = ("strategy", "share", "breaks", "ets_arcs", "queue", "keep", "memory", "page", "budget")
+"""The options that change how a query is run, and not which of its parts is which."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +134,10 @@ class Cuts:
 
     def _placed_anew(self, node: Node, path: str, *, single: bool) -> Placed:
         keys = [keys_of(node, position) for position in range(len(read_by(node)))]
-        if None in keys and not _is_transparent(node):
+        if None in keys and not _is_transparent(node) and not isinstance(node, AnyQueue):
             (below,) = inputs_of(node)
             placed = self._place(below, f"{path}.0", single=single)
-            return Placed(
-                placed.level, tuple(found for each in placed.spread if (found := renamed(node, each)) is not None)
-            )
+            return Placed(placed.level, all_renamed(node, placed.spread))
         single = single or isinstance(node, OrderByTime)
         alike = _count(node) > 1
         wishes = [_Wish(() if single else each, single, alike) for each in keys]
@@ -146,15 +145,35 @@ class Cuts:
         level = max(self._needed(*each, wish) for each, wish in zip(inputs, wishes, strict=True))
         for (each, place), wish in zip(inputs, wishes, strict=True):
             self._bring(each, place, wish, level, self._exchanged(node))
-        return Placed(level, _given_keys(node, wishes) if alike else self._spread(*inputs[0], wishes[0].keys))
+        if alike:
+            return Placed(level, _given_keys(node, wishes))
+        return Placed(level, all_renamed(node, self._spread(*inputs[0], wishes[0])))
 
-    def _spread(self, node: Node, path: str, keys: Keys | None) -> tuple[Keys, ...]:
-        """By which columns the rows of the one input of an operator with these keys are spread, now that it is cut."""
+    def _spread(self, node: Node, path: str, wish: _Wish) -> tuple[Keys, ...]:
+        """By which columns the rows of the one input of an operator with this wish are spread, now that it is cut."""
         if path in self.cuts or is_prefix(node):
-            return () if keys is None else (keys,)
-        return (
-            self._spread(inputs_of(node)[0], f"{path}.0", keys) if _is_transparent(node) else self._placed[path].spread
-        )
+            return () if wish.keys is None else (wish.keys,)
+        if (below := self._below(node, wish)) is None:
+            return self._placed[path].spread
+        return all_renamed(node, self._spread(inputs_of(node)[0], f"{path}.0", below))
+
+    def _below(self, node: Node, wish: _Wish) -> _Wish | None:
+        """How all that an operator reads must be for its rows to be as wished; None if it has a say in that itself."""
+        if _is_transparent(node):
+            return wish
+        if isinstance(node, AnyQueue):
+            return replace(wish, alike=wish.alike or len(inputs_of(node)) > 1) if self._follows(node, wish) else None
+        if not isinstance(node, Filter | Project) or (names := read_as(node, wish.keys)) is None:
+            return None
+        below = replace(wish, keys=names)
+        return below if is_over_queue(node.input) and self._below(node.input, below) is not None else None
+
+    def _follows(self, queue: AnyQueue, wish: _Wish) -> bool:
+        """Whether a queue can have its rows as an operator above it wants them."""
+        if wish.keys is None:
+            return False
+        appends = self.options.get("queue") in LOSSLESS
+        return queue.key is None or appends or set(wish.keys) <= set(queue.key)
 
     def _exchanged(self, node: Node) -> Aggregate | None:
         """The aggregate whose partials may be exchanged for rows."""
@@ -164,8 +183,8 @@ class Cuts:
         """The level on which rows can meet as they should."""
         if is_prefix(node):
             return 1
-        if _is_transparent(node):
-            return max(self._needed(each, f"{path}.{place}", wish) for place, each in enumerate(inputs_of(node)))
+        if (below := self._below(node, wish)) is not None:
+            return max(self._needed(each, f"{path}.{place}", below) for place, each in enumerate(inputs_of(node)))
         placed = self._place(node, path, single=wish.single)
         return placed.level if wish.is_met(placed) else placed.level + 1
 
@@ -178,11 +197,10 @@ class Cuts:
             port = content_name("exchange", (meaning(node), wish.keys, level, limit, partials))
             self.cuts[path] = Exchange(port, scan_of(node).stream, node, wish.keys, aggregate, level, limit)
             return
-        if _is_transparent(node):
+        if (below := self._below(node, wish)) is not None:
             passes = isinstance(node, Union) and self.options.get("order") != "in"
-            below = aggregate if passes else None
             for place, each in enumerate(inputs_of(node)):
-                self._bring(each, f"{path}.{place}", wish, level, below)
+                self._bring(each, f"{path}.{place}", below, level, aggregate if passes else None)
             return
         placed = self._place(node, path, single=wish.single)
         if placed.level != level or not wish.is_met(placed):
@@ -220,44 +238,3 @@ def _given_keys(node: Node, wishes: list[_Wish]) -> tuple[Keys, ...]:
         case Following(outer=True):
             wishes = wishes[:1]
     return tuple(dict.fromkeys(wish.keys for wish in wishes if wish.keys is not None))
-
-
-def keys_of(node: Node, position: int = 0) -> Keys | None:
-    """The columns of an input of which an operator needs equal values to meet; None where it has no keys."""
-    match node:
-        case Join():
-            return node.sides[position].keys
-        case Following():
-            return node.keys[position]
-        case RowsJoin():
-            # Rows are counted by partition, so those of a partition must be together as well.
-            counted = [each for each in node.sides if each.rows is not None]
-            places = range(len(node.sides[0].keys))
-            shared = [place for place in places if all(each.keys[place] in each.partition for each in counted)]
-            return tuple(node.sides[position].keys[place] for place in shared)
-        case Aggregate():
-            return tuple(name for name, _ in node.keys)
-        case Distinct():
-            return tuple(node.schema.names)
-        case Rank():
-            return node.partition
-        case OrderByTime() | Numbered():
-            return ()
-        case _:
-            return None
-
-
-def renamed(node: Node, spread: Keys) -> Keys | None:
-    """The columns by which rows are spread, under the names that a node gives them; None if one is lost."""
-    if not isinstance(node, Project):
-        return spread
-    given = {each.name: name for name, each in node.columns if isinstance(each, Column)}
-    found = tuple(given[name] for name in spread if name in given)
-    return found if len(found) == len(spread) else None
-
-
-def read_by(node: Node) -> tuple[Node, ...]:
-    """What an operator reads: an ordered union is one operator, not a union and a sort; a numbered one too."""
-    if isinstance(node, OrderByTime | Numbered) and isinstance(node.input, Union):
-        return node.input.inputs
-    return inputs_of(node)

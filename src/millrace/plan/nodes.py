@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -21,6 +21,11 @@ from millrace.kernel.sides import JoinTime as JoinTime
 from millrace.kernel.sides import RowsSide as RowsSide
 from millrace.kernel.sides import Side as Side
 from millrace.kernel.user_aggregates import UserAggregate
+from millrace.plan.update_nodes import AnyQueue as AnyQueue
+from millrace.plan.update_nodes import MarkedAggregate as MarkedAggregate
+from millrace.plan.update_nodes import UpdateJoin as UpdateJoin
+from millrace.plan.update_nodes import UpdateQueue as UpdateQueue
+from millrace.plan.update_nodes import WindowQueue as WindowQueue
 from millrace.plan.windows import AnyWindow as AnyWindow
 from millrace.plan.windows import CalendarWindow as CalendarWindow
 from millrace.plan.windows import DividedWindow as DividedWindow
@@ -31,6 +36,9 @@ from millrace.plan.windows import SessionWindow as SessionWindow
 from millrace.plan.windows import TrailingWindow as TrailingWindow
 from millrace.plan.windows import Unit as Unit
 from millrace.plan.windows import Window as Window
+
+if TYPE_CHECKING:
+    from millrace.kernel.queue_settings import Access
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -56,7 +64,11 @@ class Replay:
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream: columns, time contract, connector, and the name under which its late rows can be read."""
+    """A declared stream: columns, time contract, connector, and the name under which its late rows can be read.
+
+    Of an update stream `update_key` are the columns whose rows of equal values update each other; () if all rows do.
+    `options` are those of the queues of queries that read it.
+    """
 
     name: str
     schema: pa.Schema
@@ -64,6 +76,9 @@ class Stream:
     connector: Connector
     replay: Replay | None = None
     late_into: str | None = None
+    # What a stream computes does not depend on these, so they are not among what names are made of.
+    update_key: tuple[str, ...] | None = field(default=None, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -122,9 +137,13 @@ class Project:
 
 @dataclass(frozen=True)
 class Union:
-    """All rows of all inputs (a bag union). The inputs' columns agree in name and type."""
+    """All rows of all inputs (a bag union). The inputs' columns agree in name and type.
+
+    `truth` is the input that wins where two are updates of one key at one time; only update queries ask for it.
+    """
 
     inputs: tuple[Node, ...]
+    truth: int | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -366,6 +385,10 @@ Node = (
     | Join
     | RowsJoin
     | Following
+    | UpdateQueue
+    | WindowQueue
+    | MarkedAggregate
+    | UpdateJoin
 )
 
 
@@ -374,7 +397,7 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan():
             return ()
-        case Union() | Join() | RowsJoin() | Following():
+        case Union() | Join() | RowsJoin() | Following() | UpdateQueue() | WindowQueue() | UpdateJoin():
             return node.inputs
         case _:
             return (node.input,)
@@ -385,11 +408,13 @@ def with_inputs(node: Node, rewrite: Callable[[Node], Node]) -> Node:
     match node:
         case Scan():
             return node
-        case Union() | Join():
+        case Union() | Join() | UpdateQueue() | WindowQueue():
             return replace(node, inputs=tuple(rewrite(each) for each in node.inputs))
-        case RowsJoin() | Following():
+        case RowsJoin() | Following() | UpdateJoin():
             first, second = node.inputs
             return replace(node, inputs=(rewrite(first), rewrite(second)))
+        case MarkedAggregate():
+            return replace(node, aggregate=replace(node.aggregate, input=rewrite(node.input)))
         case _:
             return replace(node, input=rewrite(node.input))
 
@@ -415,6 +440,8 @@ class Query:
     """The same for the outlets that it reads, by the name of their source."""
     tree: Node | None = None
     """The tree that is carried out, where that was decided when the query joined a checkpoint (see evolution.py)."""
+    access: tuple[Access, ...] = ()
+    """How often its answers are read, by classes of keys; conditions name the key as its results do."""
 
 
 @dataclass(frozen=True)

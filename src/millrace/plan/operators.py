@@ -21,6 +21,7 @@ from millrace.plan.nodes import (
     Filter,
     Following,
     Join,
+    MarkedAggregate,
     Node,
     Numbered,
     OrderByTime,
@@ -36,11 +37,15 @@ from millrace.plan.nodes import (
     Slack,
     TrailingWindow,
     Union,
+    UpdateJoin,
+    UpdateQueue,
     Window,
+    WindowQueue,
     walk,
 )
 from millrace.plan.panes import by_window, chosen
-from millrace.plan.prefix import is_prefix
+from millrace.plan.prefix import is_prefix, keeps_entry
+from millrace.plan.queue_options import settings_of as settings_of
 
 Options = Mapping[str, str]
 Method = Literal["sync_filter", "filter_order", "adaptive"]
@@ -113,6 +118,8 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
             return kernel.Slack(node.slack)
         case Join() | RowsJoin() | Following():
             return _join(node, options, method)
+        case UpdateQueue() | WindowQueue() | MarkedAggregate() | UpdateJoin():
+            return _updating(node, options)
         case Scan():
             raise AssertionError("a scan is a leaf")
 
@@ -147,7 +154,7 @@ def ordered_join(node: Node) -> Join | None:
 
 def _join(node: AnyJoin, options: Options, method: Method | None) -> kernel.Operator:
     schemas = [each.schema for each in node.inputs]
-    by_entry = [is_prefix(each) for each in node.inputs]
+    by_entry = [keeps_entry(each) for each in node.inputs]
     limit = _state_limit(options)
     match node:
         case Join() if method is not None:
@@ -181,6 +188,32 @@ def _join(node: AnyJoin, options: Options, method: Method | None) -> kernel.Oper
 
 def _state_limit(options: Options) -> int | None:
     return int(options["state_limit"]) if "state_limit" in options else None
+
+
+# Updates
+
+
+def _updating(node: UpdateQueue | WindowQueue | MarkedAggregate | UpdateJoin, options: Options) -> kernel.Operator:
+    match node:
+        case UpdateQueue():
+            return kernel.UpdateQueue(node.key or (), settings_of(options), len(node.inputs), node.truth)
+        case WindowQueue():
+            return kernel.WindowQueue(
+                node.key,
+                node.range,
+                node.slide,
+                settings_of(options),
+                origin=node.origin,
+                update_window=node.update_window,
+                close=node.close,
+                tick=node.tick,
+                inputs=len(node.inputs),
+                truth=node.truth,
+            )
+        case MarkedAggregate():
+            return kernel.MarkedAggregate(partials_of(node.aggregate), node.span)
+        case UpdateJoin():
+            return kernel.UpdateJoin([each.schema for each in node.inputs], node.keys, node.within, node.residual)
 
 
 # Aggregates

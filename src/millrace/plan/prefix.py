@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from millrace.plan.nodes import Filter, Node, Project, Scan, Since, walk
+from millrace.plan.nodes import Filter, Node, Project, Scan, Since, UpdateQueue, walk
 
 
 def is_prefix(node: Node) -> bool:
     """Whether a tree is a scan under filters and projections alone."""
     return all(isinstance(each, Scan | Filter | Project | Since) for each in walk(node))
+
+
+def keeps_entry(node: Node) -> bool:
+    """Whether rows come in the order in which they entered: those of a prefix, also through an append queue.
+
+    Joins that ask for it have no other queues below them.
+    """
+    return all(
+        isinstance(each, Scan | Filter | Project | Since) or (isinstance(each, UpdateQueue) and len(each.inputs) == 1)
+        for each in walk(node)
+    )
 
 
 def scan_of(prefix: Node) -> Scan:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.plan.levels import Cuts, read_by
-from millrace.plan.nodes import Network, Node, Numbered, Query, Scan, Since, walk, with_inputs
+from millrace.plan.nodes import Network, Node, Numbered, Query, Scan, Since, WindowQueue, walk, with_inputs
 from millrace.plan.operators import has_state
 from millrace.plan.stages import operators_by_place, physical
 
@@ -105,4 +105,5 @@ def can_be_cut(node: Node) -> bool:
     """Whether the times of rows say whether they have been given before, given how far the streams have come."""
     scans = [each for each in walk(node) if isinstance(each, Scan)]
     known = all(not each.outlet and not each.stream.time.per for each in scans)
-    return known and not any(isinstance(each, Numbered) for each in walk(node))
+    # What a window queue lets go belongs to windows that it has committed to, whatever the times of its rows.
+    return known and not any(isinstance(each, Numbered | WindowQueue) for each in walk(node))

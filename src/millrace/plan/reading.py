@@ -14,14 +14,18 @@ from millrace.plan.nodes import (
     Filter,
     Following,
     Join,
+    MarkedAggregate,
     Node,
     Project,
     Rank,
     RowsJoin,
     Scan,
+    UpdateJoin,
+    UpdateQueue,
+    WindowQueue,
     inputs_of,
 )
-from millrace.plan.prefix import is_prefix
+from millrace.plan.prefix import keeps_entry
 
 
 def reads(expressions: Iterable[Expression], also: Iterable[str] = ()) -> list[str]:
@@ -44,7 +48,11 @@ def read_of_inputs(node: Node, wanted: Sequence[str]) -> list[list[str]]:
             return [names_of(node)]
         case Rank():
             return [node.reads(wanted)]
-        case Join() | RowsJoin() | Following():
+        case MarkedAggregate():
+            return [reads(node.aggregate.expressions())]
+        case UpdateQueue() | WindowQueue():
+            return [list(dict.fromkeys([*wanted, *(node.key or ())])) for _ in node.inputs]
+        case Join() | RowsJoin() | Following() | UpdateJoin():
             return [_read_of_side(node, position, wanted) for position in range(len(node.inputs))]
         case _:
             return [list(wanted) for _ in inputs_of(node)]
@@ -62,7 +70,9 @@ def names_of(node: Node) -> list[str]:
             return [*bounds, *(name for name, _ in node.keys), *(each.name for each in node.aggregations)]
         case Rank():
             return [*names_of(node.input), node.name]
-        case Join() | RowsJoin() | Following():
+        case MarkedAggregate():
+            return names_of(node.aggregate)
+        case Join() | RowsJoin() | Following() | UpdateJoin():
             return [name for each in node.inputs for name in names_of(each)]
         case _:
             return names_of(inputs_of(node)[0])
@@ -76,7 +86,7 @@ def columns_of(node: Node, wanted: Sequence[str], stream: str) -> Iterator[str]:
         yield from columns_of(each, read, stream)
 
 
-def _read_of_side(node: AnyJoin, position: int, wanted: Sequence[str]) -> list[str]:
+def _read_of_side(node: AnyJoin | UpdateJoin, position: int, wanted: Sequence[str]) -> list[str]:
     """What a join reads of one input; all of it where rows of equal time are told apart by what is in them."""
     given = names_of(node.inputs[position])
     match node:
@@ -84,7 +94,9 @@ def _read_of_side(node: AnyJoin, position: int, wanted: Sequence[str]) -> list[s
             side = node.sides[position]
             own = [*side.keys, *([side.until] if side.until is not None else [])]
             read = reads([node.residual] if node.residual is not None else [], [*wanted, *own])
-        case _ if not is_prefix(node.inputs[position]):
+        case UpdateJoin():
+            read = reads([node.residual] if node.residual is not None else [], [*wanted, *node.keys[position]])
+        case _ if not keeps_entry(node.inputs[position]):
             return list(given)
         case RowsJoin():
             own = [*node.sides[position].keys, *node.sides[position].partition]

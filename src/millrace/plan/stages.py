@@ -20,6 +20,7 @@ from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.flushing import FlushPolicy
 from millrace.kernel.graph import Graph
 from millrace.kernel.graph import Node as GraphNode
+from millrace.kernel.operators.queue import Queue
 from millrace.kernel.progress import TimeContract
 from millrace.plan.describing import described
 from millrace.plan.levels import Crossing, Cut, Cuts, Exchange, is_prefix, read_by, scan_of
@@ -27,6 +28,7 @@ from millrace.plan.names import content_name, meaning
 from millrace.plan.nodes import (
     SEQUENCE,
     Aggregate,
+    AnyQueue,
     Join,
     Network,
     Node,
@@ -41,8 +43,11 @@ from millrace.plan.nodes import (
 from millrace.plan.operators import Method, content_of, is_in_order, method_of, operator_of, partials_of
 from millrace.plan.panes import takes_partials
 from millrace.plan.parts import breaks_after, check_parts, strategy_of
+from millrace.plan.queue_options import access_at, settings_of
 from millrace.plan.reading import columns_of, names_of
 from millrace.plan.rules import optimize
+from millrace.plan.updating import with_queues
+from millrace.plan.user_code import load_functions
 
 _FLUSH = "lazy_flush(1)"
 _LOW_LEVEL_GROUPS = 65_536
@@ -110,7 +115,8 @@ class Physical:
         """
         built: dict[str, list[str]] = {}
         for query, root in self.roots:
-            builder = _Builder(graph, query, leaf, {name for names in built.values() for name in names}, whole=True)
+            known = {name for names in built.values() for name in names}
+            builder = _Builder(graph, query, leaf, known, root=root, whole=True)
             end = builder.build(root, query.name)
             if query.name not in graph.nodes:
                 graph.sink(query.name, end)
@@ -134,6 +140,15 @@ class Physical:
     def cuts(self) -> dict[str, Cut]:
         """Where each query is cut, by place in its tree; several places may share an exchange."""
         return self._levels[0]
+
+    def queries_of_crossings(self) -> dict[str, str]:
+        """By port to a later level a query whose rows cross there."""
+        return {
+            cut.port: query.name
+            for path, cut in self.cuts().items()
+            for query, _ in self.roots
+            if isinstance(cut, Crossing) and _is_below(path, query.name)
+        }
 
     @property
     def depth(self) -> int:
@@ -181,7 +196,7 @@ class Physical:
 
         known: set[str] = set()
         for query, root in self.roots:
-            builder = _Builder(graph, query, leaf, known)
+            builder = _Builder(graph, query, leaf, known, root=root)
             for path, cut in cuts.items():
                 if isinstance(cut, Crossing) and cut.start == level and _is_below(path, query.name):
                     end = builder.build(cut.input, path, top=True)
@@ -194,7 +209,8 @@ class Physical:
 
 
 def physical(network: Network) -> Physical:
-    """The network after all rules."""
+    """The network after all rules, with the functions that its queries call imported."""
+    load_functions(network)
     streams = {stream.name for stream in network.streams()}
     for query in network.queries:
         if query.name in streams:
@@ -208,7 +224,7 @@ def _prepared(query: Query) -> Node:
         return query.tree
     slack = query.options.get("slack")
     starts = {**dict(query.outlets_since), "": query.since}
-    root = since_points(optimize(query.root), starts)
+    root = since_points(optimize(query.root, lambda tree: with_queues(tree, query)), starts)
     return described(root if slack is None else _with_slack(root, int(slack)))
 
 
@@ -241,7 +257,7 @@ def operators_by_place(query: Query, root: Node) -> dict[str, str]:
     def leaf(node: Node, path: str) -> GraphNode | None:
         return _scanned(graph, node) if isinstance(node, Scan) else None
 
-    builder = _Builder(graph, query, leaf, set(), whole=True)
+    builder = _Builder(graph, query, leaf, set(), root=root, whole=True)
     builder.build(root, query.name)
     return builder.places
 
@@ -251,15 +267,27 @@ Leaf = Callable[[Node, str], GraphNode | None]
 
 
 class _Builder:
-    """Adds the operators of one query to a graph, where they are not there yet; `known` ones keep their set-up."""
+    """Adds the operators of one query to a graph, where they are not there yet; `known` ones keep their set-up.
+
+    `root` is the query's whole tree.
+    """
 
     def __init__(
-        self, graph: Graph, query: Query | None, leaf: Leaf, known: Container[str], *, whole: bool = False
+        self,
+        graph: Graph,
+        query: Query | None,
+        leaf: Leaf,
+        known: Container[str],
+        *,
+        root: Node | None = None,
+        whole: bool = False,
     ) -> None:
         self.graph = graph
         self.whole = whole
         self.leaf = leaf
         self.known = known
+        self.query = query
+        self.root = root
         self.options = query.options if query is not None else {}
         self.names: list[str] = []
         self.places: dict[str, str] = {}
@@ -283,7 +311,10 @@ class _Builder:
         if isinstance(node, Join) and is_in_order(self.options):
             inputs = [self._sorted(each) for each in inputs]
             return self._sorted(self._added(node, inputs))
-        return self._added(node, inputs)
+        added = self._added(node, inputs)
+        if isinstance(node, AnyQueue):
+            self._configure(added, path)
+        return added
 
     def _ordered(self, node: Node, path: str, method: Method) -> GraphNode:
         """An order by time, down to the join that keeps it by itself."""
@@ -324,6 +355,11 @@ class _Builder:
         node.breaks_after = breaks_after(node.name, self.options)
         node.ets_arcs = self.options.get("ets_arcs") != "off"
         node.chain = self.options.get("breaks") == "chain"
+
+    def _configure(self, queue: GraphNode, path: str) -> None:
+        """Let a queue follow the options that its query has now; nobody else has it."""
+        assert self.query is not None and self.root is not None and isinstance(queue.operator, Queue)
+        queue.operator.configure(settings_of(self.options, access_at(path, self.query, self.root)))
 
 
 def low_level(node: Aggregate, options: Mapping[str, str]) -> tuple[int, str] | None:

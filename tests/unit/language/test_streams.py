@@ -168,10 +168,6 @@ def test_a_wrong_declaration_is_refused_at_its_place(declaration: str, fact: str
     assert error.place is not None and error.place.text == offending
 
 
-def test_a_clause_without_an_engine_part_is_refused_as_not_yet() -> None:
-    assert isinstance(refused(f"{COLUMNS} TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM csv"), NotYet)
-
-
 # Further times, promises of groups, late rows
 
 TIMES = "(k STRING, a INT, ended TIMESTAMP, started TIMESTAMP, seen TIMESTAMP)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from millrace.hosts.spark.budget import Pace
 from millrace.hosts.spark.control import ControlPartition, waking_rows
 from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
@@ -56,8 +58,10 @@ class Staged:
         buckets: Sequence[int] = (3, 5, 8),
         live: bool = False,
         stages: int | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.folder, self.buckets, self.live = folder, tuple(buckets), live
+        self.pace = pace
         self.version = 0
         self.change(network)
         self.depth = stages or self.plan.depth
@@ -89,6 +93,25 @@ class Staged:
         """Forget what worker processes have at hand."""
         _AT_HAND.clear()
 
+    def saved(self) -> tuple[Any, ...]:
+        """All that the next micro-batch depends on, for `back_to`."""
+        return deepcopy((self.states, self.record, dict(self.read), self.wants))
+
+    def back_to(self, saved: tuple[Any, ...]) -> None:
+        """Take micro-batches back, as after a failure: what they wrote is forgotten."""
+        self.states, self.record, read, self.wants = deepcopy(saved)
+        self.read = defaultdict(int, read)
+        self.restart()
+
+    def drain(self, now: int) -> dict[str, list[dict[str, Any]]]:
+        """Wake the buckets until their queues hold nothing back; the results."""
+        results: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        while self.record.get("queued"):
+            for query, rows in self.batch({}, now, control=True).items():
+                results[query] += rows
+            now += 1
+        return dict(results)
+
     def _exchanged(self, stream: str, tables: Sequence[pa.Table], now: int) -> list[Row]:
         low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version)
         index, paths = self.read[stream], []
@@ -109,7 +132,7 @@ class Staged:
     def _staged(self, rows: list[Row]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         outputs: list[tuple[str, bytes, str]] = []
         for level, state in enumerate(self.states, start=1):
-            stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth)
+            stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth, pace=self.pace)
             stage.init(state)  # type: ignore[arg-type]
             given = []
             for bucket in dict.fromkeys(row.bucket for row in rows):

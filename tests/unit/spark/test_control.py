@@ -46,6 +46,21 @@ def test_without_a_clock_only_the_end_counts(tmp_path: Path, quiet: str) -> None
     assert control.next_offset(START, clock=70) is START
 
 
+@pytest.mark.parametrize("how", ["clock off", "available now", "goes on"])
+def test_queues_that_hold_rows_back_are_woken_until_they_are_empty(tmp_path: Path, how: str) -> None:
+    control = reader(tmp_path, clock="off" if how == "clock off" else "on")
+    if how == "available now":
+        control.prepare()
+    CommitLog(tmp_path).write(0, {"wake_at": None, "queued": 7})
+    woken = control.next_offset(START, clock=70)
+    assert woken == {"now": 70, "end": False, "wants": {}}
+    CommitLog(tmp_path).write(1, {"wake_at": None, "queued": 2})
+    again = control.next_offset(woken, clock=90)
+    assert again["now"] == 90
+    CommitLog(tmp_path).write(2, {"wake_at": None, "queued": 0})
+    assert control.next_offset(again, clock=99) is again
+
+
 def test_the_end_comes_once_and_nothing_after_it(tmp_path: Path) -> None:
     CommitLog(tmp_path).mark_end()
     control = reader(tmp_path)

@@ -11,6 +11,8 @@ from zipfile import ZipFile
 import pytest
 
 from millrace.hosts.spark.shipping import PACKAGE, ship, user_code, zipped
+from millrace.language import parse_network
+from millrace.plan.stages import physical
 
 
 @pytest.fixture
@@ -74,3 +76,17 @@ def test_a_cluster_is_sent_what_is_new_and_nothing_twice(own_code: Path, tmp_pat
     ship(cluster)
     assert names(Path(sent[1])) == {"shipped_more.py"}
     assert Path(sent[0]).name != Path(sent[1]).name
+
+
+def test_a_cluster_is_sent_the_functions_that_a_plan_calls(own_code: Path, tmp_path: Path) -> None:
+    (own_code / "shipped_prices.py").write_text("def price(amount):\n    return amount\n")
+    plan = physical(
+        parse_network(
+            "CREATE STREAM s (x DOUBLE) LATENT TIMESTAMP FROM csv OPTIONS (path 's.csv');"
+            "CREATE FUNCTION price(DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'shipped_prices:price';"
+            "SELECT price(x) AS p FROM s;"
+        )
+    )
+    sent: list[str] = []
+    ship(session("spark://host:7077", sent, f"{tmp_path}/functions"), plan)
+    assert "shipped_prices.py" in names(Path(sent[0]))

@@ -6,6 +6,7 @@ Rules:
   it, and has itself what the least of them says: nothing, until all have been heard of.
 - A bucket that waits for a bound of an earlier level says so in its report; in the next micro-batch the buckets there
   wait for it in its stead, so that silent sources may be spoken for.
+- Queues of updates take in all tuples of a micro-batch before they let go of any (see queues.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.hosts.lag import share
+from millrace.hosts.spark.budget import Pace
 from millrace.hosts.spark.news import News, Summary
+from millrace.hosts.spark.queues import BucketQueues, titles_of
 from millrace.hosts.spark.rows import unpack
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import Batch, user_table
@@ -71,6 +74,7 @@ class Bucket:
 
     level: Level
     executor: Executor
+    queues: BucketQueues
     producers: int
     """How many buckets of an earlier level send to it."""
     edges: dict[str, Ingress]
@@ -95,18 +99,20 @@ class Bucket:
     token: str = ""
 
     @staticmethod
-    def new(plan: Physical, number: int, producers: int, version: int = 1) -> Bucket:
-        """A bucket that has seen nothing yet."""
+    def new(plan: Physical, number: int, producers: int, version: int = 1, place: int = 0) -> Bucket:
+        """A bucket that has seen nothing yet, at a place among all of its level."""
         graph = plan.high(number)
         level = Level.of(plan, number, graph)
         contracts = {each.stream.name: each.stream.time for each in level.exchanges.values()}
         edges = {name: Ingress(contract) for name, contract in contracts.items()}
-        return Bucket(level, Executor(graph), producers, edges, level.streams(), version=version)
+        executor = Executor(graph)
+        queues = BucketQueues(executor, titles_of(executor, plan.queries_of_crossings(), number), place, producers)
+        return Bucket(level, executor, queues, producers, edges, level.streams(), version=version)
 
     # Work
 
-    def work(self, news: News) -> dict[str, list[Batch]]:
-        """Take a micro-batch in; what its sinks give."""
+    def work(self, news: News, pace: Pace | None = None) -> dict[str, list[Batch]]:
+        """Take a micro-batch in; what its sinks give. Queues keep the pace from the next one on."""
         for port, blob in news.blobs:
             for rows in unpack(blob).to_batches():
                 self.executor.push_stamped(port, Batch(rows))
@@ -120,7 +126,10 @@ class Bucket:
         if news.end:
             for port in self.level.ports:
                 self.executor.end(port)
-        self.executor.run(StandingClock(news.now), self._silent(news) if news.live else {})
+        clock, silent = StandingClock(news.now), self._silent(news) if news.live else {}
+        self.queues.shut()
+        self.executor.run(clock, silent)
+        self.queues.serve(lambda: self.executor.run(clock, silent), pace or Pace(), free=not news.live)
         return self.executor.take(news.now)
 
     def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:
@@ -194,9 +203,11 @@ class Bucket:
             "sources": {stream: self._known(stream) for stream in self.ports},
             "wake_at": self.executor.wake_at(list(self.level.exchanges)) if live else None,
             "wants": self._waits_for() if live else {},
+            "queued": self.queues.held_back(),
+            "queues": self.queues.told(now, {port: each.stream.name for port, each in self.level.exchanges.items()}),
             "metrics": {
                 "results": self.results,
-                "held": sum(metrics.held.values()),
+                "held": sum(held for name, held in metrics.held.items() if name not in self.queues.titles),
                 "state_bytes": sum(metrics.state_bytes.values()),
                 "turned_away": sum(metrics.turned_away.values()),
             },
@@ -247,6 +258,7 @@ class Bucket:
             "joints": self.joints,
             "wants": self.wants,
             "results": self.results,
+            "queues": self.queues.note(),
         }
 
     def recall(self, note: Mapping[str, Any]) -> None:
@@ -267,6 +279,8 @@ class Bucket:
         )
         self.results = {query: rows for query, rows in note["results"].items() if query in nodes}
         self.wants = note["wants"]
+        if "queues" in note:
+            self.queues.recall(note["queues"])
 
     def catch_up(self, known: Container[str]) -> None:
         """Let ports that are new, for they are not known yet, begin where their streams are."""

@@ -2,10 +2,11 @@
 
 Rules:
 - The offset is the clock of the last waking, so a replay sees the same time.
-- It advances only with a reason: a wake-up that is due by the newest commit, a bound that a later level has begun to
-  wait for, another plan, or the end marker. Hence no batch runs without need, and after downtime there is one waking,
-  not a backlog.
-- Under `availableNow` the end marker alone counts; otherwise such a run might never end.
+- It advances only with a reason: a wake-up that is due by the newest commit, rows that queues held back there, a bound
+  that a later level has begun to wait for, another plan, or the end marker. Hence no batch runs without need, and after
+  downtime there is one waking, not a backlog.
+- Under `availableNow` the end marker and what queues hold back alone count; otherwise such a run might never end.
+  Queues empty, for nothing comes in any more.
 """
 
 from __future__ import annotations
@@ -58,9 +59,10 @@ class Waking:
         if start["end"]:
             return start
         end = self.commits.ended() if self.ended is None else self.ended
-        known = (self.commits.newest() if self.clock_on else None) or {}
+        newest = self.commits.newest() or {}
+        known = newest if self.clock_on else {}
         wants, wake_at = known.get("wants", {}), known.get("wake_at")
-        due = wake_at is not None and clock >= wake_at
+        due = newest.get("queued", 0) > 0 or (wake_at is not None and clock >= wake_at)
         if end or due or anew or wants.items() - start["wants"].items():
             return {"now": max(clock, start["now"]), "end": end, "wants": wants}
         return start

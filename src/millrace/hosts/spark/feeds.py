@@ -22,12 +22,12 @@ def write_feed(items: Iterable[Any], stream: Stream, read: Sequence[str], folder
     """Write a stream's items as files, and say how to read them; the columns that are `read` must be there."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, item in enumerate(items):
-        rows = pa.Table.from_batches([_rows(item, stream, read)])
+        rows = pa.Table.from_batches([rows_of(item, stream, read)])
         write_file(folder / f"{number:08d}.parquet", "parquet", rows)
     return Connector("parquet", {"path": str(folder)})
 
 
-def _rows(item: Any, stream: Stream, read: Sequence[str]) -> pa.RecordBatch:
+def rows_of(item: Any, stream: Stream, read: Sequence[str]) -> pa.RecordBatch:
     """The rows of an item: with all columns if it has them, for queries to come may read them."""
     try:
         return as_rows(item, read_schema(stream, list(stream.schema.names)), stream.name)

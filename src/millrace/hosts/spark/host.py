@@ -31,6 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from millrace.connectors.native import is_native
+from millrace.connectors.polled import Asked
 from millrace.errors import RunError
 from millrace.hosts.changes import Changes
 from millrace.hosts.checkpoint import fingerprint
@@ -46,13 +47,16 @@ from millrace.hosts.spark.fixed import Fixed, go_on, points
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.native import check_native, native_rows
 from millrace.hosts.spark.plans import PlanLog, Version
+from millrace.hosts.spark.polls import Polls, has_read
 from millrace.hosts.spark.query import network_rows, started
+from millrace.hosts.spark.queues import counts_of, metrics_of, staleness_of
 from millrace.hosts.spark.session import open_session, parallelism, prepared, running_session
 from millrace.hosts.spark.shipping import ship
 from millrace.hosts.spark.sinks import Sinks
 from millrace.hosts.spark.timing import MicroBatch, profile
+from millrace.hosts.standing import Standing
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.metrics import SourceMetrics
+from millrace.kernel.metrics import InputCounts, SourceMetrics
 from millrace.plan.nodes import Connector, Network
 from millrace.plan.points import Points
 from millrace.plan.stages import Physical, physical
@@ -97,6 +101,7 @@ class SparkRun:
         """The very mapping that was given: streams may be declared, and fed, while the network runs."""
         self._files: dict[str, Connector] = {}
         """Where the rows of fed streams are."""
+        self._polls = Polls()
         self._listeners = listeners or Listeners()
         self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
@@ -215,10 +220,9 @@ class SparkRun:
         """The plan's network with fed streams read from files; refuses streams that cannot be found."""
         for stream in plan.network.streams():
             if stream.name in self._feeds and stream.name not in self._files and not is_native(stream.connector):
-                folder = self.folder / "feeds" / stream.name
-                self._files[stream.name] = write_feed(
-                    self._feeds[stream.name], stream, plan.columns_read(stream.name), folder
-                )
+                folder, feed, read = self.folder / "feeds" / stream.name, self._feeds[stream.name], plan.columns_read
+                fed_by = self._polls.add if isinstance(feed, Asked) else write_feed
+                self._files[stream.name] = fed_by(feed, stream, read(stream.name), folder)
         fed = [stream for stream in plan.network.streams() if stream.name in self._files]
         network = plan.network.with_streams(
             {each.name: replace(each, connector=self._files[each.name]) for each in fed}
@@ -240,6 +244,7 @@ class SparkRun:
             return self.report()
         finally:
             self.sinks.stop()
+            self.standing.close()
             self._let_go()
 
     def stop(self) -> None:
@@ -265,6 +270,8 @@ class SparkRun:
         # A run that was killed after marking the end, or while it held the source, left the mark behind.
         self._commits.clear_end()
         self._commits.release()
+        while self.ending == "end" and not self._polls.closed() and not self._stop.is_set():
+            self._stop.wait(_POLL)
         self._pass()
         if self.ending == "end" and not self._stop.is_set():
             # An end marker that is there from the start would overtake the data.
@@ -290,6 +297,8 @@ class SparkRun:
         self._query = query = started(self.session, self._sources(), self.folder, levels, self.buckets, trigger)
         while query.isActive and not self._again and not self._stop.is_set():
             self.changes.woken.wait(_POLL)
+            if self.ending == "stopped":
+                self._polls.look()
             self._look()
             self._serve()
             self.sinks.check()
@@ -395,12 +404,29 @@ class SparkRun:
         newest = self._commits.newest()
         return Lag(0, False, {}, {}) if newest is None else recorded(newest)
 
+    # Answers that are pulled
+
+    @property
+    def standing(self) -> Standing:
+        """The latest answers of update queries, as of the last committed micro-batch that was looked at."""
+        return self.sinks.standing
+
+    def refresh(self, query: str) -> None:
+        """Ask the streams of a query that are asked for rows, and wait until a micro-batch has read what they gave."""
+        streams = Network(tuple(each for each in self.network.queries if each.name == query)).streams()
+        files = self._polls.ask(stream.name for stream in streams) if self.ending == "stopped" else {}
+        while not has_read(self._newest, files) and self._query is not None and self._query.isActive:
+            self._stop.wait(_PATIENCE)
+            self._look()
+        self._look()
+
     # What it says of itself
 
     def _look(self) -> None:
         """Hand on what has been committed since the last look."""
         for batch, record in self._commits.records(after=self._seen):
             self._seen, self._newest = batch, record
+            self.sinks.stand(batch)
             for name, rows in self._read_results(record):
                 if name in self.memory:
                     self.memory[name].append(rows)
@@ -421,9 +447,10 @@ class SparkRun:
 
     def report(self) -> Report:
         """The run as of its last committed micro-batch."""
-        metrics = self._newest.get("metrics", {})
+        metrics, queues = self._newest.get("metrics", {}), self._newest.get("queues", {})
+        sources = self._newest.get("sources", {})
         return Report(
-            sources={name: _source_metrics(known) for name, known in self._newest.get("sources", {}).items()},
+            sources={name: _source_metrics(known, counts_of(name, queues)) for name, known in sources.items()},
             results={query.name: metrics.get("results", {}).get(query.name, 0) for query in self.network.queries},
             held=metrics.get("held", 0),
             turned_away=metrics.get("turned_away", 0),
@@ -432,7 +459,12 @@ class SparkRun:
             steps=self._seen + 1,
             earlier=self._earlier,
             profile=profile([*self._profiled.values()]) if self._profiled else None,
+            queues={title: metrics_of(told) for title, told in queues.items()},
         )
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale the most stale keys of a query were as of the newest commit; of each bucket some, see queues.py."""
+        return staleness_of(query, (self._commits.newest() or {}).get("queues", {}))
 
 
 def _make_active(session: SparkSession) -> None:
@@ -441,13 +473,15 @@ def _make_active(session: SparkSession) -> None:
     java_class.setActiveSession(session._jsparkSession)
 
 
-def _source_metrics(known: Mapping[str, int]) -> SourceMetrics:
+def _source_metrics(known: Mapping[str, int], queued: InputCounts) -> SourceMetrics:
     return SourceMetrics(
         received=known["received"],
         late=known["late"],
         quarantined=known["quarantined"],
-        buffered=0,
+        buffered=queued.waiting,
         bound=known.get("bound", NO_BOUND),
         greatest=known.get("greatest", NO_BOUND),
         enabled=known.get("enabled", 0),
+        shed=queued.shed,
+        superseded=queued.superseded,
     )

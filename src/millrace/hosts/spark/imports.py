@@ -1,4 +1,4 @@
-"""Worker processes import what the driver can: aggregates of the user's own are named by module and class."""
+"""Worker processes import what the driver can: classes and functions of the user's own are named by their place."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ class Version:
 
     network: Network
     sinks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By query: {"format", "path", "options"}; with "writer", a `WriterSpec`, the path is where rows are staged."""
+    """By query: {"format", "path", "options"}; with "writer", a `WriterSpec`, the path is where rows are staged; with
+    "latest" {"path", "key"}, the latest answers by the key are written too."""
     paths: tuple[str, ...] = field(default_factory=import_paths)
     """Where the classes that it names are found: aggregates and writers of the user's own."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millrace.hosts.spark.budget import Pace
 from millrace.hosts.spark.source import NetworkSource
 from millrace.hosts.spark.stage import Stage
 from millrace.hosts.spark.writer import NetworkSink
@@ -23,16 +24,30 @@ def network_rows(session: SparkSession, folder: Path, plan: int, buckets: Sequen
 
 
 def started(
-    session: SparkSession, rows: DataFrame, folder: Path, levels: int, buckets: Sequence[int], trigger: str | None
+    session: SparkSession,
+    rows: DataFrame,
+    folder: Path,
+    levels: int,
+    buckets: Sequence[int],
+    trigger: str | None,
 ) -> StreamingQuery:
     """The query over exchange rows, at work: every `trigger`, or, without one, until all that is there is done."""
+    interval = _micros(session, trigger) if trigger else None
+    pace = Pace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
     session.conf.set("spark.sql.shuffle.partitions", str(len(buckets)))
     session.dataSource.register(NetworkSink)
     for level in range(1, levels + 1):
-        stage = Stage(str(folder), buckets, level=level, last=level == levels)
+        stage = Stage(str(folder), buckets, level=level, last=level == levels, pace=pace)
         rows = rows.groupBy("bucket").transformWithStateInPandas(
             stage, outputStructType=stage.shape, outputMode="append", timeMode="none"
         )
     writer = rows.writeStream.format(NetworkSink.name()).outputMode("append").option("folder", str(folder))
     writer = writer.option("checkpointLocation", str(folder / "spark"))
     return (writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)).start()
+
+
+def _micros(session: SparkSession, trigger: str) -> int:
+    """How long a trigger's interval is, as Spark reads it."""
+    assert session._jvm is not None
+    java_trigger = session._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)
+    return int(java_trigger.intervalMs()) * 1000

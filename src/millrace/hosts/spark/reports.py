@@ -5,7 +5,7 @@ Rules:
   network; if it comes back, it is read from its beginning.
 - Metrics are counts of the batch: they add up. Reports of tasks that are no bucket's hold nothing else, and no clock.
 - The network wants to be woken when the first of its buckets does, and waits for the least bound of a port that one
-  of them waits for.
+  of them waits for. What its queues hold back are the rows that all of them could let go.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from millrace.hosts import lag
+from millrace.hosts.spark import queues
 
 Report = Mapping[str, Any]
 
@@ -39,10 +40,23 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
     wakes = [report["wake_at"] for report in told if report.get("wake_at") is not None]
     wake_at = min(wakes, default=None) if told else earlier.get("wake_at")
     now, plan = (max(report.get(name) or 0 for report in [earlier, *told]) for name in ("now", "plan"))
-    record = {"sources": sources, "wake_at": wake_at, "wants": wants, "metrics": metrics, "now": now, "plan": plan}
+    record: dict[str, Any] = {
+        "sources": sources,
+        "wake_at": wake_at,
+        "wants": wants,
+        "metrics": metrics,
+        "now": now,
+        "plan": plan,
+    }
+    if not told:
+        return {**record, **{name: earlier[name] for name in ("lag", "queues", "queued") if name in earlier}}
     shares = [report["lag"] for report in told if "lag" in report]
-    known = lag.merge(shares) if shares else earlier.get("lag")
-    return record if known is None else {**record, "lag": known}
+    held = queues.merged(report.get("queues", {}) for report in told)
+    if shares:
+        record["lag"] = lag.merge(shares)
+    if held:
+        record |= {"queues": held, "queued": sum(report["queued"] for report in told)}
+    return record
 
 
 def _joined(one: Any, other: Any, numbers: Callable[[Any, Any], Any]) -> Any:

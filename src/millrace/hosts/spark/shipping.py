@@ -2,7 +2,7 @@
 
 Rules:
 - A user's module is one that this process has imported from outside Python, its installed packages and ours: classes
-  named in a script, and what they import. Of a package all files go, for it may import some of them later.
+  and functions named in a script, and what they import. Of a package all files go, for it may import some of them later.
 - What is installed (pyarrow, pandas, a user's own wheel) is not sent: executors must have it.
 - Nothing is sent twice, so that it may be asked for again when a network has changed.
 """
@@ -35,7 +35,7 @@ def ship(session: SparkSession, plan: Physical | None = None) -> None:
     if str(context.master).startswith("local"):
         return
     if plan is not None:
-        # Classes that queries name are imported when the plan is cut.
+        # Functions that queries call are imported when a plan is made, classes that they name when it is cut.
         plan.exchanges()
     sent = _SENT.setdefault(context.applicationId, set())
     new = [path for path in (PACKAGE, *user_code()) if path not in sent]

@@ -4,6 +4,7 @@ Rules:
 - Tasks write files; the sink's commit gives them names (writer.py). What is shown or relayed goes to files in the
   checkpoint first, what a writer takes is staged there; these files go when they have been handed on.
 - A folder that holds results of another run is refused, unless its query goes on.
+- Of update queries tasks also write the latest answers, into the checkpoint, wherever the results go (standing.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from millrace.connectors.native import HANDED, is_native_sink
 from millrace.hosts.handing import WriterSpec, run_name
+from millrace.hosts.latest_files import folder_of
 from millrace.hosts.outputs import (
     PLAIN,
     checked_folder,
@@ -26,12 +28,18 @@ from millrace.hosts.outputs import (
     prepare_folder,
     sink_folder,
 )
+from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.relay import Relay
 from millrace.hosts.spark.writer import clean
+from millrace.hosts.standing import Standing
 from millrace.plan.names import content_name
 from millrace.plan.nodes import Query
+from millrace.plan.updating import key_of
 
 Spec = dict[str, Any]
+
+_MERGE_EVERY = 16
+"""Micro-batches after which the files of latest answers are merged."""
 
 
 class Sinks:
@@ -41,12 +49,14 @@ class Sinks:
         self.folder = folder
         self.memory: dict[str, list[pa.Table]] = {}
         self.specs: dict[str, Spec] = {}
-        """What the tasks are told, by query: {"format", "path", "options"}, or "writer" (see plans.py)."""
+        """What the tasks are told, by query: {"format", "path", "options"} or "writer", and "latest" (plans.py)."""
         self._fresh = self._begins = fresh
         self._queries: dict[str, Query] = {}
         self._relays: dict[str, Relay] = {}
         self._leaving: list[Query] = []
         """Queries whose last results are still to be relayed."""
+        self._commits = CommitLog(folder / "commits")
+        self.standing = Standing(queries, folder, None if fresh else self._committed())
         self.prepare(queries, known=not fresh)()
 
     def prepare(
@@ -63,6 +73,7 @@ class Sinks:
             before = self.specs.get(was.get(query.name, query.name))
             specs[query.name] = self._spec(query, files, before, known=known)
         memory = kept_in_memory([query for query in queries if not self._goes_on(query)])
+        take_standing = self.standing.prepare(queries, was)
 
         def take_into_use() -> None:
             before = self._relayed
@@ -71,8 +82,27 @@ class Sinks:
                 query for name, query in before.items() if not self._alike(query, self._relayed.get(name))
             ]
             self.memory.update(memory)
+            take_standing()
+            self.merge(self._committed())
 
         return take_into_use
+
+    def _committed(self) -> int | None:
+        """The newest micro-batch that is committed."""
+        newest = self._commits.newest()
+        return None if newest is None else int(newest["batch"])
+
+    def merge(self, batch: int | None) -> None:
+        """Make few files of the latest answers, as of a micro-batch that is committed."""
+        if batch is not None:
+            self.standing.stage(batch)
+            self.standing.sweep()
+
+    def stand(self, batch: int) -> None:
+        """Let the latest answers of a committed micro-batch stand."""
+        self.standing.put_parts(batch)
+        if batch % _MERGE_EVERY == 0:
+            self.merge(batch)
 
     def _spec(self, query: Query, files: Iterable[str], before: Spec | None, *, known: bool) -> Spec:
         connector = query.sink.connector
@@ -91,6 +121,8 @@ class Sinks:
             spec = {"format": "parquet", "path": str(self.folder / "results" / query.name)}
         if before is None:
             clean(spec["path"])
+        if (key := key_of(query)) is not None:
+            spec["latest"] = {"path": str(folder_of(self.folder, query.name)), "key": list(key)}
         return spec
 
     def _folder(self, query: Query, before: Spec | None, *, known: bool) -> Path:

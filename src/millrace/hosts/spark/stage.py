@@ -24,6 +24,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from millrace.errors import CheckpointError
 from millrace.hosts.spark.bucket import Bucket
+from millrace.hosts.spark.budget import Pace
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.news import News, plan_of, read_news, rows_of
 from millrace.hosts.spark.plans import PlanLog
@@ -54,11 +55,14 @@ _AT_HAND: dict[tuple[str, int, int], Bucket] = {}
 class Stage(StatefulProcessor):
     """Runs one high level of a network for one bucket at a time."""
 
-    def __init__(self, folder: str, buckets: Sequence[int], *, level: int, last: bool) -> None:
+    def __init__(
+        self, folder: str, buckets: Sequence[int], *, level: int, last: bool, pace: Pace | None = None
+    ) -> None:
         self.folder = folder
         self.buckets = tuple(buckets)
         self.level = level
         self.last = last
+        self.pace = pace
 
     @property
     def shape(self) -> str:
@@ -81,7 +85,7 @@ class Stage(StatefulProcessor):
                 bucket = self._open(store, number, plan_of(taken))
             with watch("work"):
                 news = read_news(taken, self.level, bucket.level.ports)
-                given = bucket.work(news)
+                given = bucket.work(news, self.pace)
             with watch("send"):
                 leaving = [*news.passing, *self._sent(bucket, number, given)]
             with watch("save"):
@@ -121,7 +125,7 @@ class Stage(StatefulProcessor):
         at_hand = _AT_HAND.pop((self.folder, self.level, number), None)
         manifest = store.manifest()
         if manifest is None:
-            return self._new(version)
+            return self._new(number, version)
         if [manifest.get(name) for name in ("layout", "level")] != [_LAYOUT, self.level]:
             raise CheckpointError(
                 "the checkpoint's state belongs to another stage, or to another version of Millrace",
@@ -130,13 +134,14 @@ class Stage(StatefulProcessor):
         version = max(version, manifest["plan"])
         if at_hand is not None and at_hand.token == manifest["token"] and at_hand.version == version:
             return at_hand
-        return self._restored(store, manifest, version)
+        return self._restored(store, number, manifest, version)
 
-    def _new(self, version: int) -> Bucket:
-        return Bucket.new(self._plans.read(version).plan, self.level, len(self.buckets), version)
+    def _new(self, number: int, version: int) -> Bucket:
+        plan, place = self._plans.read(version).plan, self.buckets.index(number)
+        return Bucket.new(plan, self.level, len(self.buckets), version, place)
 
-    def _restored(self, store: Store, manifest: dict[str, Any], version: int) -> Bucket:
-        bucket = self._new(version)
+    def _restored(self, store: Store, number: int, manifest: dict[str, Any], version: int) -> Bucket:
+        bucket = self._new(number, version)
         bucket.recall(manifest["bucket"])
         segments = {(node, part): store.segment(node, place) for (node, part), place in bucket.segments.items()}
         bucket.executor.restore(manifest["control"], segments)

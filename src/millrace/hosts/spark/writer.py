@@ -4,6 +4,7 @@ Rules:
 - A task writes hidden files under names of its own. Only `commit`, in the driver, gives them names that readers see.
 - Those names are fixed by batch and partition, so a replayed batch replaces its files instead of adding to them.
 - The commit record is written last: when it is there, so are all files of its batch.
+- Of an update query a task also writes the last row of each key, likewise, for those who pull (see latest_files.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from millrace.hosts.handing import hand_over, write_staged
+from millrace.hosts.latest import Latest
+from millrace.hosts.latest_files import part_name, write
 from millrace.hosts.spark.commits import CommitLog, Record
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.plans import PlanLog
@@ -43,6 +46,8 @@ class Written(WriterCommitMessage):
     partition: int
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
     reports: list[Record] = field(default_factory=list)
+    latest: dict[str, str] = field(default_factory=dict)
+    """By output a hidden file with the latest answers."""
 
 
 class NetworkSink(DataSource):
@@ -77,9 +82,14 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             sinks, watch = self._sinks(reports), Stopwatch()
             with watch("write"):
                 files = {output: self._write_output(sinks[output], parts) for output, parts in tables.items()}
+                latest = {
+                    output: self._write_latest(output, sinks[output]["latest"], parts)
+                    for output, parts in tables.items()
+                    if "latest" in sinks[output] and files[output][1]
+                }
             reports.append({"metrics": {"took": watch.took}})
             context = TaskContext.get()
-            return Written(context.partitionId() if context else 0, _not_empty(files), reports)
+            return Written(context.partitionId() if context else 0, _not_empty(files), reports, latest)
 
     def _sinks(self, reports: Iterable[Record]) -> Mapping[str, Sink]:
         """Where results go, by the plan that the reports are of."""
@@ -99,6 +109,16 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             self.write_file(path, sink["format"], rows, sink.get("options", {}))
         return path.name, rows.num_rows
 
+    def _write_latest(self, query: str, spec: Mapping[str, Any], parts: Sequence[pa.Table]) -> str:
+        """The hidden file with the last of the task's rows for each key."""
+        found = Latest(query, parts[0].schema, spec["key"])
+        for rows in parts:
+            found.put(rows)
+        path = Path(spec["path"]) / f"{_HIDDEN}{uuid4().hex}.arrow"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, found.table(), query, spec["key"])
+        return path.name
+
     def write_file(self, path: Path, format: str, rows: pa.Table, options: Mapping[str, str]) -> None:
         """One file of results, by the connector of its format."""
         # Imported in the task: planning a query need not load every file format.
@@ -113,6 +133,9 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             sinks, watch = self._sinks(reports), Stopwatch()
             with watch("commit"):
                 outputs = {output: self._publish(output, sink, tasks, batchId) for output, sink in sinks.items()}
+                for output, sink in sinks.items():
+                    if "latest" in sink:
+                        _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
             reports.append({"metrics": {"took": watch.took}})
             log = CommitLog(self.folder / "commits")
             log.write(batchId, {"batch": batchId, "outputs": outputs, **merge(log.before(batchId), reports)})
@@ -124,6 +147,8 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             for output, sink in self._sinks(task.reports).items():
                 if output in task.files:
                     (Path(sink["path"]) / task.files[output][0]).unlink(missing_ok=True)
+                if output in task.latest:
+                    (Path(sink["latest"]["path"]) / task.latest[output]).unlink(missing_ok=True)
 
     def _publish(self, output: str, sink: Sink, tasks: Sequence[Written], batch: int) -> dict[str, Any]:
         """Give the batch's files of one output their lasting names, and drop what an earlier attempt left.
@@ -144,6 +169,16 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             else:
                 final.unlink(missing_ok=True)
         return {"rows": rows, "files": names}
+
+
+def _publish_latest(output: str, folder: Path, tasks: Sequence[Written], batch: int) -> None:
+    """Give the latest answers of a batch their lasting names, in the place of what an earlier attempt left."""
+    for task in tasks:
+        final = folder / part_name(batch, task.partition)
+        if output in task.latest:
+            (folder / task.latest[output]).replace(final)
+        else:
+            final.unlink(missing_ok=True)
 
 
 def clean(path: Path | str) -> None:

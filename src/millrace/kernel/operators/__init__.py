@@ -5,6 +5,7 @@ from millrace.kernel.operators.distinct import Distinct
 from millrace.kernel.operators.filter import Filter
 from millrace.kernel.operators.join import Join
 from millrace.kernel.operators.low_aggregate import LowAggregate
+from millrace.kernel.operators.marked_aggregate import MarkedAggregate
 from millrace.kernel.operators.merge import Merge
 from millrace.kernel.operators.number import Number
 from millrace.kernel.operators.operator import Operator
@@ -22,7 +23,10 @@ from millrace.kernel.operators.since import Since
 from millrace.kernel.operators.slack import Slack
 from millrace.kernel.operators.trailing_aggregate import TrailingAggregate
 from millrace.kernel.operators.union import Union
+from millrace.kernel.operators.update_join import UpdateJoin
+from millrace.kernel.operators.update_queue import UpdateQueue
 from millrace.kernel.operators.window_aggregate import WindowAggregate
+from millrace.kernel.operators.window_queue import WindowQueue
 
 __all__ = [
     "Chronicle",
@@ -30,6 +34,7 @@ __all__ = [
     "Filter",
     "Join",
     "LowAggregate",
+    "MarkedAggregate",
     "Merge",
     "Number",
     "Operator",
@@ -47,5 +52,8 @@ __all__ = [
     "Slack",
     "TrailingAggregate",
     "Union",
+    "UpdateJoin",
+    "UpdateQueue",
     "WindowAggregate",
+    "WindowQueue",
 ]

@@ -15,6 +15,8 @@ from millrace.kernel.operators.operator import Operator
 class Filter(Operator):
     """Keep the rows where `predicate` is true.
 
+    A user's function is computed on the rows of a step alone, so that a slow one is charged for them and no others.
+
     State: none. Punctuations: passed on unchanged.
     """
 
@@ -27,7 +29,7 @@ class Filter(Operator):
         """The block that the last piece was cut from, and where the predicate holds in it."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        if batch.whole:
+        if batch.whole or self.predicate.calls_user_code:
             # Arrow's filter leaves out rows where the mask is null, as SQL does.
             kept = batch.rows.filter(self.predicate.over(batch.rows))
             if kept.num_rows:

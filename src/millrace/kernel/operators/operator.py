@@ -44,6 +44,9 @@ class Operator:
     """Whether it wants to know what its work takes."""
     unfinished = False
     """Whether it has put work off that it can go on with at once."""
+    queues = False
+    """Whether it is a queue (see queue.py): what it holds is its state; it takes all its input before it lets go of
+    anything, and lets go only when all that it let go before has been worked off downstream."""
     compared = 0
     """How many pairs of rows it has compared so far."""
 

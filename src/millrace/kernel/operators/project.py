@@ -14,6 +14,8 @@ from millrace.kernel.operators.operator import Operator
 class Project(Operator):
     """Compute named columns from each row; the row keeps its own time.
 
+    A user's function is computed on the rows of a step alone, so that a slow one is charged for them and no others.
+
     State: none. Punctuations: passed on unchanged.
     """
 
@@ -21,12 +23,13 @@ class Project(Operator):
 
     def __init__(self, columns: tuple[tuple[str, Expression], ...]) -> None:
         self.columns = columns
+        self._by_step = any(each.calls_user_code for _, each in columns)
         self._block: Block | None = None
         self._projected: Block | None = None
         """The block that the last piece was cut from, and its projection."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        if batch.whole:
+        if batch.whole or self._by_step:
             yield Batch(self._project(batch.rows))
             return
         if self._block is not batch.block or self._projected is None:

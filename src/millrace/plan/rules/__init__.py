@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millrace.plan.nodes import Node
+from millrace.plan.rules.plain_conditions_first import plain_conditions_first
 from millrace.plan.rules.prepare_aggregates import prepare_aggregates
 from millrace.plan.rules.prune_columns import prune_columns
 from millrace.plan.rules.push_below_unions import push_below_unions
+from millrace.plan.rules.user_calls_once import user_calls_once
 
-RULES: tuple[Callable[[Node], Node], ...] = (prepare_aggregates, push_below_unions, prune_columns)
+Rule = Callable[[Node], Node]
+
+RULES: tuple[Rule, ...] = (
+    prepare_aggregates,
+    push_below_unions,
+    plain_conditions_first,
+    user_calls_once,
+    prune_columns,
+)
 
 
-def optimize(root: Node) -> Node:
-    """A query's tree after all rules."""
-    for rule in RULES:
+def optimize(root: Node, queued: Rule = lambda root: root) -> Node:
+    """A query's tree after all rules.
+
+    Queues are put in where unions are still as they are written, and before columns are dropped: `queued` does it.
+    """
+    for rule in (RULES[0], queued, *RULES[1:]):
         root = rule(root)
     return root

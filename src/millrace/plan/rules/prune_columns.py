@@ -1,4 +1,4 @@
-"""Drop the columns nobody reads: from projections, and before unions.
+"""Drop the columns nobody reads: from projections, and before unions, joins and queues.
 
 A scan is not narrowed by itself: a stream is read in the columns that some query wants, and a filter right above the
 scan is then the same for all queries that have it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millrace.kernel.expressions import Column
-from millrace.plan.nodes import AnyJoin, Node, Project, Union, with_inputs
+from millrace.plan.nodes import AnyJoin, AnyQueue, Node, Project, Union, UpdateJoin, with_inputs
 from millrace.plan.reading import read_of_inputs
 
 
@@ -23,7 +23,7 @@ def _prune(node: Node, wanted: list[str]) -> Node:
     if isinstance(node, Project):
         node = replace(node, columns=tuple((name, each) for name, each in node.columns if name in wanted))
     read = iter(read_of_inputs(node, wanted))
-    if isinstance(node, Union | AnyJoin):
+    if isinstance(node, Union | AnyJoin | AnyQueue | UpdateJoin):
         return with_inputs(node, lambda each: _only(_prune(each, names := next(read)), names))
     return with_inputs(node, lambda each: _prune(each, next(read)))
 

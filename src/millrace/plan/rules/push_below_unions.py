@@ -10,6 +10,8 @@ from millrace.plan.nodes import Filter, Node, Project, Union, with_inputs
 def push_below_unions(node: Node) -> Node:
     """The tree with filters and projections below the unions they stood on."""
     if isinstance(node, Filter | Project) and isinstance(node.input, Union):
-        return push_below_unions(Union(tuple(replace(node, input=each) for each in node.input.inputs)))
+        return push_below_unions(
+            replace(node.input, inputs=tuple(replace(node, input=each) for each in node.input.inputs))
+        )
     pushed = with_inputs(node, push_below_unions)
     return push_below_unions(pushed) if pushed != node else pushed

@@ -1,0 +1,159 @@
+"""How many rows the queues of a bucket may let go in a micro-batch.
+
+Rules:
+- A budget of rows holds for a query and a micro-batch: buckets share it, and take turns with what does not divide.
+- A budget of time becomes rows by what a row has cost so far. Without a budget, what queues let go may take 80 % of the
+  trigger's interval, all queries together; a run that ends by itself has no interval, and no limit.
+- Buckets that run one after another share the time: each has that of its cores.
+- All of it depends on what was saved with the micro-batch before, never on this one's clock: a micro-batch that is run
+  again lets the same rows go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from millrace.kernel.elements import Microseconds
+
+FIRST_ROWS = 256
+"""How many rows a queue lets go before anybody knows what they cost."""
+INTERVAL: Microseconds = 1_000_000
+"""The interval of a run that goes on, but has no trigger to tell it."""
+_SHARE = 0.8
+"""How much of an interval the work behind queues may take; the rest is Spark's."""
+_FADING = 0.7
+"""How much what earlier micro-batches have measured still counts in the next one."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a run has a micro-batch (None: it ends by itself), and how many cores its buckets have, each.
+
+    >>> Pace.of(500_000, cores=2, buckets=4)
+    Pace(interval=500000, cores=0.5)
+    """
+
+    interval: Microseconds | None = None
+    cores: float = 1.0
+
+    @staticmethod
+    def of(interval: Microseconds | None, cores: int, buckets: int) -> Pace:
+        """The pace of a run with so many buckets; more cores than buckets are of no use."""
+        return Pace(interval, min(1.0, cores / buckets))
+
+    def time(self, budget: Microseconds | None) -> float:
+        """How long a bucket's queues may keep it busy: by a budget, or by the interval."""
+        return self.cores * (_SHARE * (self.interval or INTERVAL) if budget is None else budget)
+
+
+@dataclass
+class Cost:
+    """What the rows of a queue have cost, lately, and how many it has let go at once."""
+
+    rows: float = 0.0
+    micros: float = 0.0
+    most: int = 0
+
+    def learn(self, rows: int, micros: float) -> None:
+        """Take a micro-batch into account; rows count alike, so few of them say little."""
+        if rows:
+            self.rows = _FADING * self.rows + rows
+            self.micros = _FADING * self.micros + micros
+            self.most = max(self.most, rows)
+
+    @property
+    def row(self) -> float | None:
+        """Microseconds a row; None if nobody knows."""
+        return self.micros / self.rows if self.rows else None
+
+    def rows_in(self, time: float) -> int:
+        """How many rows can be let go in a time: one at least, and never more than twice as many as ever before.
+
+        >>> Cost().rows_in(1000.0)
+        256
+        >>> Cost(rows=1000, micros=2000, most=1000).rows_in(1000.0)
+        500
+        """
+        bold = max(FIRST_ROWS, 2 * self.most)
+        return bold if not self.micros else max(1, min(bold, round(time * self.rows / self.micros)))
+
+    def saved(self) -> list[float]:
+        """All of it as plain data, for `Cost(*saved)`."""
+        return [self.rows, self.micros, self.most]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A queue that holds rows: of which query, how many, and what a row costs; its query's budget."""
+
+    query: str
+    rows: int
+    cost: Cost
+    budget_rows: int | None = None
+    budget_time: Microseconds | None = None
+
+    @property
+    def need(self) -> float:
+        """How long it would take to let all of them go; nobody knows where it is not known what one costs."""
+        return self.rows * (self.cost.row or 0.0)
+
+
+class Purse:
+    """What the queues of a bucket may still let go in a micro-batch; the bucket has a `place` among `buckets`.
+
+    `turn` counts micro-batches; `free` says that nothing limits queries without a budget of their own.
+    """
+
+    def __init__(self, pace: Pace, place: int, buckets: int, turn: int, *, free: bool) -> None:
+        self.pace = pace
+        self.place, self.buckets = place, buckets
+        self.turn = turn
+        self.free = free
+        self._rows: dict[str, int] = {}
+        self._time: dict[str | None, float] = {}
+
+    def allowance(self, queue: Waiting, later: Sequence[Waiting]) -> int | None:
+        """How many rows a queue may let go, with others that come after it; None is any number."""
+        if queue.budget_rows is not None:
+            others = [each.rows for each in later if each.query == queue.query]
+            left = self._share(queue.budget_rows) - self._rows.get(queue.query, 0)
+            return ceil(even_share(left, others))
+        if queue.budget_time is None and self.free:
+            return None
+        account = _account(queue)
+        left_time = self.pace.time(queue.budget_time) - self._time.get(account, 0.0)
+        return queue.cost.rows_in(even_share(left_time, [each.need for each in later if _account(each) == account]))
+
+    def spend(self, queue: Waiting, rows: int) -> None:
+        """Take into account what a queue has let go."""
+        account = _account(queue)
+        self._rows[queue.query] = self._rows.get(queue.query, 0) + rows
+        self._time[account] = self._time.get(account, 0.0) + rows * (queue.cost.row or 0.0)
+
+    def _share(self, rows: int) -> int:
+        """This bucket's part of a budget of rows; what does not divide goes to one bucket after another."""
+        each, rest = divmod(rows, self.buckets)
+        return each + ((self.place + self.turn) % self.buckets < rest)
+
+
+def _account(queue: Waiting) -> str | None:
+    """Who shares time with a queue: its own query if that has a budget, else all queries without one."""
+    return None if queue.budget_time is None else queue.query
+
+
+def even_share(amount: float, others: Sequence[float]) -> float:
+    """What one may have of an amount that is shared evenly with others, who get no more than they need.
+
+    >>> even_share(90, [10, 100])
+    40.0
+    >>> even_share(90, [])
+    90
+    """
+    for position, each in enumerate(sorted(others)):
+        fair = amount / (len(others) - position + 1)
+        if each > fair:
+            return max(fair, 0)
+        amount -= each
+    return max(amount, 0)

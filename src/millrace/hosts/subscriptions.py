@@ -1,0 +1,87 @@
+"""A subscription to the answers of an update query: changes as they come, for one who reads at a pace of its own.
+
+Rules:
+- What is given is the newest answer of each key that has changed since the last time: a subscription is itself an
+  update queue. One who is slow misses answers that were superseded meanwhile, and never reads a backlog.
+- It ends when the query does, after its last answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from threading import Thread
+
+import pyarrow as pa
+
+from millrace.hosts.latest import Latest
+
+Callback = Callable[[pa.Table], object]
+
+
+class Subscription:
+    """The changes of a query's answers as tables, an iterator that waits; `close` ends it from any thread.
+
+    It begins with the answers that there are, or, if not `present`, with the next change.
+    """
+
+    def __init__(self, latest: Latest, *, present: bool = True) -> None:
+        self._latest = latest
+        self._version = 0 if present else latest.version
+        self._closed = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be given."""
+        return self._closed or (self._latest.closed and self._latest.version == self._version)
+
+    def take(self, timeout: float | None = None) -> pa.Table | None:
+        """The answers that have changed, waited for if there are none; None if none came in time, or none will."""
+        until = None if timeout is None else time.monotonic() + timeout
+        with self._latest.changed:
+            while self._wait(until):
+                rows, self._version = self._latest.since(self._version)
+                if rows.num_rows:
+                    # What came may have been older than what stood.
+                    return rows
+        return None
+
+    def _wait(self, until: float | None) -> bool:
+        """Whether rows have come by then."""
+        left = None if until is None else max(0.0, until - time.monotonic())
+        self._latest.changed.wait_for(lambda: self.ended or self._latest.version > self._version, left)
+        return not self._closed and self._latest.version > self._version
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return self
+
+    def __next__(self) -> pa.Table:
+        rows = self.take()
+        if rows is None:
+            raise StopIteration
+        return rows
+
+    def call(self, callback: Callback) -> Subscription:
+        """Give the changes to a callback, in a thread of its own; whatever it raises ends the subscription."""
+
+        def work() -> None:
+            try:
+                for rows in self:
+                    callback(rows)
+            finally:
+                self.close()
+
+        Thread(target=work, name=f"millrace-subscription-{self._latest.query}", daemon=True).start()
+        return self
+
+    def close(self) -> None:
+        """Give nothing any more."""
+        with self._latest.changed:
+            self._closed = True
+            self._latest.changed.notify_all()
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

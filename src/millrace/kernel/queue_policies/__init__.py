@@ -1,0 +1,1 @@
+"""What queues of updates are made of: cells by key, orders of keys, lines of rows."""

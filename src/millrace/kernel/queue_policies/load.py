@@ -1,0 +1,126 @@
+"""What the statistics monitor knows of a queue as a whole: the cost of a row, and the load (002 section 4.2).
+
+Rules:
+- The cost of a row is the time from when rows are let go until they have been worked off, by their number; the last ten
+  times or so count. A host that measures itself tells it instead.
+- The load is the share of time that it would take to work off all that comes: arrivals a second times cost. It is
+  looked at once a period, never in between, so that it does not depend on how rows are cut into batches.
+- A queue that switches by itself appends while it keeps up. It updates when what waits would take longer than `HIGH` to
+  work off, or is more than `MOST` rows; and it appends again when it has run empty after the load has been below `LOW`
+  for a while. The while grows twofold each time it turns out to have been too short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from millrace.kernel.elements import NO_BOUND, Microseconds
+
+PERIOD: Microseconds = 1_000_000
+HIGH: Microseconds = 1_000_000
+MOST = 100_000
+LOW = 0.7
+CALM: Microseconds = 5_000_000
+_MOST_CALM: Microseconds = 300_000_000
+_HEADROOM = 0.95
+"""How much of the time shedding leaves to be used."""
+_FADE = 0.9
+_PERIOD_FADE = 0.5
+
+
+class Load:
+    """Cost and load as they are measured."""
+
+    def __init__(self) -> None:
+        self.measured: float | None = None
+        """What a row costs, in microseconds."""
+        self.load = 0.0
+        self._spent = 0.0
+        self._worked = 0.0
+        self._began: Microseconds = NO_BOUND
+        self._came = 0
+        self._seen = [0.0, 0.0]
+        """Rows and time of the periods so far, the older the less."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether it knows what time it is."""
+        return self._began != NO_BOUND
+
+    def work(self, rows: int, micros: Microseconds) -> None:
+        """So many rows took so long."""
+        self._worked = _FADE * self._worked + rows
+        self._spent = _FADE * self._spent + micros
+        self.measured = self._spent / self._worked
+
+    def come(self, rows: int) -> None:
+        """Rows have come."""
+        self._came += rows
+
+    def tick(self, now: Microseconds, cost: float | None) -> None:
+        """Time has gone on."""
+        if self._began == NO_BOUND:
+            self._began = now
+        if now - self._began < PERIOD:
+            return
+        self._seen = [
+            _PERIOD_FADE * self._seen[0] + self._came,
+            _PERIOD_FADE * self._seen[1] + (now - self._began),
+        ]
+        self._began, self._came = now, 0
+        self.load = self._seen[0] * (cost or 0.0) / self._seen[1]
+
+    @property
+    def keep(self) -> float:
+        """The share of rows that can be worked off."""
+        return min(1.0, _HEADROOM / self.load) if self.load > 0 else 1.0
+
+    def note(self) -> dict[str, Any]:
+        """All of it."""
+        return {name: list(value) if isinstance(value, list) else value for name, value in vars(self).items()}
+
+    def restore(self, note: Mapping[str, Any]) -> None:
+        """Go on from a note."""
+        for name, value in note.items():
+            setattr(self, name, list(value) if isinstance(value, list) else value)
+
+
+class Switch:
+    """Whether a queue appends or updates, by its load, and how often that has changed."""
+
+    def __init__(self) -> None:
+        self.appends = True
+        self.switches = 0
+        self._calm_since: Microseconds | None = None
+        self._calm = CALM
+        self._changed: Microseconds = NO_BOUND
+
+    def look(self, now: Microseconds, waiting: int, cost: float | None, load: float) -> bool:
+        """See whether it is to change; whether it does."""
+        if self.appends:
+            if waiting * (cost or 0.0) <= HIGH and waiting <= MOST:
+                return False
+            # Back soon: the calm was none.
+            soon = self.switches > 0 and now - self._changed < 4 * self._calm
+            self._calm = min(2 * self._calm, _MOST_CALM) if soon else CALM
+        else:
+            if load >= LOW:
+                self._calm_since = None
+                return False
+            self._calm_since = now if self._calm_since is None else self._calm_since
+            if waiting or now - self._calm_since < self._calm:
+                return False
+        self.appends = not self.appends
+        self.switches += 1
+        self._changed, self._calm_since = now, None
+        return True
+
+    def note(self) -> dict[str, Any]:
+        """All of it."""
+        return dict(vars(self))
+
+    def restore(self, note: Mapping[str, Any]) -> None:
+        """Go on from a note."""
+        for name, value in note.items():
+            setattr(self, name, value)

@@ -1,0 +1,110 @@
+"""Call a function of the user's own once for a row, however often a query writes the call.
+
+Rules:
+- A call that filters and projections above each other need several times is computed in a projection below the first
+  of them, and read as a column from then on.
+- Only a call that is computed for all rows anyway is moved there: one that stands in a branch of CASE alone is not, for
+  it may fail on rows that are not meant for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import count
+
+from millrace.kernel.expressions import Call, Column, Expression
+from millrace.kernel.guarded import computed_everywhere
+from millrace.kernel.user_functions import UserCall
+from millrace.plan.join_steps import substituted
+from millrace.plan.nodes import Filter, Node, Project, with_inputs
+from millrace.plan.reading import names_of
+
+Calls = Mapping[Expression, str]
+"""Calls, each with the column that holds its value."""
+
+
+def user_calls_once(node: Node) -> Node:
+    """The tree with calls that are written several times computed once."""
+    found, _ = _shared(node, frozenset())
+    names = names_of(node)
+    return found if names_of(found) == names else Project(found, tuple((name, Column(name)) for name in names))
+
+
+def _shared(node: Node, wanted: AbstractSet[Expression]) -> tuple[Node, Calls]:
+    """A node, and the calls among those wanted above that its columns hold, some of them columns of their own."""
+    match node:
+        case Filter():
+            below, known = _shared(node.input, wanted | set(_calls([node.predicate])))
+            below, known, (predicate,) = _computed(below, known, [node.predicate], wanted)
+            return Filter(below, predicate), known
+        case Project():
+            given = dict(node.columns)
+            below, known = _shared(node.input, set(_calls(given.values())))
+            below, _, values = _computed(below, known, list(given.values()), frozenset())
+            held = {each: name for name, each in given.items()}
+            inside = {call: substituted(call, given) for call in wanted}
+            return (
+                Project(below, tuple(zip(given, values, strict=True))),
+                {call: held[each] for call, each in inside.items() if each in held},
+            )
+        case _:
+            return with_inputs(node, user_calls_once), {}
+
+
+def _computed(
+    below: Node, known: Calls, expressions: Sequence[Expression], wanted: AbstractSet[Expression]
+) -> tuple[Node, Calls, list[Expression]]:
+    """A node with the calls that expressions make several times as columns, and the expressions over it."""
+    if not any(each.calls_user_code for each in expressions):
+        return below, known, list(expressions)
+    columns = dict(known)
+    over = [_over(each, columns) for each in expressions]
+    made: list[tuple[str, Expression]] = []
+    while (call := _next(over, made, wanted)) is not None:
+        name = _unused({*names_of(below), *columns.values()})
+        columns[call] = name
+        over = [_over(each, {call: name}) for each in over]
+        made = [*((other, _over(each, {call: name})) for other, each in made), (name, call)]
+    # What was found last stands inside what was found before.
+    for name, each in reversed(made):
+        below = Project(below, (*((column, Column(column)) for column in names_of(below)), (name, each)))
+    return below, columns, over
+
+
+def _unused(names: AbstractSet[str]) -> str:
+    return next(name for number in count() if (name := f"__u{number}") not in names)
+
+
+def _next(
+    expressions: Sequence[Expression], made: Sequence[tuple[str, Expression]], wanted: AbstractSet[Expression]
+) -> Expression | None:
+    """The outermost call that is needed more than once, if there is one."""
+    inside = [argument for _, each in made for argument in each.children()]
+    counts = Counter(_calls([*expressions, *inside]))
+    everywhere = {call for each in (*expressions, *inside) for call in _everywhere(each)}
+    several = [call for call in counts if call in everywhere and (counts[call] > 1 or call in wanted)]
+    return max(several, key=lambda each: len(list(each.parts())), default=None)
+
+
+def _calls(expressions: Iterable[Expression]) -> Iterator[Expression]:
+    return (part for each in expressions for part in each.parts() if isinstance(part, UserCall))
+
+
+def _everywhere(expression: Expression) -> Iterator[Expression]:
+    """The calls inside an expression that are computed for all rows."""
+    if isinstance(expression, UserCall):
+        yield expression
+    inner = expression.children()
+    if isinstance(expression, Call) and expression.calls_user_code:
+        inner = tuple(computed_everywhere(expression.function, inner))
+    for each in inner:
+        yield from _everywhere(each)
+
+
+def _over(expression: Expression, columns: Calls) -> Expression:
+    """An expression with calls read from columns that hold them."""
+    if expression in columns:
+        return Column(columns[expression])
+    return expression.with_children([_over(each, columns) for each in expression.children()])

@@ -1,0 +1,56 @@
+"""The answers of a run, to be pulled: the latest of each key, what changes, how stale they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.hosts.changes import Changes
+from millrace.hosts.latest import Latest
+from millrace.hosts.reading import query_table
+from millrace.hosts.subscriptions import Subscription
+from millrace.runs import Run
+
+
+class Reader:
+    """What a run can be asked for from any thread, while it works and when it has ended."""
+
+    def __init__(self, run: Run, changes: Changes) -> None:
+        self._run = run
+        self._changes = changes
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return self._changes.over
+
+    def queries(self) -> pa.Table:
+        """The queries: their names, keys, columns, and how many keys have an answer."""
+        return query_table(self._run.standing, self._changes.network.queries)
+
+    def of(self, query: str, *, refresh: bool = False) -> Latest:
+        """The latest answers of an update query; `refresh` asks its streams for rows first."""
+        latest = self._run.standing.of(query)
+        if refresh and not self.over:
+            self._changes.do(lambda run: run.refresh(query))
+        return latest
+
+    def table(self, query: str, *, refresh: bool = False) -> pa.Table:
+        """The latest answer of every key."""
+        return self.of(query, refresh=refresh).table()
+
+    def row(self, query: str, key: object, *, refresh: bool = False) -> dict[str, Any] | None:
+        """The latest answer of one key; None if it has none."""
+        return self.of(query, refresh=refresh).row(key)
+
+    def changes(self, query: str, *, present: bool = True) -> Subscription:
+        """The changes of the answers, as they come."""
+        return Subscription(self.of(query), present=present)
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale each key is, by the run's own clock."""
+        self.of(query)
+        if self.over:
+            return self._run.staleness(query)
+        return self._changes.do(lambda run: run.staleness(query))

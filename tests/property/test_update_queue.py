@@ -1,0 +1,163 @@
+"""An update queue against plain Python: any policy, any cut into batches, any number of restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millrace.kernel.operators.update_queue import UpdateQueue
+from millrace.kernel.queue_policies.updates import hashed_shares
+from millrace.kernel.queue_settings import QueueSettings
+from tests.reference_updates import POLICIES, Row, Simulation
+from tests.unit.kernel.update_queues import Server, check_counts, queue_of, restored, singly, whole
+
+KEYS = "abcdef"
+
+
+@st.composite
+def traces(draw: st.DrawFn, ports: int = 1, most: int = 60) -> list[Row]:
+    """Rows in order of arrival, some of them older than others of their key, some of equal time."""
+    steps = draw(st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 3), st.sampled_from(KEYS),
+                                    st.integers(0, ports - 1)), max_size=most))  # fmt: skip
+    rows, arrival = list[Row](), draw(st.sampled_from([0, 1_700_000_000_000_000]))
+    for value, (gap, behind, key, port) in enumerate(steps):
+        arrival += gap
+        rows.append(Row(arrival, arrival + behind, key, value, port))
+    return rows
+
+
+def cut_at(places: Sequence[int]) -> object:
+    """A cut of each batch at places of its own."""
+    numbers = iter(places)
+
+    def cut(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+        while rows:
+            size = max(next(numbers, len(rows)), 1)
+            yield rows[:size]
+            rows = rows[size:]
+
+    return cut
+
+
+def simulated(policy: str, cost: int, rows: Sequence[Row], until: int | None, **options: object) -> Simulation:
+    keep = 0.6 if policy == "append_shed" else 1.0
+    # The queue knows what a row costs once one has been delivered.
+    return Simulation(
+        policy, cost, keeps=lambda number: bool(hashed_shares(number, 1)[0] < keep),
+        known_cost=lambda served: cost if served else None, **options,  # type: ignore[arg-type]
+    ).run(rows, until)  # fmt: skip
+
+
+def made(policy: str, **options: object) -> UpdateQueue:
+    return queue_of(policy, keep=0.6 if policy == "append_shed" else None, **options)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(POLICIES), sizes=st.lists(st.integers(1, 9)),
+    truth=st.sampled_from([None, 0, 1]), stops=st.booleans(),
+)  # fmt: skip
+def test_a_queue_does_what_the_reference_does(
+    rows: list[Row], cost: int, policy: str, sizes: list[int], truth: int | None, stops: bool
+) -> None:
+    until = rows[-1].arrival if stops and rows else None
+    expected = simulated(policy, cost, rows, until, truth=truth)
+    server = Server(made(policy, inputs=2, truth=truth), cost, cut=cut_at(sizes)).run(rows, until)  # type: ignore[arg-type]
+    assert [(each.let_go, each.row.value) for each in server.deliveries] == [
+        (each.let_go, each.row.value) for each in expected.deliveries
+    ]
+    check_counts(server.queue)
+    metrics = server.queue.queue_metrics(server.queue.now)
+    assert (metrics.entered, metrics.let_go, metrics.superseded, metrics.shed, metrics.waiting) == (
+        expected.entered, expected.let_go, expected.superseded, expected.shed, expected.waiting,
+    )  # fmt: skip
+    check_staleness(server.queue, expected, server.queue.now + 7)
+
+
+def check_staleness(queue: UpdateQueue, expected: Simulation, now: int) -> None:
+    """Each key is as stale as the reference has it, at present and on average."""
+    for row in queue.staleness(now).to_pylist():
+        key = expected.keys[row["k"]]
+        queue_since, application_since = key.queue_since(now), key.application_since(now)
+        assert row["waiting"] == (queue_since is not None)
+        assert row["queue_now"] == (0 if queue_since is None else now - queue_since)
+        assert row["application_now"] == (0 if application_since is None else now - application_since)
+        assert row["queue_mean"] == pytest.approx(expected.queue_mean(row["k"], now))
+        assert row["application_mean"] == pytest.approx(expected.application_mean(row["k"], now))
+    metrics = queue.queue_metrics(now)
+    total = sum(row["queue_now"] for row in queue.staleness(now).to_pylist())
+    assert metrics.queue_now * max(metrics.keys, 1) == pytest.approx(total)
+
+
+EVERY = ("append", "append_shed", "update_fifo", "inplace", "linecutting", "linecutting_paper", "auto")
+
+
+def outcome(server: Server) -> object:
+    queue = server.queue
+    now = queue.now + 5
+    return (
+        [(each.let_go, each.row) for each in server.deliveries],
+        queue.queue_metrics(now),
+        queue.staleness(now).to_pylist(),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), sizes=st.lists(st.integers(1, 9)))
+def test_the_result_does_not_depend_on_how_rows_are_batched(
+    rows: list[Row], cost: int, policy: str, sizes: list[int]
+) -> None:
+    expected = outcome(Server(made(policy, inputs=2), cost, cut=whole).run(rows))
+    assert outcome(Server(made(policy, inputs=2), cost, cut=singly).run(rows)) == expected
+    assert outcome(Server(made(policy, inputs=2), cost, cut=cut_at(sizes)).run(rows)) == expected  # type: ignore[arg-type]
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows=traces(), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), stops=st.sets(st.integers(0, 60)))
+def test_restarts_change_nothing(rows: list[Row], cost: int, policy: str, stops: set[int]) -> None:
+    expected = outcome(Server(made(policy), cost).run(rows))
+    segments: dict[int, pa.Table] = {}
+
+    def between(served: int, queue: UpdateQueue) -> UpdateQueue:
+        return restored(queue, segments) if served in stops else queue
+
+    assert outcome(Server(made(policy), cost, between=between).run(rows)) == expected
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=traces(), cost=st.integers(1, 6), changes=st.dictionaries(st.integers(0, 60), st.sampled_from(EVERY)),
+    restarts=st.booleans(), first=st.sampled_from(EVERY),
+)  # fmt: skip
+def test_a_queue_that_changes_its_policy_loses_nothing(
+    rows: list[Row], cost: int, changes: dict[int, str], restarts: bool, first: str
+) -> None:
+    segments: dict[int, pa.Table] = {}
+
+    def between(served: int, queue: UpdateQueue) -> UpdateQueue:
+        if served in changes:
+            chosen = QueueSettings(changes[served], memory="naive" if served % 2 else "paged")
+            if restarts:
+                queue = restored(queue, segments, chosen)
+            else:
+                queue.configure(chosen)
+            check_counts(queue)
+        return queue
+
+    server = Server(queue_of(first), cost, between=between).run(rows)
+    check_counts(server.queue)
+    newest: dict[object, Row] = {}
+    for row in rows:
+        if row.key not in newest or row.time >= newest[row.key].time:
+            newest[row.key] = row
+    if "append_shed" not in {first, *changes.values()}:
+        last: dict[object, Row] = {}
+        for each in server.deliveries:
+            if each.row.key not in last or each.row.time >= last[each.row.key].time:
+                last[each.row.key] = each.row
+        assert {key: row.value for key, row in last.items()} == {key: row.value for key, row in newest.items()}
+        assert all(row["application_now"] == 0 for row in server.queue.staleness(server.queue.now).to_pylist())

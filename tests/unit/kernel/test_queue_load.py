@@ -1,0 +1,114 @@
+"""The switch between append and update behaviour, by load (002 section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from millrace.kernel.operators.update_queue import UpdateQueue
+from millrace.kernel.queue_policies.load import HIGH, LOW, MOST, PERIOD, Load, Switch
+from millrace.kernel.queue_settings import QueueSettings
+from tests.reference_updates import Row
+from tests.unit.kernel.update_queues import Server, batch_of, check_counts, drained, queue_of
+
+SECOND = 1_000_000
+COST = 10_000
+
+
+def at_rates(rates: Sequence[float], seconds: int, keys: int = 50) -> list[Row]:
+    """Rows of random keys, with so many times the load that a server can take, one after another."""
+    random, rows, now = np.random.default_rng(5), list[Row](), 0
+    for rate in rates:
+        end = now + seconds * SECOND
+        while now < end:
+            now += max(1, int(random.exponential(COST / rate)))
+            rows.append(Row(now, now, f"k{random.integers(keys)}", len(rows)))
+    return rows
+
+
+def switched(rows: Sequence[Row]) -> tuple[Server, list[tuple[int, bool]]]:
+    """A run with a queue that switches by itself, and when it did: whether it appends from then on."""
+    seen: list[tuple[int, bool]] = []
+
+    def between(served: int, queue: UpdateQueue) -> UpdateQueue:
+        appends = queue._switch.appends
+        if not seen or seen[-1][1] != appends:
+            seen.append((queue.now // SECOND, appends))
+        return queue
+
+    return Server(queue_of("auto"), COST, between=between).run(rows), seen
+
+
+def test_it_appends_while_it_keeps_up() -> None:
+    rows = at_rates([0.5], 30)
+    server, seen = switched(rows)
+    assert [appends for _, appends in seen] == [True]
+    assert server.values() == [row.value for row in rows], "every row leaves"
+
+
+def test_it_updates_under_load_and_appends_again_when_that_is_over() -> None:
+    rows = at_rates([0.5, 4.0, 0.4], 20)
+    server, seen = switched(rows)
+    assert [appends for _, appends in seen] == [True, False, True]
+    assert 20 <= seen[1][0] <= 23 and 44 <= seen[2][0] <= 50
+    metrics = server.queue.queue_metrics(server.queue.now)
+    assert metrics.switches == 2 and metrics.superseded > 1000
+    check_counts(server.queue)
+    last = {row.key: row.value for row in rows}
+    assert {each.row.key: each.row.value for each in server.deliveries} == last
+
+
+def test_it_does_not_oscillate_under_a_load_that_rises_and_falls() -> None:
+    rows = at_rates([0.4, 1.5] * 10, 8)
+    _, seen = switched(rows)
+    assert len(seen) - 1 <= 6, "far fewer switches than the 20 changes of the load"
+
+
+def test_a_load_just_below_and_above_one_does_not_make_it_switch_back() -> None:
+    rows = at_rates([0.9, 1.1] * 5, 5)
+    _, seen = switched(rows)
+    assert len(seen) <= 2
+
+
+def test_a_switch_turns_at_the_marks() -> None:
+    switch = Switch()
+    assert not switch.look(0, HIGH // COST, COST, 5.0)
+    assert switch.look(0, HIGH // COST + 1, COST, 5.0)
+    assert not switch.look(SECOND, 0, COST, LOW - 0.01)
+    assert not switch.look(3 * SECOND, 0, COST, LOW + 0.01), "the calm begins anew"
+    assert not switch.look(4 * SECOND, 0, COST, 0.1)
+    assert not switch.look(9 * SECOND, 1, COST, 0.1), "something waits"
+    assert switch.look(9 * SECOND, 0, COST, 0.1)
+    assert switch.look(9 * SECOND, MOST + 1, None, 0.1), "too many rows, whatever they cost"
+    assert switch.switches == 3
+
+
+def test_the_load_is_what_comes_times_what_it_costs() -> None:
+    load = Load()
+    load.tick(0, None)
+    for second in range(1, 20):
+        load.come(300)
+        load.tick(second * PERIOD, float(COST))
+    assert load.load == 3.0 and round(load.keep, 3) == 0.317
+    load.tick(1000 * PERIOD, float(COST))
+    assert load.load < 0.1 and load.keep == 1.0
+
+
+def test_from_append_to_update_the_newest_of_each_key_stays_where_its_first_row_stood() -> None:
+    rows = [Row(at, time, key, at) for at, (time, key) in enumerate([(0, "a"), (1, "b"), (2, "a"), (1, "a"), (3, "c")])]
+    queue = queue_of("append")
+    list(queue.on_batch(0, batch_of(rows)))
+    queue.configure(QueueSettings("inplace"))
+    check_counts(queue)
+    assert queue.queue_metrics(4).superseded == 2
+    assert [row["v"] for row in drained(queue)] == [2, 1, 4]
+
+
+def test_from_update_to_append_the_order_stays() -> None:
+    rows = [Row(at, at, key, at) for at, key in enumerate("abac")]
+    queue = queue_of("inplace")
+    list(queue.on_batch(0, batch_of(rows)))
+    queue.configure(QueueSettings("append"))
+    list(queue.on_batch(0, batch_of([Row(9, 9, "b", 9)])))
+    assert [row["v"] for row in drained(queue)] == [2, 1, 3, 9]

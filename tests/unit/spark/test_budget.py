@@ -1,0 +1,119 @@
+"""How many rows queues may let go in a micro-batch."""
+
+from __future__ import annotations
+
+import pytest
+
+from millrace.hosts.spark.budget import FIRST_ROWS, Cost, Pace, Purse, Waiting, even_share
+
+MILLISECOND = 1_000
+SECOND = 1_000_000
+
+
+def purse(pace: Pace | None = None, *, place: int = 0, buckets: int = 1, turn: int = 0, free: bool = False) -> Purse:
+    return Purse(pace or Pace(SECOND), place, buckets, turn, free=free)
+
+
+def costing(micros: float, most: int = 10**9) -> Cost:
+    return Cost(1000, 1000 * micros, most)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 100])
+def test_buckets_share_a_budget_of_rows_and_all_of_them_get_a_turn(rows: int) -> None:
+    got = [0, 0, 0]
+    for turn in range(3):
+        allowed = [
+            purse(place=place, buckets=3, turn=turn).allowance(Waiting("q", 10**6, Cost(), rows), ())
+            for place in range(3)
+        ]
+        assert sum(each or 0 for each in allowed) == rows
+        got = [one + (each or 0) for one, each in zip(got, allowed, strict=True)]
+    assert got == [rows, rows, rows]
+
+
+def test_queues_of_one_query_share_its_rows() -> None:
+    own, first, second = purse(), Waiting("q", 100, Cost(), 30), Waiting("q", 10, Cost(), 30)
+    assert own.allowance(first, [second]) == 20
+    own.spend(first, 20)
+    assert own.allowance(second, []) == 10
+
+
+def test_rows_that_one_query_does_not_let_go_are_not_for_another() -> None:
+    own, first, second = purse(), Waiting("q", 5, Cost(), 30), Waiting("r", 100, Cost(), 40)
+    own.spend(first, 5)
+    assert own.allowance(second, []) == 40
+
+
+def test_a_budget_of_time_becomes_rows_by_what_a_row_has_cost() -> None:
+    queue = Waiting("q", 10**6, costing(2 * MILLISECOND), budget_time=100 * MILLISECOND)
+    assert purse().allowance(queue, []) == 50
+
+
+def test_without_a_budget_work_takes_four_fifths_of_the_interval() -> None:
+    queue = Waiting("q", 10**6, costing(1 * MILLISECOND))
+    assert purse(Pace(500 * MILLISECOND)).allowance(queue, []) == 400
+
+
+def test_buckets_that_share_a_core_share_the_time() -> None:
+    queue = Waiting("q", 10**6, costing(1 * MILLISECOND))
+    assert purse(Pace.of(500 * MILLISECOND, cores=2, buckets=8)).allowance(queue, []) == 100
+    assert purse(Pace.of(500 * MILLISECOND, cores=8, buckets=2)).allowance(queue, []) == 400
+
+
+def test_a_row_that_takes_longer_than_the_budget_leaves_all_the_same() -> None:
+    assert purse().allowance(Waiting("q", 5, costing(10 * SECOND)), []) == 1
+
+
+def test_a_run_that_ends_by_itself_has_no_limit_but_a_budget_that_was_asked_for() -> None:
+    own = purse(free=True)
+    assert own.allowance(Waiting("q", 10**6, costing(SECOND)), []) is None
+    assert own.allowance(Waiting("q", 10**6, costing(SECOND), budget_rows=9), []) == 9
+    assert own.allowance(Waiting("q", 10**6, costing(SECOND), budget_time=3 * SECOND), []) == 3
+
+
+def test_the_first_rows_are_few_and_then_at_most_twice_as_many() -> None:
+    cost, allowed = Cost(), []
+    for _ in range(4):
+        allowed.append(purse().allowance(Waiting("q", 10**9, cost), []))
+        cost.learn(allowed[-1] or 0, micros=1.0)
+    assert allowed == [FIRST_ROWS, 2 * FIRST_ROWS, 4 * FIRST_ROWS, 8 * FIRST_ROWS]
+
+
+def test_rows_count_alike_however_many_there_were_at_once() -> None:
+    cost = Cost()
+    cost.learn(1000, 1000 * MILLISECOND)
+    cost.learn(1, 500 * MILLISECOND)
+    assert cost.row == pytest.approx(1000 * MILLISECOND * 1.2 / 701, rel=0.01)
+    cost.learn(0, 500 * MILLISECOND)
+    assert cost.row == pytest.approx(1000 * MILLISECOND * 1.2 / 701, rel=0.01)
+
+
+def test_what_costs_more_than_before_is_noticed() -> None:
+    cost = Cost()
+    cost.learn(1000, 1000.0)
+    for _ in range(10):
+        cost.learn(1000, 1000.0 * MILLISECOND)
+    assert cost.row == pytest.approx(MILLISECOND, rel=0.05)
+
+
+def test_queries_share_the_time_evenly_and_leave_what_they_do_not_need() -> None:
+    own, slow, small = purse(), Waiting("q", 10**6, costing(1000)), Waiting("r", 100, costing(1000))
+    assert own.allowance(slow, [small]) == 700
+    own.spend(slow, 700)
+    assert own.allowance(small, []) == 100
+
+
+def test_a_query_with_a_budget_of_its_own_takes_no_time_of_others() -> None:
+    own, with_budget = purse(), Waiting("q", 10**6, costing(1000), budget_time=50 * MILLISECOND)
+    other = Waiting("r", 10**6, costing(1000))
+    assert own.allowance(with_budget, [other]) == 50
+    own.spend(with_budget, 50)
+    assert own.allowance(other, []) == 800
+
+
+@pytest.mark.parametrize(
+    ("amount", "others", "share"),
+    [(90, [], 90), (90, [90], 45), (90, [10], 80), (90, [10, 100], 40), (90, [100, 10], 40), (0, [5], 0), (-5, [], 0)],
+)
+def test_an_even_share(amount: float, others: list[float], share: float) -> None:
+    assert even_share(amount, others) == share
