@@ -14,6 +14,8 @@ WORKLOADS = {
     "nexmark_q5": "rows per second of the auctions with the most bids, every 2 of 10 seconds: the same systems",
     "band_join": "rows per second and seconds a micro-batch of a join, +-1 s, 65,536 keys: the same systems",
     "asof_join": "rows per second of as-of joins of recorded and made-up streams: local, Spark host, DuckDB in batch",
+    "update_queue": "rows per second into and out of an update queue beside a dict; update queries beside stock Spark",
+    "stale_quotes": "staleness per symbol of recorded quotes under overload, by kind of queue: local, Spark host",
     "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
     "kernel_overhead": "microseconds a row and operator at k = 1, for 1 to 64 operators",
     "spark_table": "the Spark host beside stock Spark with both state stores, over all kinds of queries, as one table",
@@ -21,7 +23,8 @@ WORKLOADS = {
     "buckets": "seconds a micro-batch of Q1 on the Spark host with 2, 4, 8 and 16 buckets",
     "soak": "memory, state and checkpoint of a live run on Spark for many minutes: do they grow?",
 }
-DEFAULT = tuple(name for name in WORKLOADS if name not in ("spark_table", "growth", "buckets", "soak"))
+SEPARATE = ("stale_quotes", "spark_table", "growth", "buckets", "soak")
+DEFAULT = tuple(name for name in WORKLOADS if name not in SEPARATE)
 
 
 def main() -> int:
@@ -29,7 +32,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(WORKLOADS))
     parser.add_argument("--rows", type=int, default=6_400_000, help="rows of input (default: 6,400,000)")
     parser.add_argument("--rounds", type=int, default=2, help="measured rounds, after one that is not (default: 2)")
-    parser.add_argument("--data", type=Path, help="folder of recorded streams, for asof_join (default: ../shared/data)")
+    parser.add_argument("--data", type=Path, help="folder of recorded streams, for asof_join and stale_quotes")
     parser.add_argument(
         "--only", action="append", default=[], metavar="CASE", help="of spark_table: this workload alone"
     )
@@ -58,7 +61,7 @@ def _given(name: str, options: argparse.Namespace) -> dict[str, Any]:
         return {"minutes": options.minutes}
     if name == "spark_table":
         return {"only": options.only, "resume": options.resume, "from_results": options.from_results}
-    return {"data": options.data} if name == "asof_join" and options.data else {}
+    return {"data": options.data} if name in ("asof_join", "stale_quotes") and options.data else {}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,8 @@ PEERS: dict[str, Engine] = {
     "stock Spark, RocksDB": partial(stock_spark, settings=ROCKSDB),
     "stock Spark, HDFS-backed": partial(stock_spark, settings=HDFS),
 }
+_PEER = "stock Spark, "
+"""What the names of peers begin with."""
 _WIDE = 13
 """Letters of the longest heading of a ratio."""
 
@@ -47,9 +49,13 @@ def compare(
     *,
     engines: Mapping[str, Engine] | None = None,
     files_per_batch: int | None = 2,
+    check: Callable[[Work, Path, str], int] = check,
     **told: Any,
 ) -> dict[str, Speed]:
-    """Measure all systems, check their answers, print a table and append the results, with what else is told."""
+    """Measure all systems, check their answers, print a table and append the results, with what else is told.
+
+    `check` gives the number of results in a folder that a system wrote, and refuses those that are not true.
+    """
     around = record.circumstances()
     task = Task(workload, folder, rounds, files_per_batch)
     speeds: dict[str, Speed] = {}
@@ -80,12 +86,12 @@ def table(speeds: Mapping[str, Speed]) -> list[str]:
     stock Spark, RocksDB          500,000           1.00             4.00           1.00
     Spark host                  2,000,000           4.00             0.50           8.00
     """
-    peers = [speeds[name] for name in PEERS if name in speeds]
-    ratios = "".join(f"  {'x ' + name.split(', ')[1]:>{_WIDE}}" for name in PEERS if name in speeds)
+    peers = {name.split(", ")[1]: found for name, found in speeds.items() if name.startswith(_PEER)}
+    ratios = "".join(f"  {'x ' + name:>{_WIDE}}" for name in peers)
     lines = [f"{'system':<26} {'rows/s':>10}{ratios}  s a micro-batch{ratios}"]
     for engine, found in speeds.items():
-        faster = _cells([found.rate / peer.rate for peer in peers])
-        shorter = _cells([_times(peer.batch, found.batch) for peer in peers])
+        faster = _cells([found.rate / peer.rate for peer in peers.values()])
+        shorter = _cells([_times(peer.batch, found.batch) for peer in peers.values()])
         lines.append(f"{engine:<26} {found.rate:>10,.0f}{faster}  {_number(found.batch):>15}{shorter}")
     return lines
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millrace.kernel.expressions import Call, Column, Literal
 from millrace.kernel.operators.update_queue import UpdateQueue
 from millrace.kernel.queue_policies.updates import hashed_shares
-from millrace.kernel.queue_settings import QueueSettings
+from millrace.kernel.queue_settings import Access, QueueSettings
 from tests.reference_updates import POLICIES, Row, Simulation
-from tests.unit.kernel.update_queues import Server, check_counts, queue_of, restored, singly, whole
+from tests.unit.kernel.update_queues import Server, check_counts, restored, singly, whole
 
 KEYS = "abcdef"
 
@@ -52,11 +53,24 @@ def simulated(policy: str, cost: int, rows: Sequence[Row], until: int | None, **
     ).run(rows, until)  # fmt: skip
 
 
-def made(policy: str, **options: object) -> UpdateQueue:
-    return queue_of(policy, keep=0.6 if policy == "append_shed" else None, **options)
+ACCESS = (
+    Access(7, Call("<", (Column("k"), Literal("c", pa.string())))),
+    Access(20, Call("=", (Column("k"), Literal("e", pa.string())))),
+)
 
 
-@settings(max_examples=300, deadline=None)
+def chosen(policy: str, memory: str = "paged") -> QueueSettings:
+    """The settings of a policy, or of one that serves keys by when they are read."""
+    if policy == "access":
+        return QueueSettings("inplace", memory=memory, access=ACCESS)
+    return QueueSettings(policy, keep=0.6 if policy == "append_shed" else None, memory=memory)
+
+
+def made(policy: str, inputs: int = 1, truth: int | None = None) -> UpdateQueue:
+    return UpdateQueue(["k"], chosen(policy), inputs, truth)
+
+
+@settings(max_examples=200, deadline=None)
 @given(
     rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(POLICIES), sizes=st.lists(st.integers(1, 9)),
     truth=st.sampled_from([None, 0, 1]), stops=st.booleans(),
@@ -93,7 +107,7 @@ def check_staleness(queue: UpdateQueue, expected: Simulation, now: int) -> None:
     assert metrics.queue_now * max(metrics.keys, 1) == pytest.approx(total)
 
 
-EVERY = ("append", "append_shed", "update_fifo", "inplace", "linecutting", "linecutting_paper", "auto")
+EVERY = ("append", "append_shed", "update_fifo", "inplace", "linecutting", "linecutting_paper", "auto", "access")
 
 
 def outcome(server: Server) -> object:
@@ -106,7 +120,7 @@ def outcome(server: Server) -> object:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), sizes=st.lists(st.integers(1, 9)))
 def test_the_result_does_not_depend_on_how_rows_are_batched(
     rows: list[Row], cost: int, policy: str, sizes: list[int]
@@ -116,7 +130,7 @@ def test_the_result_does_not_depend_on_how_rows_are_batched(
     assert outcome(Server(made(policy, inputs=2), cost, cut=cut_at(sizes)).run(rows)) == expected  # type: ignore[arg-type]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rows=traces(), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), stops=st.sets(st.integers(0, 60)))
 def test_restarts_change_nothing(rows: list[Row], cost: int, policy: str, stops: set[int]) -> None:
     expected = outcome(Server(made(policy), cost).run(rows))
@@ -128,7 +142,7 @@ def test_restarts_change_nothing(rows: list[Row], cost: int, policy: str, stops:
     assert outcome(Server(made(policy), cost, between=between).run(rows)) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     rows=traces(), cost=st.integers(1, 6), changes=st.dictionaries(st.integers(0, 60), st.sampled_from(EVERY)),
     restarts=st.booleans(), first=st.sampled_from(EVERY),
@@ -140,15 +154,15 @@ def test_a_queue_that_changes_its_policy_loses_nothing(
 
     def between(served: int, queue: UpdateQueue) -> UpdateQueue:
         if served in changes:
-            chosen = QueueSettings(changes[served], memory="naive" if served % 2 else "paged")
+            other = chosen(changes[served], "naive" if served % 2 else "paged")
             if restarts:
-                queue = restored(queue, segments, chosen)
+                queue = restored(queue, segments, other)
             else:
-                queue.configure(chosen)
+                queue.configure(other)
             check_counts(queue)
         return queue
 
-    server = Server(queue_of(first), cost, between=between).run(rows)
+    server = Server(made(first), cost, between=between).run(rows)
     check_counts(server.queue)
     newest: dict[object, Row] = {}
     for row in rows:

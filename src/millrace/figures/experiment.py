@@ -67,9 +67,13 @@ class Outcome:
     """What came of a setting; times are seconds.
 
     `latency` is the mean time from a row's arrival to its result, `idle` the share of the time in which an operator
-    idle-waited, `peak` the greatest number of elements in the whole graph, `answers` a digest of all results; `memory`
-    is the most bytes in it, `turned_away` the rows that an operator refused, `rate` the rows a second that it stood;
-    `seconds` is the processor time that it took, which alone is not the same again.
+    idle-waited, `peak` the greatest number of elements in the whole graph, `answers` a digest of all results;
+    `memory` is the most bytes in it, `turned_away` the rows that an operator refused, `rate` the rows a second that
+    it stood; `seconds` is the processor time that it took, which alone is not the same again. `staleness` and
+    `queue_staleness` are those of the application and the queue, averages over time and keys; `allocated` and `used`
+    are locations of a queue, averages over time. `p99` is the staleness of the application that one in a hundred
+    exceeds, over keys and moments; `wrong` the keys whose answers went back in time or ended with another than the
+    newest; `switches` how often a queue changed its policy by itself; `parts` what it was for each query or phase.
     """
 
     results: int = 0
@@ -84,6 +88,14 @@ class Outcome:
     turned_away: int = 0
     rate: float = 0.0
     seconds: float = 0.0
+    staleness: float = 0.0
+    queue_staleness: float = 0.0
+    allocated: float = 0.0
+    used: float = 0.0
+    p99: float = 0.0
+    wrong: int = 0
+    switches: int = 0
+    parts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

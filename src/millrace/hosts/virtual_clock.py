@@ -18,7 +18,7 @@ class Costs:
     """What an operator's work costs, in microseconds.
 
     A row, a punctuation, an ETS that came by an ETS arc, a pair of rows that a join compares. `of` says by label what a
-    row costs at some operators, `{"project": 1000}`; at all others it is `row`.
+    row costs at some operators, `{"project": 1000}`, or by name at one; at all others it is `row`.
     """
 
     row: Microseconds = 0
@@ -30,10 +30,12 @@ class Costs:
     def row_at(self, node: str) -> Microseconds:
         """What a row costs at a node; its name begins with its operator's label.
 
-        >>> Costs(row=5, of={"project": 1000}).row_at("project#3f2a")
-        1000
+        >>> costs = Costs(row=5, of={"project": 1000, "project#17bc": 10})
+        >>> [costs.row_at(name) for name in ("project#3f2a", "project#17bc", "filter#a15e")]
+        [1000, 10, 5]
         """
-        return self.of.get(node.partition("#")[0], self.row)
+        named = self.of.get(node)
+        return self.of.get(node.partition("#")[0], self.row) if named is None else named
 
 
 class VirtualClock:

@@ -20,12 +20,17 @@ from millrace.kernel.metrics import Latency, QueueMetrics
 
 @dataclass(frozen=True)
 class Look:
-    """A queue at one moment: rows that wait, and the staleness of its keys on average, in microseconds."""
+    """A queue at one moment: rows that wait, and the staleness of its keys on average, in microseconds.
+
+    `allocated` and `used` are the locations that it keeps, and those of them that hold a row.
+    """
 
     time: Microseconds
     waiting: int
     queue: float
     application: float
+    allocated: int = 0
+    used: int = 0
 
 
 @dataclass
@@ -49,14 +54,24 @@ class Watched:
         """How many rows it held on average."""
         return float(np.mean([look.waiting for look in self.looks])) if self.looks else 0.0
 
-    def add(self, time: Microseconds, waiting: int, keys: pa.Table) -> None:
+    @property
+    def mean_allocated(self) -> float:
+        """How many locations it kept on average."""
+        return float(np.mean([look.allocated for look in self.looks])) if self.looks else 0.0
+
+    @property
+    def mean_used(self) -> float:
+        """How many locations held a row on average."""
+        return float(np.mean([look.used for look in self.looks])) if self.looks else 0.0
+
+    def add(self, time: Microseconds, metrics: QueueMetrics, keys: pa.Table) -> None:
         """Take a look into account."""
         queue, application = (keys.column(name).to_numpy() for name in ("queue_now", "application_now"))
         if len(queue):
             self.queue.add(queue.astype(np.int64))
             self.application.add(application.astype(np.int64))
-        means = [float(each.mean()) if len(each) else 0.0 for each in (queue, application)]
-        self.looks.append(Look(time, waiting, *means))
+        means = metrics.queue_now, metrics.application_now
+        self.looks.append(Look(time, metrics.waiting, *means, metrics.allocated, metrics.used))
 
 
 class Watch:
@@ -69,7 +84,7 @@ class Watch:
         """Look at every queue at a moment."""
         titles = executor.queue_titles()
         for name, queue in executor.queues().items():
-            self.seen.setdefault(titles[name], Watched()).add(at, queue.held, queue.staleness(at))
+            self.seen.setdefault(titles[name], Watched()).add(at, queue.queue_metrics(at), queue.staleness(at))
 
     def end(self, executor: Executor, at: Microseconds) -> None:
         """The input has ended: keep what the queues are then."""

@@ -3,6 +3,7 @@
 Rules:
 - Rows leave in the order in which they entered, once for each window that they are in and that is kept; a window is a
   commitment of its own from its first row on. Its closer follows when it is closed and all its rows have left.
+- The windows of a key are done in order: a closer waits for those of older windows.
 - A window is kept by a hash of its key and start, so that the same ones are kept when rows come again. A row that is in
   no window that is kept is shed.
 - A window that closes makes its key stale, kept or not, until it or a later one has been delivered.
@@ -10,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -43,6 +44,7 @@ class _Window:
     kept: bool
     pending: int = 0
     moment: int | None = None
+    done: bool = False
 
 
 class AllWindows:
@@ -70,8 +72,10 @@ class AllWindows:
         """The ends and marks of the same, by key if its own rows close them: a heap."""
         self._closed: dict[int, list[int]] = {}
         """The marks of each key that have closed and not been delivered, in order."""
+        self._order: dict[int, list[tuple[int, int]]] = {}
+        """The starts and marks of the windows of each key that are kept and not done: a heap."""
         self._starts: list[tuple[int, int]] = []
-        """The starts and marks of windows that are kept and have not been let go: a heap."""
+        """The same of all keys, with windows that are done: a heap."""
         self._finishing: list[int] = []
         self._under_way: list[int] = []
 
@@ -153,6 +157,8 @@ class AllWindows:
             heappush(self._open.setdefault(group, []), (window.start + self.spans.range, mark))
         if window.kept:
             heappush(self._starts, (window.start, mark))
+        if window.kept and not window.done:
+            heappush(self._order.setdefault(window.key, []), (window.start, mark))
 
     def _add(self, port: int, rows: pa.RecordBatch, places: Numbers, marks: Numbers, count: int) -> None:
         """Keep rows, and a copy for each window."""
@@ -185,17 +191,28 @@ class AllWindows:
                 self._close(group, min(until, FAR), moment)
 
     def _close(self, group: int, bound: Microseconds, moment: Microseconds) -> None:
-        heap = self._open.get(group, [])
+        heap, changed = self._open.get(group, []), dict[int, None]()
         while heap and heap[0][0] <= bound:
             mark = heappop(heap)[1]
             window = self._windows[mark]
             window.moment = moment
             del self._marks[window.key, window.start]
             self._closed.setdefault(window.key, []).append(mark)
+            changed[window.key] = None
             for tau in (self.cells.application_tau, self.cells.queue_tau):
                 tau[window.key] = moment if tau[window.key] == NONE else tau[window.key]
-            if window.kept and not window.pending:
-                self._finishing.append(mark)
+        self._finish(changed)
+
+    def _finish(self, keys: Iterable[int]) -> None:
+        """The closers of keys that can be let go now."""
+        for key in keys:
+            order = self._order.get(key, [])
+            while order:
+                window = self._windows[order[0][1]]
+                if window.pending or window.moment is None:
+                    break
+                window.done = True
+                self._finishing.append(heappop(order)[1])
 
     # Dequeue
 
@@ -205,18 +222,19 @@ class AllWindows:
             return self._release(None, np.empty(0, np.int64), self._take_finishing(), now)
         if not rows or not len(self._copies):
             return None
-        last = self._next_place - len(self._copies) + rows - 1
+        last = self._next_place - max(len(self._copies) - rows, 0) - 1
         copies = concat_tables(self._copies.between(None, last)).sort_by(_PLACE)
         self._copies.drop(last)
         entries, marks = copies.column(ENTRY).to_numpy(), copies.column(_MARK).to_numpy()
         found = self.rows.take(entries)
         self.counts.add_all(LET_GO, copies.column(_PORT).to_numpy()[copies.column(_FIRST).to_numpy()])
         self.rows.release(entries[copies.column(_LAST).to_numpy()])
+        changed: dict[int, None] = {}
         for mark, count in zip(*(each.tolist() for each in np.unique(marks, return_counts=True)), strict=True):
             window = self._windows[mark]
             window.pending -= count
-            if not window.pending and window.moment is not None:
-                self._finishing.append(mark)
+            changed[window.key] = None
+        self._finish(changed)
         return self._release(found, marks, self._take_finishing(), now)
 
     def _take_finishing(self) -> Numbers:
@@ -258,9 +276,13 @@ class AllWindows:
 
     def low(self) -> Microseconds:
         """A bound of what may still leave: the bound of the stream, or less."""
-        while self._starts and self._starts[0][1] not in self._windows:
+        while self._starts and self._is_done(self._starts[0][1]):
             heappop(self._starts)
         return min(self.bound, self._starts[0][0] if self._starts else END_OF_TIME)
+
+    def _is_done(self, mark: int) -> bool:
+        """Whether the closer of a window has been let go."""
+        return mark not in self._windows or (self._windows[mark].done and mark not in self._finishing)
 
     def next_wait(self, now: Microseconds) -> tuple[float, float, int]:
         """For how long the answers of keys have waited, at most; the time between updates; and the rows of a window."""

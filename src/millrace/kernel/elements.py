@@ -4,7 +4,7 @@ Rules:
 - A batch is a block of Arrow columns. Rows are immutable and shared, never copied per branch.
 - The reserved column `__time` holds a row's own timestamp: int64 microseconds since the epoch, UTC.
   It stays with the row when the query drops the column it came from.
-- The reserved column `__mark` is there above a queue of windows: the number of the commitment that a row was let go for,
+- The reserved column `__mark` is there above a queue of windows: the number of the commitment that a row is let go for,
   so that one row can be in several. It stays with what is made of the row.
 - The reserved column `__arrived` is there when a host measures latency: the clock at entry, or NO_BOUND for rows that
   were made of others. Reserved columns stand last, in this order.

@@ -112,9 +112,9 @@ class Frequency:
             return (now - int(cells["mark_before"][key])) / (number - since)
         return (now - self._begun) / number if self._begun != NONE else 0.0
 
-    def per_second(self, now: Microseconds) -> Lengths:
-        """How often each key has been updated lately."""
-        cells, count = self._cells, self._cells.count
+    def per_second(self, now: Microseconds, count: int) -> Lengths:
+        """How often each of the first `count` keys has been updated lately."""
+        cells = self._cells
         number = cells["updates"][:count]
         since = (number // EACH - 1) * EACH
         whole = (since >= EACH) & (cells["mark_before"][:count] < now)

@@ -186,26 +186,25 @@ class Staleness:
         """The queue staleness of all keys together."""
         return self.queue_keys * now - self.queue_sum
 
-    def present(self, now: Microseconds) -> tuple[Lengths, Lengths]:
-        """The queue and application staleness of each key."""
-        return self._since(now, "queue_since"), self._since(now, "application_since")
+    def present(self, now: Microseconds, count: int) -> tuple[Lengths, Lengths]:
+        """The queue and application staleness of the first `count` keys."""
+        return self._since(now, count, "queue_since"), self._since(now, count, "application_since")
 
-    def means(self, now: Microseconds) -> tuple[Lengths, Lengths]:
-        """The average queue and application staleness of each key."""
-        count = self._cells.count
+    def means(self, now: Microseconds, count: int) -> tuple[Lengths, Lengths]:
+        """The average queue and application staleness of the first `count` keys."""
         first = self._cells["first"][:count]
         lived = np.where(first == NONE, 0, now - np.where(first == NONE, now, first)).astype(np.float64)
         means = []
-        for area, present in zip(("queue_area", "application_area"), self.present(now), strict=True):
+        for area, present in zip(("queue_area", "application_area"), self.present(now, count), strict=True):
             whole = self._cells[area][:count] + present * present / 2
             means.append(np.divide(whole, lived, out=np.zeros(count), where=lived > 0))
         return means[0], means[1]
 
-    def _since(self, now: Microseconds, name: str) -> Lengths:
-        since = self._cells[name][: self._cells.count]
+    def _since(self, now: Microseconds, count: int, name: str) -> Lengths:
+        since = self._cells[name][:count]
         stale = since != NONE
         if name == "queue_since":
-            stale &= self._cells["waits"][: len(since)] > 0
+            stale &= self._cells["waits"][:count] > 0
         lengths: Lengths = np.where(stale, now - np.where(stale, since, now), 0).astype(np.float64)
         return lengths
 

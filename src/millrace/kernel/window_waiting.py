@@ -118,7 +118,7 @@ class WaitingKeys(WindowKeys):
     def _intervals(self, keys: Numbers, now: Microseconds) -> npt.NDArray[np.float64]:
         """The time between two updates of each key: its rows are no updates before the next window."""
         lived = np.maximum(now - self.cells.first[keys], 0)
-        return np.maximum(lived / np.maximum(self.cells.updates[keys], 1), np.minimum(lived, self.spans.slide))
+        return np.maximum(lived / np.maximum(self.cells.updates[keys] - 1, 1), np.minimum(lived, self.spans.slide))
 
     def _renew(self, keys: Numbers) -> None:
         """Give keys that wait the last places, in this order."""
@@ -227,6 +227,7 @@ class WaitingKeys(WindowKeys):
     def _finish(self, keys: Numbers) -> None:
         """The windows of keys that are IDLE have closed."""
         self.cells.turn[keys] = FINISHING
+        self.cells.touch(keys)
         self._finishing.extend(keys.tolist())
 
     def _look_ahead(self) -> None:

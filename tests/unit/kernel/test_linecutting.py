@@ -89,7 +89,7 @@ def staleness(order: type[KeyOrder], keys: npt.NDArray[np.int64], arrived: npt.N
 
 
 def _area(cells: Cells, staleness: Staleness, now: int) -> float:
-    present = staleness.present(now)[0]
+    present = staleness.present(now, cells.count)[0]
     return float((cells["queue_area"][: cells.count] + present * present / 2).sum())
 
 
@@ -163,7 +163,7 @@ def test_a_guard_uses_what_helps_and_leaves_what_does_not() -> None:
         for _ in range(rounds):
             areas[0] += worth[guard.at] if guard.at >= 0 else 1.0
             areas[1] += 1.0
-            guard.let_go(16, 10, *areas)
+            guard.let_go(16, 10, areas[0], areas[1], lambda: False)
             used.append(guard.at)
         return used
 
@@ -173,6 +173,13 @@ def test_a_guard_uses_what_helps_and_leaves_what_does_not() -> None:
     go((1.3, 1.3, 1.3), 200)
     assert go((1.3, 1.3, 1.3), 400).count(-1) > 350
     assert guard.strength in (0.0, *STRENGTHS)
+
+
+def test_a_guard_tries_nothing_while_keys_are_updated_alike() -> None:
+    guard = Guard()
+    for at in range(200):
+        guard.let_go(16, 10, float(at), float(at), lambda: True)
+        assert guard.at == -1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -200,7 +207,7 @@ def test_the_frequency_of_a_row_does_not_depend_on_batches(seed: int) -> None:
         assert cells[name][:3][known].tolist() == others[name][:3][known].tolist()
     at_once = Updates(np.zeros(100, np.int64), np.full(100, arrived[-1] + 10**6), np.arange(100))
     batched.count(at_once)
-    assert batched.per_second(int(at_once.arrived[0]))[0] > 0, "what comes at once counts over the whole run"
+    assert batched.per_second(int(at_once.arrived[0]), 3)[0] > 0, "what comes at once counts over the whole run"
     assert batched.mean_interval(0, int(at_once.arrived[0])) > 0
-    lately = single.per_second(int(arrived[-1]))
+    lately = single.per_second(int(arrived[-1]), 3)
     assert lately == pytest.approx([0.7 / 4e-6, 0.25 / 4e-6, 0.05 / 4e-6], rel=0.5)

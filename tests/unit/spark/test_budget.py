@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millrace.hosts.spark.budget import FIRST_ROWS, Cost, Pace, Purse, Waiting, even_share
+from millrace.hosts.spark.budget import FIRST_ROWS, MOST, Cost, Pace, Purse, Waiting, even_share
 
 MILLISECOND = 1_000
 SECOND = 1_000_000
@@ -52,6 +52,23 @@ def test_a_budget_of_time_becomes_rows_by_what_a_row_has_cost() -> None:
 def test_without_a_budget_work_takes_four_fifths_of_the_interval() -> None:
     queue = Waiting("q", 10**6, costing(1 * MILLISECOND))
     assert purse(Pace(500 * MILLISECOND)).allowance(queue, []) == 400
+
+
+def test_where_micro_batches_are_too_long_queues_take_less_and_then_more_again() -> None:
+    pace, share = Pace(SECOND), MOST
+    assert pace.kept(share, SECOND) == MOST
+    for _ in range(20):
+        share = pace.kept(share, round((share + 0.5) * SECOND))
+    assert 0.45 <= share <= 0.61, "half a second is Spark's"
+    for _ in range(20):
+        share = pace.kept(share, 10 * SECOND)
+    assert share == 0.2
+    for _ in range(20):
+        share = pace.kept(share, SECOND // 2)
+    assert share == MOST
+    assert Pace().kept(0.5, SECOND) == 0.5, "a run that ends by itself has no interval"
+    queue = Waiting("q", 10**6, costing(1 * MILLISECOND))
+    assert Purse(pace, 0, 1, 0, free=False, share=0.3).allowance(queue, []) == 300
 
 
 def test_buckets_that_share_a_core_share_the_time() -> None:

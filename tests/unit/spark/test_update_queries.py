@@ -187,6 +187,8 @@ def test_rows_follow_the_pace_by_what_they_have_cost(tmp_path: Path, monkeypatch
     staged.pace = Pace.of(SECOND, cores=1, buckets=3)
     sizes = [len(staged.batch({}, now, control=True)["q"]) for now in range(5, 7)]
     assert sizes == [1200, 3 * 133], "what is said in a micro-batch counts from the next one on"
+    staged.restart()
+    assert len(staged.batch({}, 2 * SECOND, control=True)["q"]) == 3 * 93, "the one before took two seconds"
 
 
 def test_nothing_is_lost_of_what_is_counted(tmp_path: Path) -> None:

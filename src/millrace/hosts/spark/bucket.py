@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from millrace.hosts.lag import share
 from millrace.hosts.spark.budget import Pace
+from millrace.hosts.spark.level import Level
 from millrace.hosts.spark.news import News, Summary
 from millrace.hosts.spark.queues import BucketQueues, titles_of
 from millrace.hosts.spark.rows import unpack
@@ -26,46 +27,10 @@ from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import Batch, user_table
 from millrace.kernel.enabling import sources_behind, wanted
 from millrace.kernel.executor import Executor, Place
-from millrace.kernel.graph import Graph
 from millrace.kernel.progress import Ingress
-from millrace.plan.levels import Crossing, Exchange
 from millrace.plan.stages import Physical
 
 _COUNTS = ("received", "late", "quarantined")
-
-
-@dataclass(frozen=True)
-class Level:
-    """One high level of a network: what its buckets read, and what they send to later ones."""
-
-    number: int
-    exchanges: Mapping[str, Exchange]
-    arriving: Mapping[str, Crossing]
-    leaving: Mapping[str, Crossing]
-
-    @staticmethod
-    def of(plan: Physical, number: int, graph: Graph) -> Level:
-        """The level of that number, from 1 on, whose buckets run this graph."""
-        sinks = {sink.name for sink in graph.sinks()}
-        crossings = {each.port: each for each in plan.crossings()}
-        return Level(
-            number,
-            {each.port: each for each in plan.exchanges() if each.level == number},
-            {port: each for port, each in crossings.items() if each.level == number},
-            {port: each for port, each in crossings.items() if port in sinks},
-        )
-
-    @property
-    def ports(self) -> frozenset[str]:
-        """All that it reads."""
-        return frozenset([*self.exchanges, *self.arriving])
-
-    def streams(self) -> dict[str, list[str]]:
-        """The ports of each stream."""
-        found: dict[str, list[str]] = {}
-        for port, exchange in self.exchanges.items():
-            found.setdefault(exchange.stream.name, []).append(port)
-        return found
 
 
 @dataclass
@@ -129,7 +94,7 @@ class Bucket:
         clock, silent = StandingClock(news.now), self._silent(news) if news.live else {}
         self.queues.shut()
         self.executor.run(clock, silent)
-        self.queues.serve(lambda: self.executor.run(clock, silent), pace or Pace(), free=not news.live)
+        self.queues.serve(lambda: self.executor.run(clock, silent), news.now, pace or Pace(), free=not news.live)
         return self.executor.take(news.now)
 
     def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:

@@ -4,6 +4,8 @@ Rules:
 - A budget of rows holds for a query and a micro-batch: buckets share it, and take turns with what does not divide.
 - A budget of time becomes rows by what a row has cost so far. Without a budget, what queues let go may take 80 % of the
   trigger's interval, all queries together; a run that ends by itself has no interval, and no limit.
+- What Spark needs around the work differs. Where micro-batches take longer than the interval while rows wait, queues
+  take less of it, down to 20 %; where they do not, more again.
 - Buckets that run one after another share the time: each has that of its cores.
 - All of it depends on what was saved with the micro-batch before, never on this one's clock: a micro-batch that is run
   again lets the same rows go.
@@ -21,8 +23,10 @@ FIRST_ROWS = 256
 """How many rows a queue lets go before anybody knows what they cost."""
 INTERVAL: Microseconds = 1_000_000
 """The interval of a run that goes on, but has no trigger to tell it."""
-_SHARE = 0.8
+MOST, _LEAST = 0.8, 0.2
 """How much of an interval the work behind queues may take; the rest is Spark's."""
+_SLACK = 1.05
+"""By how much a micro-batch may be longer than its interval before anything is done about it."""
 _FADING = 0.7
 """How much what earlier micro-batches have measured still counts in the next one."""
 
@@ -43,9 +47,20 @@ class Pace:
         """The pace of a run with so many buckets; more cores than buckets are of no use."""
         return Pace(interval, min(1.0, cores / buckets))
 
-    def time(self, budget: Microseconds | None) -> float:
-        """How long a bucket's queues may keep it busy: by a budget, or by the interval."""
-        return self.cores * (_SHARE * (self.interval or INTERVAL) if budget is None else budget)
+    def time(self, budget: Microseconds | None, share: float = MOST) -> float:
+        """How long a bucket's queues may keep it busy: by a budget, or for a share of the interval."""
+        return self.cores * (share * (self.interval or INTERVAL) if budget is None else budget)
+
+    def kept(self, share: float, took: Microseconds) -> float:
+        """Which share of an interval queues may take, if with this one a micro-batch took so long.
+
+        >>> Pace(100).kept(0.5, 100), Pace(100).kept(0.5, 125), Pace(100).kept(0.5, 1000)
+        (0.55, 0.4, 0.35)
+        """
+        if self.interval is None:
+            return share
+        length = took / self.interval
+        return max(_LEAST, share * max(0.7, 1 / length)) if length > _SLACK else min(MOST, share * 1.1)
 
 
 @dataclass
@@ -103,11 +118,13 @@ class Waiting:
 class Purse:
     """What the queues of a bucket may still let go in a micro-batch; the bucket has a `place` among `buckets`.
 
-    `turn` counts micro-batches; `free` says that nothing limits queries without a budget of their own.
+    `turn` counts micro-batches; `free` says that nothing limits queries without a budget of their own, which otherwise
+    have their `share` of the interval.
     """
 
-    def __init__(self, pace: Pace, place: int, buckets: int, turn: int, *, free: bool) -> None:
+    def __init__(self, pace: Pace, place: int, buckets: int, turn: int, *, free: bool, share: float = MOST) -> None:
         self.pace = pace
+        self.share = share
         self.place, self.buckets = place, buckets
         self.turn = turn
         self.free = free
@@ -123,7 +140,7 @@ class Purse:
         if queue.budget_time is None and self.free:
             return None
         account = _account(queue)
-        left_time = self.pace.time(queue.budget_time) - self._time.get(account, 0.0)
+        left_time = self.pace.time(queue.budget_time, self.share) - self._time.get(account, 0.0)
         return queue.cost.rows_in(even_share(left_time, [each.need for each in later if _account(each) == account]))
 
     def spend(self, queue: Waiting, rows: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import RequestError
-from millrace.hosts.spark.budget import Cost, Pace, Purse, Waiting
+from millrace.hosts.spark.budget import MOST, Cost, Pace, Purse, Waiting
 from millrace.hosts.spark.rows import pack, unpack
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.executor import Executor
@@ -47,6 +47,9 @@ class BucketQueues:
         self.place, self.buckets = place, buckets
         self.pace = Pace()
         self.turn = 0
+        self.share = MOST
+        self.behind: Microseconds | None = None
+        """The clock of the last micro-batch, if it left rows behind: then the next one has followed at once."""
         self.costs: dict[str, Cost] = {}
 
     # Work
@@ -56,17 +59,20 @@ class BucketQueues:
         if self.titles:
             self.executor.shut_queues()
 
-    def serve(self, run: Callable[[], object], pace: Pace, *, free: bool) -> None:
+    def serve(self, run: Callable[[], object], now: Microseconds, pace: Pace, *, free: bool) -> None:
         """Let queues let go of what they may, and `run` what is behind them; `pace` counts from the next time on."""
         if not self.titles:
             return
-        purse = Purse(self.pace, self.place, self.buckets, self.turn, free=free)
+        if self.behind is not None:
+            self.share = self.pace.kept(self.share, now - self.behind)
+        purse = Purse(self.pace, self.place, self.buckets, self.turn, free=free, share=self.share)
         queues = [(name, queue) for name, queue in self.executor.queues().items()]
         for position, (name, queue) in enumerate(queues):
             if queue.due:
                 self._let_go(purse, name, [self._waiting(each) for each, _ in queues[position + 1 :]], run)
         self.executor.shut_queues()
         self.turn, self.pace = self.turn + 1, pace
+        self.behind = now if self.held_back() else None
 
     def _let_go(self, purse: Purse, name: str, later: Sequence[Waiting], run: Callable[[], object]) -> None:
         """One queue's turn."""
@@ -115,11 +121,13 @@ class BucketQueues:
     def note(self) -> dict[str, Any]:
         """All that must be remembered, as plain data."""
         costs = {name: [cost.rows, cost.micros, cost.most] for name, cost in self.costs.items()}
-        return {"turn": self.turn, "pace": [self.pace.interval, self.pace.cores], "costs": costs}
+        pace = [self.pace.interval, self.pace.cores]
+        return {"turn": self.turn, "pace": pace, "share": self.share, "behind": self.behind, "costs": costs}
 
     def recall(self, note: Mapping[str, Any]) -> None:
         """Go on from what `note` gave; of queues that have left nothing is kept."""
         self.turn, self.pace = note["turn"], Pace(*note["pace"])
+        self.share, self.behind = note["share"], note["behind"]
         self.costs = {name: Cost(*each) for name, each in note["costs"].items() if name in self.titles}
 
 

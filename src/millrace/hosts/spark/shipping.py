@@ -2,7 +2,7 @@
 
 Rules:
 - A user's module is one that this process has imported from outside Python, its installed packages and ours: classes
-  and functions named in a script, and what they import. Of a package all files go, for it may import some of them later.
+  and functions named in a script, and what they import. Of a package all files go, for it may import some later.
 - What is installed (pyarrow, pandas, a user's own wheel) is not sent: executors must have it.
 - Nothing is sent twice, so that it may be asked for again when a network has changed.
 """

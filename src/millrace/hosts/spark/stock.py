@@ -160,8 +160,13 @@ def _say(**told: Any) -> None:
     sys.stdout.flush()
 
 
-def carry_out(text: str, kind: Callable[..., Query], frame: Callable[[SparkSession, Any], DataFrame]) -> None:
-    """Run a job that is given as JSON, whose queries are of a kind that `frame` knows how to write."""
+def carry_out(
+    text: str,
+    kind: Callable[..., Query],
+    frame: Callable[[SparkSession, Any], DataFrame],
+    started: Callable[[DataFrame, Any, bool], StreamingQuery] = _started,
+) -> None:
+    """Run a job that is given as JSON, whose queries are of a kind that `frame` and `started` know how to write."""
     told = json.loads(text)
     queries = [kind(**each) for each in told.pop("queries")]
     job = Job(queries=queries, **told)
@@ -169,7 +174,7 @@ def carry_out(text: str, kind: Callable[..., Query], frame: Callable[[SparkSessi
     _say(started=True)
     for asked in job.queries:
         began = time.perf_counter()
-        query = _started(frame(session, asked), asked, job.bounded)
+        query = started(frame(session, asked), asked, job.bounded)
         if not job.bounded:
             threading.Thread(target=lambda query=query: (sys.stdin.read(), query.stop()), daemon=True).start()
         query.awaitTermination()

@@ -108,9 +108,11 @@ class UpdateQueue(Queue):
     def urgency(self, now: Microseconds) -> float:
         """What is gained by a microsecond of work for the key that has waited longest.
 
-        For least staleness of all keys of all queries a key should be let go when W² / 2 + W/u, for each microsecond
-        that it costs, has grown to the same price for all (see `Linecutting`): W is how long it has waited, 1/u the
-        mean time between its updates.
+        For the least staleness of all keys of all queries a key should be let go when W² / 2 + W/u, by what it costs,
+        has grown to the same price for all (see `Linecutting`): W is how long it has waited, 1/u the mean time between
+        its updates. In simulations of four queries with different costs, keys and rates it was better than W / cost by
+        14 to 32 %, than W² / cost by up to 5 %, and than taking turns by 26 to 90 %. A row of an append queue makes its
+        key fresher by the time to the next one only: W/u.
         """
         key, since = self._storage.held.first()
         if key < 0:
@@ -150,22 +152,20 @@ class UpdateQueue(Queue):
         return self._storage.nbytes
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
-        whole = self._storage.counts.whole()
-        (queue, application), (queue_mean, application_mean) = (
-            self._storage.staleness.present(now),
-            self._storage.staleness.means(now),
-        )
-        keys = max(len(queue), 1)
+        whole, held, count = self._storage.counts.whole(), self._storage.held, self._storage.cells.count
+        queue, application = self._storage.staleness.present(now, count)
+        queue_mean, application_mean = self._storage.staleness.means(now, count)
+        keys = max(count, 1)
         return QueueMetrics(
             policy=self.settings.policy,
-            keys=len(queue),
+            keys=count,
             waiting=whole.waiting,
             entered=whole.entered,
             let_go=whole.let_go,
             superseded=whole.superseded,
             shed=whole.shed,
-            allocated=self._storage.held.allocated,
-            used=self._storage.held.used,
+            allocated=held.allocated,
+            used=held.used,
             queue_now=float(queue.sum()) / keys,
             queue_mean=float(queue_mean.sum()) / keys,
             application_now=float(application.sum()) / keys,
@@ -177,20 +177,17 @@ class UpdateQueue(Queue):
         )
 
     def staleness(self, now: Microseconds) -> pa.Table:
-        count = self._storage.cells.count
-        (queue, application), (queue_mean, application_mean) = (
-            self._storage.staleness.present(now),
-            self._storage.staleness.means(now),
-        )
-        found = self._storage.table.keys(np.arange(count)) if self.key else pa.table({})
+        cells, count = self._storage.cells, self._storage.cells.count
+        queue, application = self._storage.staleness.present(now, count)
+        queue_mean, application_mean = self._storage.staleness.means(now, count)
+        keys = self._storage.table.keys(np.arange(count)) if self.key else pa.table({})
         columns = {
-            "waiting": self._storage.cells["waits"][:count] > 0, "queue_now": queue, "queue_mean": queue_mean,
+            "waiting": cells["waits"][:count] > 0, "queue_now": queue, "queue_mean": queue_mean,
             "application_now": application, "application_mean": application_mean,
-            "per_second": self._storage.frequency.per_second(now),
+            "per_second": self._storage.frequency.per_second(now, count),
         }  # fmt: skip
-        names = [*self.key, *columns]
-        arrays = [*(found.column(name) for name in self.key), *(pa.array(each) for each in columns.values())]
-        return pa.table(arrays, names=names)
+        arrays = [*(keys.column(name) for name in self.key), *(pa.array(each) for each in columns.values())]
+        return pa.table(arrays, names=[*self.key, *columns])
 
     # Saving
 

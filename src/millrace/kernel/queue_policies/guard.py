@@ -5,13 +5,14 @@ Rules:
   in place. So its staleness is what the real queue would have had.
 - Time is cut into epochs of some rounds of the line. In each the keys cut in one strength, or not at all, and the ratio
   of the real staleness to the shadow's is what that strength is worth. The best one is used; a stronger and a weaker
-  one are tried now and then, those that failed ever more seldom. A trial that goes badly is broken off.
+  one are tried now and then, those that failed ever more seldom. A trial that goes badly is broken off, and none is
+  made while the keys are updated alike: cutting cannot help then.
 - When cutting ends, the real queue follows the shadow for one round, and then the shadow goes on from the real queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ _GAIN = 0.99
 """Cutting must be better than not cutting by this."""
 _BAD = 1.05
 """A trial as bad as this is broken off."""
+_BEARABLE = 1.005
+"""While nothing is known to help, a strength is tried only if the one below it did no more harm than this."""
 _PAUSE = 4
 """How many epochs a strength that failed is not tried again, at first."""
 _MOST_FAILURES = 8
@@ -179,8 +182,11 @@ class Guard:
         """How strongly the time between updates counts; 0: not at all."""
         return STRENGTHS[self.at] if self.at >= 0 else 0.0
 
-    def let_go(self, keys: int, waiting: int, real: float, shadow: float) -> bool:
-        """Count keys that leave, with the areas so far; whether cutting has ended with it."""
+    def let_go(self, keys: int, waiting: int, real: float, shadow: float, alike: Callable[[], bool]) -> bool:
+        """Count keys that leave, with the areas so far; whether cutting has ended with it.
+
+        `alike` says whether the keys are updated alike; it is asked at the end of an epoch.
+        """
         self._left -= keys
         self._unsure -= keys
         if self._unmeasured > 0:
@@ -194,7 +200,7 @@ class Guard:
         cut = self.at >= 0
         self._judge(ratio)
         self._epoch += 1
-        self.at = self._choice()
+        self.at = self._best if self._best < 0 and alike() else self._choice()
         self._left = max(_ROUNDS * waiting, _LEAST)
         self._unmeasured = self._left // _ROUNDS
         self._unsure = self._left // 2
@@ -236,7 +242,7 @@ class Guard:
     def _bearable(self) -> int:
         """How many strengths may be tried while none is known to help: those above one that did harm may not."""
         for at, worth in enumerate(self._worth[:-1]):
-            if worth == _UNKNOWN or worth > _BAD:
+            if worth == _UNKNOWN or worth > _BEARABLE:
                 return at + 1
         return len(STRENGTHS)
 

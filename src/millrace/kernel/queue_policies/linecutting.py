@@ -29,6 +29,9 @@ from millrace.kernel.queue_policies.updates import Updates
 
 _LEAST = 2.0**-4
 _HALF = 0.5**0.5
+_NEAR = 4
+"""Classes next to each other that the keys of one rate may be taken for."""
+_NEARLY_ALL = 0.95
 _COLUMNS = ("line", "shadow_place", "shadow_since")
 
 
@@ -41,6 +44,8 @@ class Linecutting(KeyOrder):
         super().__init__(cells)
         cells.add("line", 0)
         self._lines: dict[int, Line] = {}
+        self._seen: dict[int, int] = {}
+        """How many keys came to each line lately."""
         self._real = Area()
         self._shadow = Shadow(cells)
         self._guard = Guard()
@@ -61,6 +66,7 @@ class Linecutting(KeyOrder):
             line = 2 * exponent + (mantissa >= _HALF)
             self._real.enter_one(int(self._cells["queue_since"][key]))
             self._cells["line"][key] = line
+            self._seen[line] = self._seen.get(line, 0) + 1
             self._lines.setdefault(line, Line(self._cells)).push_one(key, self._next)
             self._push_one(key)
         self._shadow.enter_one(key, arrived)
@@ -77,6 +83,7 @@ class Linecutting(KeyOrder):
     def _sort_in(self, keys: Numbers, lines: Numbers, places: Numbers) -> None:
         for line in np.unique(lines).tolist():
             own = lines == line
+            self._seen[line] = self._seen.get(line, 0) + int(own.sum())
             self._lines.setdefault(line, Line(self._cells)).push(keys[own], places[own])
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> Numbers:
@@ -89,7 +96,7 @@ class Linecutting(KeyOrder):
         self._left(keys)
         following = self._guard.follow > 0
         self._guard.follow -= count if following else 0
-        ended = self._guard.let_go(count, self._waiting, self._real.area, self._shadow.area.area)
+        ended = self._guard.let_go(count, self._waiting, self._real.area, self._shadow.area.area, self._alike)
         if not self._waiting or (following and self._guard.follow <= 0 and not ended):
             self._align()
         return keys
@@ -130,6 +137,13 @@ class Linecutting(KeyOrder):
         order = np.argsort(-np.concatenate(indices), kind="stable")[:count]
         return np.concatenate(found)[order]
 
+    def _alike(self) -> bool:
+        """Whether nearly all keys that came lately are updated about equally often, as far as that can be known."""
+        seen = self._seen
+        self._seen = {line: count // 2 for line, count in seen.items() if count > 1}
+        together = max([sum(seen.get(line + each, 0) for each in range(_NEAR)) for line in seen], default=0)
+        return together >= _NEARLY_ALL * sum(seen.values())
+
     def _align(self) -> None:
         """Let the shadow go on from the keys that wait."""
         keys = self._line.all()
@@ -148,12 +162,13 @@ class Linecutting(KeyOrder):
 
     def note(self) -> dict[str, Any]:
         notes = {"real": self._real.note(), "shadow": self._shadow.note(), "guard": self._guard.note()}
-        return {**super().note(), **notes}
+        return {**super().note(), **notes, "seen": list(self._seen.items())}
 
     def restore(self, note: Mapping[str, Any]) -> None:
         super().restore(note)
         keys = self._line.all()
         self._sort_in(keys, self._cells["line"][keys], self._cells["place"][keys])
+        self._seen = {line: count for line, count in note["seen"]}
         self._real.restore(note["real"])
         self._shadow.restore(note["shadow"])
         self._guard.restore(note["guard"])
