@@ -21,7 +21,8 @@ def windows_of(time: int, length: int, slide: int, origin: int = 0) -> list[int]
 
 def accepted_rows(rows: list[Row], length: int, slide: int, tick: int | None) -> list[Row]:
     """The rows that are accepted, in their order; with a tick a key's own rows close its windows."""
-    found, last = [], {}
+    found: list[Row] = []
+    last: dict[str, int] = {}
     for key, time, value in rows:
         newest = last.get(key)
         if not windows_of(time, length, slide):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ def answers(folder: Path) -> list[tuple[Key, float]]:
         with path.open() as file:
             found += [((row["symbol"], int(row["venue"])), float(row["price"])) for row in csv.DictReader(file)]
     return found
+
+
+def went_on(folder: Path, before: int) -> bool:
+    """Whether there are more answers than before."""
+    return len(answers(folder)) > before
 
 
 def last_of(given: list[tuple[Key, float]]) -> dict[Key, float]:
@@ -134,7 +140,7 @@ def test_the_last_values_are_exact_though_a_run_was_killed(tmp_path: Path, queue
             number += 1
         before = len(answers(tmp_path))
         with Started(*RUN, folder=tmp_path) as started:
-            wait_for(lambda before=before: len(answers(tmp_path)) > before)
+            wait_for(partial(went_on, tmp_path, before))
             add_file(tmp_path, number, KEYS)
             number += 1
             started.kill()

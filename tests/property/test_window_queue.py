@@ -88,7 +88,7 @@ def saved_and_restored(make: Callable[[], Kind]) -> Callable[[Kind], Kind]:
     return anew
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(case=cases(), cost=st.integers(1, 4), restores=st.booleans())
 def test_one_row_at_a_time_is_what_the_key_transition_graph_says(case: Case, cost: int, restores: bool) -> None:
     def make() -> WindowQueue:
@@ -137,7 +137,7 @@ def _check_staleness(server: Server, naive: NaiveWindows) -> None:
         assert abs(row["queue_mean"] * (now - key.first) - key.queue_area) < 1e-6
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(case=cases("eager", "lazy", "every", "random"), data=st.data())
 def test_what_is_reported_of_a_window_is_all_that_was_accepted_of_it(case: Case, data: st.DataObject) -> None:
     run = _Run(case, data)
@@ -171,7 +171,7 @@ def _cut(case: Case, data: st.DataObject) -> Iterator[tuple[list[Row], int]]:
     yield waiting, bound
 
 
-def _batch_answers(case: Case) -> dict[Window, list[object]]:
+def _batch_answers(case: Case) -> dict[Window, list[int]]:
     found: dict[Window, list[int]] = defaultdict(list)
     for key, time, value in accepted_rows(case.rows, case.length, case.slide, case.tick):
         for start in windows_of(time, case.length, case.slide):
@@ -187,7 +187,7 @@ class _Run:
         self.queue, self.aggregate = self._queue(), self._aggregate()
         self._save_queue = saved_and_restored(self._queue)
         self._save_aggregate = saved_and_restored(self._aggregate)
-        self.results: list[tuple[object, ...]] = []
+        self.results: list[tuple[str, int, int, int, int, int, int]] = []
         self.now = 0
         self.passed = -(2**63)
 

@@ -23,7 +23,7 @@ PHASES = (0.5, 3.0, 0.5, 3.0, 0.5)
 SECONDS = 600.0
 """How long a phase is."""
 KEYS = 10
-SERVED = 20
+SERVED = 10
 """Rows a second."""
 
 

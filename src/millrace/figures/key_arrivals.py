@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.frames import Numbers
@@ -42,7 +44,7 @@ def numbered(keys: Numbers) -> Numbers:
     return found
 
 
-def feed(keys: Numbers, **seconds: Numbers) -> list[pa.Table]:
+def feed(keys: Numbers, **seconds: npt.NDArray[Any]) -> list[pa.Table]:
     """A feed of a column `k` and some columns of times, which are given in seconds."""
     times: Mapping[str, pa.Array] = {
         name: pa.array(np.round(column * _SECOND).astype(np.int64)).cast(TIMESTAMP) for name, column in seconds.items()

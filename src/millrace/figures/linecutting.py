@@ -11,7 +11,7 @@ from millrace.figures.update_queues import GUARDED, IN_PLACE, PRINTED, QueueCase
 
 KEYS = 10
 LOADS = (3, 5)
-TICKS = 12_000
+TICKS = 6_000
 
 
 def settings() -> dict[Key, QueueCase]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from millrace.figures.claims import Claim
-from millrace.figures.curves import along, chart, curves, table
+from millrace.figures.curves import along, chart, curves
 from millrace.figures.experiment import Figure, Findings, Key, Outcome
 from millrace.figures.key_arrivals import keys_of
 from millrace.figures.update_queues import APPEND, FIFO, GUARDED, IN_PLACE, SECOND, QueueCase, Updates, application
@@ -81,16 +81,19 @@ def findings(found: Mapping[Key, Outcome]) -> Findings:
         curves(found, application),
         log_x=False,
     )
-    rows = table(
-        found,
-        "keys",
-        results=lambda each: each.results,
-        mean_staleness_seconds=application,
-        p99_staleness_seconds=lambda each: each.p99,
-        most_rows_waiting=lambda each: each.peak,
-        wrong_keys=lambda each: each.wrong,
-    )
-    return Findings([{**row, "keys": KINDS[int(str(row["keys"] or 0)[0])]} for row in rows], _claims(found), picture)
+    rows: list[dict[str, object]] = [
+        {
+            "curve": queue,
+            "keys": KINDS[int(place or 0)],
+            "results": outcome.results,
+            "mean_staleness_seconds": outcome.staleness,
+            "p99_staleness_seconds": outcome.p99,
+            "most_rows_waiting": outcome.peak,
+            "wrong_keys": outcome.wrong,
+        }
+        for (queue, place), outcome in found.items()
+    ]
+    return Findings(rows, _claims(found), picture)
 
 
 def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:

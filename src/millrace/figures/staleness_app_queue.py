@@ -11,7 +11,7 @@ from millrace.figures.update_queues import IN_PLACE, QueueCase, Ticks, applicati
 
 LOADS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 15.0, 20.0)
 """Ticks that an update takes, of which there is one every tick."""
-TICKS = 10_000
+TICKS = 5_000
 KEYS = {"1 key": 1, "10 keys": 10}
 
 

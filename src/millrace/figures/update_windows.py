@@ -1,8 +1,8 @@
 """The query of 002 section 6.3: a count by key over windows of an update stream, and a server that each row keeps busy.
 
-A row arrives every tick, and each row of a window takes `cost` ticks. Rows are stamped with their arrival, or, `counted`, by
-the source of their key: it counts its own rows, as many ticks apart as there are keys, so that every window of a key
-holds as many rows as any other.
+A row arrives every tick, and each row of a window takes `cost` ticks. Rows are stamped with their arrival, or,
+`counted`, by the source of their key: it counts its own rows, as many ticks apart as there are keys, so that every
+window of a key holds as many rows as any other.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ close it instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from millrace.figures.claims import Claim
 from millrace.figures.curves import Curve, chart
@@ -21,6 +22,8 @@ COUNTED = "own, counted"
 COUNTED_LENGTHS = (20, 50, 100, 200)
 ARRIVALS = {"round robin": None, "Zipf 0": 0.0, "Zipf 0.5": 0.5, "Zipf 0.9": 0.9}
 IN_TURN = "round robin"
+SHOWN = (IN_TURN, "Zipf 0", "Zipf 0.9")
+"""In the picture: what is between is in the table."""
 ZIPF = tuple(name for name in ARRIVALS if name != IN_TURN)
 _SOME = 50
 """Windows up to here are short beside the gaps between a key's rows."""
@@ -60,15 +63,20 @@ def ratios(found: Mapping[Key, Outcome], closing: str, arrivals: str) -> dict[in
 
 
 def findings(found: Mapping[Key, Outcome]) -> Findings:
-    """The ratio by the length of windows; a row a setting."""
-    names = [(closing, arrivals) for closing in (OWN, BOUND, COUNTED) for arrivals in ARRIVALS]
+    """The ratio by the length of windows; a row of the table is a setting."""
+    names = [(closing, arrivals) for closing in (OWN, BOUND, COUNTED) for arrivals in SHOWN]
     picture = chart(
         "EAGER over LAZY application staleness, 10 keys, a row a tick, a tick's work a row",
         "length of a window, ticks",
         "EAGER / LAZY",
-        [Curve(", ".join(name), list(ratios(found, *name).items())) for name in names],
+        [_curve(found, *name) for name in names],
     )
     return Findings(_table(found), _claims(found), picture)
+
+
+def _curve(found: Mapping[Key, Outcome], closing: str, arrivals: str) -> Curve:
+    """The ratios of one way of closing and arriving; those of counted rows are dashed."""
+    return Curve(f"{closing}, {arrivals}", list(ratios(found, closing, arrivals).items()), dashed=closing == COUNTED)
 
 
 def _table(found: Mapping[Key, Outcome]) -> list[dict[str, object]]:
@@ -104,7 +112,11 @@ def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:
             low=1.0,
         ),
         Claim("own, counted, Zipf 0.9: for all windows; the least ratio", min(counted["Zipf 0.9"].values()), low=1.0),
-        Claim("own, counted, Zipf: the ratio falls with ω; the greatest growth", max(_growths(counted)), high=1.05),
+        Claim(
+            "own, counted, Zipf: the ratio falls with ω, or stays; the greatest growth",
+            max(_growths(counted)),
+            high=1.02,
+        ),
         Claim(
             "own, counted, round robin: EAGER is better; the greatest ratio", max(counted[IN_TURN].values()), high=1.0
         ),
@@ -123,7 +135,7 @@ def _least(curves: Mapping[str, Mapping[int, float]]) -> float:
 def _growths(curves: Mapping[str, Mapping[int, float]]) -> list[float]:
     """What each ratio under Zipf's law is to the one before."""
     values = [list(curves[name].values()) for name in ZIPF]
-    return [after / before for each in values for before, after in zip(each, each[1:], strict=False)]
+    return [after / before for each in values for before, after in pairwise(each)]
 
 
 FIGURE = Figure(

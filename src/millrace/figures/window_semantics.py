@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from millrace.figures.claims import Claim, about, furthest
 from millrace.figures.curves import Curve, along, chart, curves, table
@@ -52,12 +53,7 @@ def findings(found: Mapping[Key, Outcome]) -> Findings:
         "mean application staleness, ticks",
         [*curves(found, staleness), *formulas],
     )
-    rows = table(
-        found,
-        "window_ticks",
-        application_staleness_ticks=staleness,
-        queue_staleness_ticks=lambda each: each.queue_staleness,
-    )
+    rows = table(found, "window_ticks", application_staleness_ticks=staleness)
     return Findings(rows, _claims(found), picture)
 
 
@@ -95,8 +91,7 @@ def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:
 
 def _growth(values: Mapping[float, float]) -> float:
     """The least ratio of a value to the one before."""
-    each = list(values.values())
-    return min(after / before for before, after in zip(each, each[1:], strict=False))
+    return min(after / before for before, after in pairwise(values.values()))
 
 
 def _over(first: Mapping[float, float], second: Mapping[float, float]) -> Iterable[float]:

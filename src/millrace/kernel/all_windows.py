@@ -164,7 +164,7 @@ class AllWindows:
         """Keep rows, and a copy for each window."""
         needed = np.zeros(count, np.bool_)
         needed[places] = True
-        self.counts.add_all(SHED, np.full(int((~needed).sum()), port))
+        self.counts.add(SHED, port, int((~needed).sum()))
         if not needed.any():
             return
         entries = np.empty(count, np.int64)

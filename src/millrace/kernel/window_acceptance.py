@@ -25,9 +25,10 @@ from millrace.kernel.window_spans import Spans
 class Acceptance:
     """Decides row by row, in whole columns; `tick` is None where the stream's bound closes windows."""
 
-    def __init__(self, spans: Spans, tick: int | None) -> None:
+    def __init__(self, spans: Spans, tick: int | None, inputs: int) -> None:
         self.spans = spans
         self.tick = tick
+        self.inputs = inputs
 
     def accepted(
         self, cells: WindowCells, keys: Numbers, times: Times, port: int, bound: Microseconds, yields: Mask | None
@@ -36,8 +37,11 @@ class Acceptance:
 
         `yields` says of which keys the newest row can make room for one of the source of truth.
         """
-        covered: Mask = self.spans.oldest(times) <= self.spans.newest(times)
-        mask = covered & self._from(cells, keys, times, port, yields)
+        mask: Mask = np.ones(len(keys), np.bool_)
+        if self.spans.slide > self.spans.range:
+            mask = self.spans.oldest(times) <= self.spans.newest(times)
+        if self.inputs > 1:
+            mask &= self._from(cells, keys, times, port, yields)
         if self.tick is None:
             return mask & (times >= bound)
         mask[mask] = self._in_order(cells.last[keys[mask]], keys[mask], times[mask])
@@ -59,6 +63,8 @@ class Acceptance:
     def _in_order(self, last: Times, keys: Numbers, times: Times) -> Mask:
         """Which rows are in no window that an earlier row of their key has closed, and not older than it."""
         assert self.tick is not None
+        if len(keys) == 1:
+            return self._keeps_order(last, times)
         order = np.argsort(keys, kind="stable")
         begins = np.concatenate([[True], keys[order][1:] != keys[order][:-1]]) if len(order) else np.empty(0, np.bool_)
         newest = np.maximum(_before(times[order], begins), last[order])

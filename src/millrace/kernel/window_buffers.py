@@ -112,6 +112,16 @@ class WindowBuffers:
         self.counts[owners] += counts
         self.rows += len(keys)
 
+    def append_one(self, key: int, entry: int, time: int, port: int) -> None:
+        """Put one row behind those that its key has."""
+        filled = self._dequeue.item(key) + self.counts.item(key)
+        if filled == self._zones.item(key) * self.zone:
+            self._link(np.array([key]), np.array([1]))
+        location = self._tail.item(key) * self.zone + filled % self.zone
+        self._entries[location], self._times[location], self._ports[location] = entry, time, port
+        self.counts[key] += 1
+        self.rows += 1
+
     def held(self, keys: Numbers) -> Held:
         """The rows of some keys."""
         counts, zones = self.counts[keys], self._zones[keys]

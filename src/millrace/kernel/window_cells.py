@@ -22,7 +22,7 @@ FAR = 2**62
 SHUT, OPEN, UNDER_WAY = 0, 1, 2
 """A commitment: there is none, it is open, or its closer has been let go but not been worked off."""
 FINISHING = -2
-"""The turn of a key whose window has been closed after all its rows had left."""
+"""The turn of the first key whose window has been closed after all its rows had left; those of later ones are below."""
 
 _FIELDS = {
     "last": NO_BOUND,

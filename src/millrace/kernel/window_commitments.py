@@ -31,7 +31,7 @@ from millrace.kernel.queue_policies.cells import NONE
 from millrace.kernel.queue_policies.counts import LET_GO
 from millrace.kernel.state import Changes
 from millrace.kernel.window_cells import FAR, FINISHING, OPEN, SHUT, UNDER_WAY
-from millrace.kernel.window_waiting import WaitingKeys
+from millrace.kernel.window_single import SingleRows
 
 _FEW = 2**12
 """Among so many keys the least is always looked for at once."""
@@ -47,7 +47,7 @@ class Release:
     ends: Times
 
 
-class Commitments(WaitingKeys):
+class Commitments(SingleRows):
     """Keys going through all their states."""
 
     @property
@@ -228,7 +228,8 @@ class Commitments(WaitingKeys):
         turn, place, opened = self.cells.turn[some], self.cells.place[some], self.cells.opened[some]
         turns = np.flatnonzero(turn >= 0)
         self._ready = deque(turns[np.argsort(turn[turns])].tolist())
-        self._finishing = np.flatnonzero(turn == FINISHING).tolist()
+        finishing = np.flatnonzero((turn <= FINISHING) & (turn != NONE))
+        self._finishing = finishing[np.argsort(-turn[finishing])].tolist()
         self._under_way = np.flatnonzero(opened == UNDER_WAY).tolist()
         waits = np.flatnonzero(place != NONE)
         self._stand(waits[np.argsort(place[waits])])

@@ -138,7 +138,7 @@ class WaitingKeys(WindowKeys):
         joins = self.inside(keys, times) & (cells.opened[keys] == OPEN)
         kept = (times >= cells.floor[keys]) | joins
         if not kept.all():
-            self.counts.add_all(SUPERSEDED, np.full(int((~kept).sum()), port))
+            self.counts.add(SUPERSEDED, port, int((~kept).sum()))
             keys, times, joins = keys[kept], times[kept], joins[kept]
             rows = rows.filter(pa.array(kept))
         self.buffers.append(keys, self.rows.add(rows), times, np.full(len(keys), port))
@@ -226,7 +226,8 @@ class WaitingKeys(WindowKeys):
 
     def _finish(self, keys: Numbers) -> None:
         """The windows of keys that are IDLE have closed."""
-        self.cells.turn[keys] = FINISHING
+        self.cells.turn[keys] = FINISHING - np.arange(self._next_place, self._next_place + len(keys))
+        self._next_place += len(keys)
         self.cells.touch(keys)
         self._finishing.extend(keys.tolist())
 

@@ -23,6 +23,8 @@ from millrace.figures import (
 from millrace.figures.experiment import Findings, Key, Outcome
 from millrace.plan.join_cost import JoinCost
 from tests.unit.figures.outcomes import outcome
+from tests.unit.figures.queue_laws import BROKEN_QUEUES, OVERLOAD_LAWS, QUEUE_LAWS
+from tests.unit.figures.window_laws import BROKEN_WINDOWS, WINDOW_LAWS
 
 Law = Callable[[str, float], Outcome]
 """What a setting gives, by its curve and place."""
@@ -141,6 +143,9 @@ LAWS: dict[str, Law] = {
     "strategy-burst": bursts,
     "eqg-overhead": arcs,
     "slide-burstiness": slides,
+    **QUEUE_LAWS,
+    **WINDOW_LAWS,
+    **OVERLOAD_LAWS,
     "wjoin-analytic": equations,
     "wjoin-cost": pair_costs,
     "wjoin-rate": slow_rates,
@@ -287,6 +292,8 @@ def test_a_figure_has_a_row_for_every_setting_and_a_picture(name: str) -> None:
             ["joint: groups leave earlier", "folded, if one is late"],
         ),
         ("joint-punctuation", lambda curve, band: replace(waits(curve, band), answers=curve), ["all forms"]),
+        *BROKEN_QUEUES,
+        *BROKEN_WINDOWS,
     ],
 )
 def test_a_claim_fails_for_what_the_paper_did_not_find(name: str, law: Law, broken: list[str]) -> None:

@@ -40,7 +40,7 @@ def _whole(shares: Shares) -> Shares:
 
 
 def mix(slow: int, times: int, keys: int = KEYS) -> Shares:
-    """Some keys that are updated so many times more seldom than the others."""
+    """Some keys that are updated so many times more seldom than the others; still often enough to be known for it."""
     shares = np.ones(keys)
     shares[:slow] = 1 / times
     return _whole(shares)
@@ -95,7 +95,7 @@ def _area(cells: Cells, staleness: Staleness, now: int) -> float:
 
 DISTRIBUTIONS = {
     "uniform": zipf(0.0), "zipf 0.5": zipf(0.5), "zipf 0.9": zipf(0.9),
-    "half slow": mix(500, 100), "most slow": mix(900, 100), "few slow": mix(100, 10),
+    "half slow": mix(500, 30), "most slow": mix(900, 100), "few slow": mix(100, 10),
 }  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_guarded_linecutting_is_never_noticeably_worse_than_in_place(name: str) 
     assert ratio(Linecutting, name) < 1.02
 
 
-@pytest.mark.parametrize(("name", "most"), [("zipf 0.9", 0.97), ("half slow", 0.98), ("most slow", 0.75)])
+@pytest.mark.parametrize(("name", "most"), [("zipf 0.9", 0.97), ("half slow", 0.97), ("most slow", 0.75)])
 def test_it_is_better_where_some_keys_are_slow(name: str, most: float) -> None:
     assert ratio(Linecutting, name) < most
 

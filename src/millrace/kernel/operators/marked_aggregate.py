@@ -139,7 +139,12 @@ class MarkedAggregate(Operator):
         return self.partials.of_rows(windows.to_batches()) if self.buffered else self.partials.merged([windows])
 
     def _results(self, windows: pa.Table) -> Batch:
-        starts, ends = self.frames.bounds(windows.column(PANE).to_numpy())
+        panes: Numbers = windows.column(PANE).to_numpy()
+        if bool((panes[1:] < panes[:-1]).any()):
+            # A group may have several windows at once: the newest is the last.
+            order = np.argsort(panes, kind="stable")
+            windows, panes = windows.take(pa.array(order)), panes[order]
+        starts, ends = self.frames.bounds(panes)
         columns = {
             "window_start": pa.array(starts).cast(TIMESTAMP),
             "window_end": pa.array(ends).cast(TIMESTAMP),

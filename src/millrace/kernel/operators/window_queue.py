@@ -84,7 +84,7 @@ class WindowQueue(Queue):
         self.table = KeyTable(key)
         self.counts = Counts(inputs)
         self._frames = Frames(range, slide, origin)
-        self._acceptance = Acceptance(self.spans, self.tick)
+        self._acceptance = Acceptance(self.spans, self.tick, inputs)
         self._windows = self._make(settings)
         self._passed = NO_BOUND
         self._moment: tuple[Microseconds, Microseconds] = (NO_BOUND, NO_BOUND)
@@ -112,12 +112,11 @@ class WindowQueue(Queue):
         rows, times = batch.rows, batch.times
         keys = self.table.numbers(rows)
         self._windows.grow(len(self.table))
-        ports = np.full(len(keys), port)
-        self.counts.add_all(ENTERED, ports)
+        self.counts.add(ENTERED, port, len(keys))
         arrivals = self._arrivals(batch)
         accepted = self._accepted(port, keys, times)
         if not accepted.all():
-            self.counts.add_all(SUPERSEDED, ports[~accepted])
+            self.counts.add(SUPERSEDED, port, int((~accepted).sum()))
             keys, times, arrivals = keys[accepted], times[accepted], arrivals[accepted]
             rows = rows.filter(pa.array(accepted))
         if self.inputs > 1:

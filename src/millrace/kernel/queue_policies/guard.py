@@ -223,7 +223,7 @@ class Guard:
         best = min(range(len(STRENGTHS)), key=self._worth.__getitem__)
         best = best if self._worth[best] < _GAIN else -1
         if best != at:
-            self._failures[at] = min(self._failures[at] + 1, _MOST_FAILURES)
+            self._failures[at] = min(self._failures[at] + (3 if ratio > _BAD else 1), _MOST_FAILURES)
             self._due[at] = self._epoch + _PAUSE * 2 ** self._failures[at]
         elif self._best != at:
             # Around a new best one everything is worth a look.

@@ -44,8 +44,9 @@ class Linecutting(KeyOrder):
         super().__init__(cells)
         cells.add("line", 0)
         self._lines: dict[int, Line] = {}
-        self._seen: dict[int, int] = {}
-        """How many keys came to each line lately."""
+        self._same = True
+        self._unseen = 0
+        """Whether keys were found to be updated alike, and how many leave before that is looked at again."""
         self._real = Area()
         self._shadow = Shadow(cells)
         self._guard = Guard()
@@ -66,7 +67,6 @@ class Linecutting(KeyOrder):
             line = 2 * exponent + (mantissa >= _HALF)
             self._real.enter_one(int(self._cells["queue_since"][key]))
             self._cells["line"][key] = line
-            self._seen[line] = self._seen.get(line, 0) + 1
             self._lines.setdefault(line, Line(self._cells)).push_one(key, self._next)
             self._push_one(key)
         self._shadow.enter_one(key, arrived)
@@ -83,7 +83,6 @@ class Linecutting(KeyOrder):
     def _sort_in(self, keys: Numbers, lines: Numbers, places: Numbers) -> None:
         for line in np.unique(lines).tolist():
             own = lines == line
-            self._seen[line] = self._seen.get(line, 0) + int(own.sum())
             self._lines.setdefault(line, Line(self._cells)).push(keys[own], places[own])
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> Numbers:
@@ -94,6 +93,7 @@ class Linecutting(KeyOrder):
         keys = self._chosen(count, now, shadow)
         self._real.leave(self._cells["queue_since"][keys])
         self._left(keys)
+        self._unseen -= count
         following = self._guard.follow > 0
         self._guard.follow -= count if following else 0
         ended = self._guard.let_go(count, self._waiting, self._real.area, self._shadow.area.area, self._alike)
@@ -138,11 +138,13 @@ class Linecutting(KeyOrder):
         return np.concatenate(found)[order]
 
     def _alike(self) -> bool:
-        """Whether nearly all keys that came lately are updated about equally often, as far as that can be known."""
-        seen = self._seen
-        self._seen = {line: count // 2 for line, count in seen.items() if count > 1}
-        together = max([sum(seen.get(line + each, 0) for each in range(_NEAR)) for line in seen], default=0)
-        return together >= _NEARLY_ALL * sum(seen.values())
+        """Whether nearly all keys are updated about equally often; looked at when a quarter of them has left."""
+        if self._unseen <= 0:
+            lines = self._cells["line"][: self._cells.count]
+            counts = np.bincount(lines - lines.min())
+            self._same = bool(np.convolve(counts, np.ones(_NEAR, np.int64)).max() >= _NEARLY_ALL * len(lines))
+            self._unseen = len(lines) // 4
+        return self._same
 
     def _align(self) -> None:
         """Let the shadow go on from the keys that wait."""
@@ -162,13 +164,13 @@ class Linecutting(KeyOrder):
 
     def note(self) -> dict[str, Any]:
         notes = {"real": self._real.note(), "shadow": self._shadow.note(), "guard": self._guard.note()}
-        return {**super().note(), **notes, "seen": list(self._seen.items())}
+        return {**super().note(), **notes, "same": self._same, "unseen": self._unseen}
 
     def restore(self, note: Mapping[str, Any]) -> None:
         super().restore(note)
         keys = self._line.all()
         self._sort_in(keys, self._cells["line"][keys], self._cells["place"][keys])
-        self._seen = {line: count for line, count in note["seen"]}
+        self._same, self._unseen = note["same"], note["unseen"]
         self._real.restore(note["real"])
         self._shadow.restore(note["shadow"])
         self._guard.restore(note["guard"])

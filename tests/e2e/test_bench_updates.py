@@ -1,0 +1,96 @@
+"""The benchmarks of update queues at a small size: the same rows leave them all, and staleness is what it is."""
+
+from __future__ import annotations
+
+import doctest
+import os
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bench import seen, stale_quotes
+from bench.answers import WrongAnswers
+from bench.engines import Task
+from bench.engines import local as local_engine
+from bench.latest_values import check_latest, write_latest
+from bench.memory import resident
+from bench.queue_speed import KEEPERS, Load, bytes_a_key, measured
+from bench.seen import stale_for
+from bench.stale_quotes import Overload, local, table
+
+pytestmark = pytest.mark.slow
+
+LOADS = [Load(keys, batch, rows=600) for keys in (5, 300) for batch in (1, 7, 1_000)]
+
+
+@pytest.mark.parametrize("load", LOADS, ids=str)
+def test_the_same_rows_leave_the_queue_and_the_dicts(load: Load) -> None:
+    first, *others = (measured(name, load) for name in KEEPERS)
+    assert all(first.answers) and all(each.answers == first.answers for each in others)
+    assert min(first.entered, first.left) > 0
+
+
+@pytest.mark.skipif(
+    not resident(os.getpid()), reason="the system does not say what memory a process has; runs on Linux"
+)
+@pytest.mark.parametrize("name", KEEPERS)
+def test_a_key_that_waits_costs_memory(name: str) -> None:
+    waiting, _ = bytes_a_key(name, 100_000)
+    assert waiting > 20
+
+
+def test_the_last_values_of_an_update_query_are_checked(tmp_path: Path) -> None:
+    task = Task(write_latest(tmp_path / "in", files=3, size=2_000, keys=100), tmp_path / "runs", 1, files_per_batch=1)
+    local_engine(task, "local host")
+    output = task.output("local host", 1)
+    assert check_latest(task.workload, output, "local host") == 100
+    newest = max(output.glob("part-*.parquet"))
+    rows = pq.read_table(newest)
+    pq.write_table(rows.slice(0, rows.num_rows - 1), newest)
+    with pytest.raises(WrongAnswers, match="not its last"):
+        check_latest(task.workload, output, "local host")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_staleness_from_outside_is_that_of_looking_at_every_microsecond(seed: int) -> None:
+    draw, until = Random(seed), 200
+    due = sorted(draw.sample(range(150), draw.randrange(1, 12)))
+    moments = sorted(draw.sample(range(due[0], 199), draw.randrange(0, 9)))
+    reached = sorted(draw.randrange(sum(each <= moment for each in due) + 1) for moment in moments)
+    # A result cannot be newer than what had come.
+    reached = [min(many, sum(each <= moment for each in due)) for many, moment in zip(reached, moments, strict=True)]
+    total = 0.0
+    for at in range(due[0], until):
+        # In the middle of the microsecond, so that the sum is the integral.
+        have = max((many for moment, many in zip(moments, reached, strict=True) if moment <= at), default=0)
+        total += at + 0.5 - due[have] if have < len(due) and due[have] <= at else 0.0
+    found = stale_for(np.array(due), np.array(moments, np.int64), np.array(reached, np.int64), until)
+    assert found == pytest.approx(total / (until - due[0]))
+
+
+@pytest.mark.alone
+def test_staleness_seen_from_outside_is_what_the_queue_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(stale_quotes.EXAMPLES))
+    count = 6_000
+    columns = {"venue": ["v"] * count, "symbol": [str(row % 4) for row in range(count)]}
+    times = pa.array(np.arange(count) * 1_000).cast(pa.timestamp("us", tz="UTC"))
+    quotes = pa.table({**columns, "bid": np.ones(count), "ask": np.ones(count), "ts": times})
+    found = {}
+    for queue in ("append", "inplace"):
+        (tmp_path / queue).mkdir()
+        found[queue] = local(Overload(quotes, tmp_path / queue, speed=1.0, micros=4_000, seconds=3.0), queue)
+    assert found["append"].mean > 3 * found["inplace"].mean
+    for each in found.values():
+        told = sum(each.told.values()) / len(each.told)
+        # What is made of results until they are handed on, and of the run until it stops, is not in both.
+        assert each.mean == pytest.approx(told, rel=0.3, abs=30)
+    assert len(table(found)) == 1 + 4 + 2
+
+
+def test_what_the_benchmarks_show_in_their_documentation() -> None:
+    assert not doctest.testmod(stale_quotes).failed
+    assert not doctest.testmod(seen).failed
