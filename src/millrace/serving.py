@@ -20,7 +20,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread, current_thread
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from millrace.errors import MillraceError, RequestError
 from millrace.hosts.plain_rows import plain_rows
@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
         url = urlsplit(self.path)
         parts = [unquote(part) for part in url.path.split("/") if part]
-        given = dict(parse_qsl(url.query, keep_blank_values=True))
+        given = _parameters(url.query)
         routes: Mapping[str, Callable[[str, Parameters], None]] = {
             "latest": self._latest,
             "changes": self._changes,
@@ -141,14 +141,15 @@ class _Handler(BaseHTTPRequestHandler):
             raise _NotThere
 
     def _latest(self, query: str, given: Parameters) -> None:
-        refresh = given.pop("refresh", "false").lower() in ("true", "1", "yes")
+        refresh = _flag(given, "refresh", otherwise=False)
         latest = self.reader.of(query, refresh=refresh)
         if not given:
             self._send(200, plain_rows(latest.table()))
             return
         row = latest.plain_row(given)
         if row is None:
-            self._send(404, {"error": f'query "{query}" has no answer of this key', "hint": ""})
+            hint = f"The keys that have one are at /latest/{quote(query)}."
+            self._send(404, {"error": f'query "{query}" has no answer of this key', "hint": hint})
         else:
             self._send(200, row)
 
@@ -156,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, plain_rows(self.reader.staleness(query)))
 
     def _changes(self, query: str, given: Parameters) -> None:
-        with self.reader.changes(query, present=given.get("present", "true").lower() != "false") as subscription:
+        with self.reader.changes(query, present=_flag(given, "present", otherwise=True)) as subscription:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Cache-Control", "no-store")
@@ -196,3 +197,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.wfile.write(body)
+
+
+def _parameters(query: str) -> Parameters:
+    """What a request asks for, each name once."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        twice = next(name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1)
+        raise RequestError(f'"{twice}" is given twice', hint="Ask for one key at a time.")
+    return given
+
+
+def _flag(given: Parameters, name: str, *, otherwise: bool) -> bool:
+    """Whether a parameter, which is taken out, says yes or no."""
+    said = given.pop(name, str(otherwise)).lower()
+    if said not in ("true", "false"):
+        raise RequestError(f'"{name}" is true or false, not "{said}"', hint=f"Write {name}=true.")
+    return said == "true"

@@ -494,3 +494,11 @@ def test_further_times_without_their_disorder_are_refused(also: Any) -> None:
 def test_types_that_are_not_those_of_sql_are_refused(types: Any) -> None:
     with pytest.raises(RequestError, match=rf'"{next(iter(types))}" is a type of SQL(.|\n)*DOUBLE'):
         mr.Network().aggregate("span", Span, **{"takes": "DOUBLE", "returns": "DOUBLE", **types})
+
+
+def test_dates_and_times_may_be_fed_as_text() -> None:
+    net = mr.Network()
+    rows = [{"day": "2024-02-29", "ts": "2024-01-01 00:00:01"}, {"day": None, "ts": "2024-01-01 00:00:02"}]
+    net.query("days", net.stream("s", "day DATE, ts TIMESTAMP", time="ts", source=[rows]).select("day"))
+    found = net.run(on="local", until="end").wait().results("days")
+    assert found.column("day").cast(pa.string()).to_pylist() == ["2024-02-29", None]

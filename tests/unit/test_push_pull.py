@@ -288,6 +288,8 @@ def test_what_cannot_be_served_is_refused_with_a_reason() -> None:
         )
         assert refusal(f"{server.url}/latest/prices?price=Z")[0] == 400
         assert refusal(f"{server.url}/elsewhere")[0] == 404
+        assert refusal(f"{server.url}/latest/prices?symbol=A&symbol=B")[1]["error"] == '"symbol" is given twice'
+        assert refusal(f"{server.url}/latest/prices?refresh=maybe")[1]["hint"] == "Write refresh=true."
         status, said = refusal(f"{server.url}/queries", Host="evil.example")
         assert (status, said["error"]) == (400, 'this server is not "evil.example"')
         with pytest.raises(RequestError, match=f"port {server.port} cannot be listened on"):

@@ -238,7 +238,7 @@ def as_rows(item: Any, schema: pa.Schema, stream: str) -> pa.RecordBatch:
 
 
 def _values(rows: list[dict[str, Any]], field: pa.Field, stream: str) -> pa.Array:
-    """One column of rows; a time may be written as text."""
+    """One column of rows; a time or a date may be written as text."""
     values = [row.get(field.name) for row in rows]
     if pa.types.is_timestamp(field.type):
         # Arrow would cut a fraction off and take the rest as microseconds.
@@ -247,6 +247,8 @@ def _values(rows: list[dict[str, Any]], field: pa.Field, stream: str) -> pa.Arra
             raise _fraction(field, stream, fraction)
         if any(isinstance(value, str) for value in values):
             return _times(pa.array(values, pa.string()), field)
+    if pa.types.is_date(field.type) and all(isinstance(value, str | None) for value in values):
+        return pa.array(values, pa.string()).cast(field.type)
     return pa.array(values, field.type)
 
 

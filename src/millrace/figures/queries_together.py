@@ -127,7 +127,7 @@ def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:
         ),
         about("together: (sum of n·√c)²/2, as far as keys have an update waiting", together, FORMULA, 0.2, "s"),
         Claim(
-            "together over each alone with a whole processor: four of them would do no better",
+            "together over each alone on a processor of its own",
             together / alone,
             low=1.0,
         ),

@@ -25,7 +25,7 @@ class Costs:
     punctuation: Microseconds = 0
     ets: Microseconds = 0
     pair: float = 0
-    of: Mapping[str, Microseconds] = field(default_factory=dict)
+    of: Mapping[str, Microseconds] = field(default_factory=dict, hash=False)
 
     def row_at(self, node: str) -> Microseconds:
         """What a row costs at a node; its name begins with its operator's label.

@@ -59,10 +59,10 @@ class NotAnUpdate(RequestError):
         self.part = part
 
 
-def meaningless(what: str, node: Node) -> NotAnUpdate:
+def meaningless(what: str, node: Node, instead: str = "Leave it out") -> NotAnUpdate:
     """The refusal of something that updates have no use for."""
     return NotAnUpdate(
-        f"{what} has no meaning over update streams", hint=f"Leave it out, or let the query {APPEND}.", node=node
+        f"{what} has no meaning over update streams", hint=f"{instead}, or let the query {APPEND}.", node=node
     )
 
 

@@ -206,7 +206,7 @@ def _listed(key: Iterable[Names]) -> str:
 def _aggregated(node: Aggregate) -> Keyed:
     window = node.window
     if not isinstance(window, Window) or window.unit == "rows":
-        raise meaningless(window_words(window), node)
+        raise meaningless(window_words(window), node, "Write [RANGE 1 MINUTE SLIDE 1 MINUTE]")
     if any(isinstance(each, AnyJoin) for each in walk(node.input)):
         raise meaningless("a window aggregate over a join", node)
     below = [each for each in walk(node.input) if isinstance(each, Aggregate)]

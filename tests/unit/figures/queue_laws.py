@@ -118,7 +118,7 @@ BROKEN_QUEUES: list[tuple[str, Law, list[str]]] = [
     (
         "linecutting",
         lambda curve, slow: cutting(curve, 1.0 if slow == 10.0 and curve[0] == "L" else slow),
-        ["with none", "printed, load 3: it", "printed, load 5: it", "guarded, load 3: it", "guarded, load 5: it"],
+        ["with none", *(f"{rule}, load {load}: above" for rule in ("printed", "guarded") for load in (3, 5))],
     ),
     (
         "overload",
