@@ -110,13 +110,7 @@ class AllWindows:
 
     def take(self, port: int, keys: Numbers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
         """Rows of one input, all of them accepted."""
-        cells = self.cells
-        cells.touch(keys)
-        unseen = np.flatnonzero(cells.first[keys] == NONE)
-        cells.first[keys[unseen[::-1]]] = arrivals[unseen[::-1]]
-        np.add.at(cells.updates, keys, 1)
-        np.maximum.at(cells.last, keys, times)
-        cells.port[keys] = port
+        self.cells.note(port, keys, times, arrivals)
         oldest = self.spans.oldest(times)
         counts = (self.spans.newest(times) - oldest) // self.spans.slide + 1
         places = np.repeat(np.arange(len(keys)), counts)

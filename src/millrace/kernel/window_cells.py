@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, Times
 from millrace.kernel.frames import Numbers
 from millrace.kernel.queue_policies.cells import NONE, Cells
 
@@ -104,6 +104,15 @@ class WindowCells(Cells):
 
     def __len__(self) -> int:
         return self.count
+
+    def note(self, port: int, keys: Numbers, times: Times, arrivals: Times) -> None:
+        """Know of rows of one input."""
+        self.touch(keys)
+        unseen = np.flatnonzero(self.first[keys] == NONE)
+        self.first[keys[unseen[::-1]]] = arrivals[unseen[::-1]]
+        np.add.at(self.updates, keys, 1)
+        np.maximum.at(self.last, keys, times)
+        self.port[keys] = port
 
     # Staleness
 

@@ -57,12 +57,7 @@ class WaitingKeys(WindowKeys):
     def take(self, port: int, keys: Numbers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
         """Rows of one input, all of them accepted."""
         cells = self.cells
-        cells.touch(keys)
-        unseen = np.flatnonzero(cells.first[keys] == NONE)
-        cells.first[keys[unseen[::-1]]] = arrivals[unseen[::-1]]
-        np.add.at(cells.updates, keys, 1)
-        np.maximum.at(cells.last, keys, times)
-        cells.port[keys] = port
+        cells.note(port, keys, times, arrivals)
         self._low = min(self._low, int(times.min()))
         newest = self.spans.newest(times)
         self._note_windows(keys, times, newest)

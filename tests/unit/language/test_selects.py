@@ -110,7 +110,7 @@ def test_streams_and_sinks_may_be_declared_after_the_query() -> None:
         ("SELECT len FROM main1 len2 len3", '"len3" does not fit here', "len3"),
         ("SELECT len FROM SQUASH(main1)", '"SQUASH" is no table function', "SQUASH"),
         ("INSERT INTO x VALUES (1)", "expected a statement", "INSERT"),
-        ("CREATE TABLE x (a INT)", "expected STREAM, SINK, AGGREGATE or QUERY", "TABLE"),
+        ("CREATE TABLE x (a INT)", "expected STREAM, SINK, AGGREGATE, FUNCTION or QUERY", "TABLE"),
     ],
 )
 def test_a_wrong_select_is_refused_at_its_place(text: str, fact: str, offending: str) -> None:
