@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from millrace.errors import QueryError
 from millrace.language.bands import is_comparison
 from millrace.language.join_chains import bind_chain
 from millrace.language.join_inputs import as_input, by_further_time, check_names, settled
@@ -16,6 +17,7 @@ from millrace.language.rows_joins import bind_rows
 from millrace.language.scopes import Relation, Scope
 from millrace.language.sequences import bind_sequence
 from millrace.language.statements import Select
+from millrace.plan.not_an_update import APPEND
 
 
 def bind_joins(
@@ -47,4 +49,11 @@ def bind_joins(
         return bind_rows(given)
     if all(each.kind == "inner" for each in select.joins):
         return bind_inner(given, unbounded=unbounded)
+    outer = next((each for each in select.joins if each.kind in ("left", "right", "full")), None)
+    if unbounded and outer is not None:
+        raise QueryError(
+            "an outer join has no meaning over update streams",
+            hint=f"Write JOIN, or let the query {APPEND}.",
+            place=outer.place,
+        )
     return bind_chain(given)

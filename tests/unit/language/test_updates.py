@@ -177,6 +177,7 @@ def test_other_queries_have_no_key(text: str) -> None:
         ("SELECT y.symbol FROM quotes AS x SEQ more AS y ON x.symbol = y.symbol MODE RECENT", "a sequence", "SEQ"),
         ("SELECT x.symbol FROM quotes [RANGE 1 s] AS x LEFT JOIN more [RANGE 1 s] AS y ON x.symbol = y.symbol",
          "an outer join", "LEFT"),
+        ("SELECT x.symbol FROM quotes AS x LEFT JOIN more AS y ON x.symbol = y.symbol", "an outer join", "LEFT"),
         ("SELECT x.symbol FROM quotes [ROWS 9] AS x JOIN more [ROWS 9] AS y ON x.symbol = y.symbol", "a join by ROWS",
          "JOIN"),
         (("SELECT x.symbol FROM quotes AS x JOIN more AS y ON x.symbol = y.symbol JOIN cut AS z ON z.symbol = y.symbol "
