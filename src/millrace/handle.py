@@ -102,9 +102,13 @@ class Handle:
     def wait(self, timeout: float | None = None) -> Handle:
         """Wait until the run has ended; raises what made it fail."""
         self._thread.join(timeout)
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Raise what made the run fail."""
         if self._error is not None:
             raise self._error
-        return self
 
     def stop(self) -> Handle:
         """End the run in order, and wait for it."""
@@ -217,8 +221,9 @@ class Handle:
         """The latest answer of every key of an update query, or of one key; None if that has none.
 
         A key is a value, a tuple in the order of the key's columns, or a mapping. `refresh` first asks the streams of
-        the query that are asked for rows (`Polled`), and works off what they give.
+        the query that are asked for rows (`Polled`), and works off what they give. Raises what made a run fail.
         """
+        self._check()
         if key is _ALL:
             return self._reader.table(query, refresh=refresh)
         return self._reader.row(query, key, refresh=refresh)
@@ -229,6 +234,7 @@ class Handle:
         It begins with the answers that there are, unless `present` is false. Each table holds the newest answer of the
         keys that have changed since the last: one who reads slowly misses answers, and never falls behind.
         """
+        self._check()
         return self._reader.changes(query, present=present)
 
     def subscribe(self, query: str, callback: Callback, *, present: bool = True) -> Subscription:

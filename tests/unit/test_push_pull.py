@@ -250,6 +250,16 @@ def test_a_query_that_leaves_ends_its_subscriptions_and_another_of_its_name_begi
         assert prices(handle.latest("high", refresh=True)) == {"B": 8.0}
 
 
+def test_the_answers_of_a_run_that_failed_are_not_given_as_if_nothing_had_happened() -> None:
+    ticks = mr.Pushed()
+    with pytest.raises(RunError, match="do not fit"), running(ticks) as handle:
+        ticks.push([{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:01"}])
+        with pytest.raises(RunError, match="do not fit"):
+            handle.wait()
+        with pytest.raises(RunError, match="do not fit"):
+            handle.latest("prices")
+
+
 # HTTP
 
 
