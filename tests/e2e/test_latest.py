@@ -51,7 +51,7 @@ def shown(folder: Path, *arguments: object) -> list[dict[str, Any]]:
 
 def prices(folder: Path, *, waiting: bool = False) -> dict[tuple[str, int], float]:
     """The latest prices; one who waits asks from here, for a command takes a second to start."""
-    rows = latest(folder / "state", "prices", None, 10).data() if waiting else shown(folder)
+    rows = latest(folder / "state", "prices", None, 180).data() if waiting else shown(folder)
     return {(row["symbol"], row["venue"]): row["price"] for row in rows}
 
 

@@ -16,7 +16,7 @@ def test_every_complete_example_of_the_page_is_accepted() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     complete = [each for each in blocks if "…" not in each]
     network = parse_network(STREAM + "".join(complete))
-    assert len(network.queries) == 9
+    assert len(network.queries) == 10
     for name in ("name", "p95", "my_mean"):
         assert any(f" {name}" in each for each in complete)
     assert physical(network)
