@@ -18,13 +18,15 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def growing(folder: Path, first: int, every: float = 0.03) -> Iterator[Callable[[], int]]:
+def growing(
+    folder: Path, first: int, every: float = 0.03, add: Callable[[Path, int], None] = add_file
+) -> Iterator[Callable[[], int]]:
     """Files added to the stream's folder all the while; calling it says how many there are."""
     done, count = Event(), [first]
 
     def grow() -> None:
         while not done.wait(every):
-            add_file(folder, count[0])
+            add(folder, count[0])
             count[0] += 1
 
     thread = Thread(target=grow)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
+from tests.crash.test_kill import growing
 from tests.e2e.commands import Started, millrace, wait_for
 
 pytestmark = pytest.mark.slow
@@ -33,25 +31,6 @@ def add_file(folder: Path, number: int) -> None:
     hidden = folder / "in" / f".{number:04d}.csv"
     hidden.write_text("\n".join(["k,v,ts", *lines]) + "\n")
     hidden.replace(folder / "in" / f"{number:04d}.csv")
-
-
-@contextmanager
-def flooded(folder: Path, first: int) -> Iterator[Callable[[], int]]:
-    """Files added all the while, faster than the query works; calling it says how many there are."""
-    done, count = Event(), [first]
-
-    def grow() -> None:
-        while not done.wait(0.05):
-            add_file(folder, count[0])
-            count[0] += 1
-
-    thread = Thread(target=grow)
-    thread.start()
-    try:
-        yield lambda: count[0]
-    finally:
-        done.set()
-        thread.join()
 
 
 def latest(folder: Path) -> dict[int, int]:
@@ -87,7 +66,7 @@ def test_a_killed_run_loses_nothing_that_waited_in_its_queue(tmp_path: Path) -> 
     current, files, held = tmp_path / "state" / "current.json", 0, []
     for kill in range(3):
         before = saved_at(current)
-        with flooded(tmp_path, files) as count, Started(*run, folder=tmp_path):
+        with growing(tmp_path, files, every=0.05, add=add_file) as count, Started(*run, folder=tmp_path):
             wait_for_save(current, before)
             time.sleep(0.3 * kill)
         files = count()
