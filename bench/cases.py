@@ -51,7 +51,7 @@ def _tumbling(folder: Path, rows: int, side: int) -> Work:
 
 
 def _sliding(folder: Path, rows: int) -> Work:
-    return replace(write_links(folder, rows // 2), keys=("srcIP",), window=60, slide=1)
+    return replace(write_links(folder, rows), keys=("srcIP",), window=60, slide=1)
 
 
 def _band(folder: Path, rows: int) -> Work:

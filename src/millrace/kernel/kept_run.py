@@ -73,19 +73,13 @@ class KeptRun:
 
     # Letting go
 
-    def _gone(self, bound: Microseconds) -> int:
-        """How many rows have been let go."""
-        if bound == END_OF_TIME:
-            return len(self.run)
-        return int(np.searchsorted(self.run.leaving[0], bound)) if bound > self.run.first else 0
-
     def count(self, bound: Microseconds) -> int:
         """How many rows are still kept."""
-        return len(self.run) - self._gone(bound)
+        return len(self.run) - self.run.gone(bound)
 
     def unmatched(self, before: Microseconds, bound: Microseconds) -> pa.RecordBatch | None:
         """The rows that nothing matched, of those that are let go as one bound follows another."""
-        start, stop = self._gone(before), self._gone(bound)
+        start, stop = self.run.gone(before), self.run.gone(bound)
         if start == stop:
             return None
         leaving = self.run.leaving[1][start:stop]
@@ -96,17 +90,19 @@ class KeptRun:
 
     def least_time(self, bound: Microseconds, unmatched: bool) -> Microseconds:
         """The least time of the rows that are still kept, or of those of them that nothing matched."""
-        start = self._first_unmatched(bound) if unmatched else self._gone(bound)
+        start = self._first_unmatched(bound) if unmatched else self.run.gone(bound)
         if start == len(self.run):
             return END_OF_TIME
         if start == 0 and not unmatched:
             return self.run.span[0]
-        if self.run.steady:
+        if unmatched and self.run.steady:
             return int(self.run.times[self.run.leaving[1][start]])
-        rows = self.run.leaving[1][start:]
-        if unmatched:
-            rows = rows[~self._flags[rows]]
-        return int(self.run.times[rows].min())
+        return int(self.run.times[self._kept(bound, unmatched)].min())
+
+    def _kept(self, bound: Microseconds, unmatched: bool) -> Mask:
+        """The rows that are still kept, or those of them that nothing matched."""
+        kept: Mask = self.run.untils >= bound
+        return kept & ~self._flags if unmatched else kept
 
     def least_until(self, bound: Microseconds) -> Microseconds | None:
         """The last match of the row that is let go first, of those that nothing matched yet."""
@@ -117,16 +113,12 @@ class KeptRun:
         """The last match of all rows that are still kept and whose time is before another."""
         if self.run.span[0] >= before:
             return None
-        rows = self.run.leaving[1][self._gone(bound) :]
-        chosen = self.run.times[rows] < before
-        if unmatched:
-            chosen &= ~self._flags[rows]
-        rows = rows[chosen]
-        return int(self.run.untils[rows].max()) if len(rows) else None
+        untils = self.run.untils[self._kept(bound, unmatched) & (self.run.times < before)]
+        return int(untils.max()) if len(untils) else None
 
     def _first_unmatched(self, bound: Microseconds) -> int:
         """Where the first row that nothing matched stands in the order of letting go; looked for from the last on."""
-        start, step = max(self._searched, self._gone(bound)), 16
+        start, step = max(self._searched, self.run.gone(bound)), 16
         while start < len(self.run):
             left = np.flatnonzero(~self._flags[self.run.leaving[1][start : start + step]])
             if len(left):

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Times
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times
 from millrace.kernel.keyed import spread
 from millrace.kernel.match_keys import Integers, KeyReader, same, same_as_before
 from millrace.kernel.sorting import dense, starts
@@ -26,6 +26,9 @@ _BITS = 63
 
 _CLOSE = 4
 """Values are looked up in a table if it has at most so many places for each."""
+
+_LOOKS = 8
+"""After so many looks at which rows have been let go it is worth while to put them in order."""
 
 _PAIRS = 2**22
 """Pairs that are made at once, at most: each takes memory before a condition refuses it."""
@@ -140,6 +143,9 @@ class Run(Rows):
             rows, times, untils = rows.take(pa.array(order)), times[order], untils[order]
             matched = None if matched is None else matched[order]
         super().__init__(given.reader, rows, times, untils, matched)
+        self._looks = 0
+        self._seen = (NO_BOUND, 0)
+        """The last bound that was looked at, and how many rows are let go below it."""
 
     def _offsets(self, times: Times) -> Integers:
         # Unsigned, because the span of a run may be larger than the greatest integer with a sign.
@@ -175,6 +181,23 @@ class Run(Rows):
         bits = (self.last - self.first).bit_length()
         order = _ordered(offsets if bits <= _BITS else self.untils, bits)[1]
         return (self.untils, np.arange(len(self))) if order is None else (self.untils[order], order)
+
+    def gone(self, bound: Microseconds) -> int:
+        """How many rows are let go below a bound.
+
+        A run that has just been restored may be at work for one batch only: it is looked through a few times before it
+        is put in order.
+        """
+        if bound == END_OF_TIME:
+            return len(self)
+        if bound <= self.first:
+            return 0
+        if self._seen[0] != bound:
+            self._looks += 1
+            sought = self._looks > _LOOKS or "leaving" in vars(self)
+            found = np.searchsorted(self.leaving[0], bound) if sought else np.count_nonzero(self.untils < bound)
+            self._seen = bound, int(found)
+        return self._seen[1]
 
     @cached_property
     def steady(self) -> bool:

@@ -52,6 +52,9 @@ def dense(values: Integers) -> tuple[Integers, Integers]:
     """
     if not len(values):
         return values, values
+    if bool((values[1:] >= values[:-1]).all()):
+        begins = starts(values)
+        return values[begins], np.cumsum(begins) - 1
     least, greatest = int(values.min()), int(values.max())
     if greatest - least <= max(_SPREAD * len(values), 2**12):
         seen = np.zeros(greatest - least + 1, np.bool_)

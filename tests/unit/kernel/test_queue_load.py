@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from millrace.kernel.operators.update_queue import UpdateQueue
 from millrace.kernel.queue_policies.load import HIGH, LOW, MOST, PERIOD, Load, Switch
@@ -86,13 +87,22 @@ def test_a_switch_turns_at_the_marks() -> None:
 
 def test_the_load_is_what_comes_times_what_it_costs() -> None:
     load = Load()
-    load.tick(0, None)
+    load.tick(0, None, 0)
     for second in range(1, 20):
         load.come(300)
-        load.tick(second * PERIOD, float(COST))
+        load.tick(second * PERIOD, float(COST), 0)
     assert load.load == 3.0 and round(load.keep, 3) == 0.317
-    load.tick(1000 * PERIOD, float(COST))
+    load.tick(1000 * PERIOD, float(COST), 0)
     assert load.load < 0.1 and load.keep == 1.0
+
+
+@pytest.mark.parametrize(("waiting", "kept"), [(0, 0.475), (100, 0.425), (400, 0.275), (2000, 0.0)])
+def test_of_twice_as_many_rows_as_can_be_worked_off_fewer_are_kept_the_more_wait(waiting: int, kept: float) -> None:
+    load = Load()
+    load.tick(0, None, 0)
+    load.come(200)
+    load.tick(PERIOD, float(COST), waiting)
+    assert load.keep == pytest.approx(kept)
 
 
 def test_from_append_to_update_the_newest_of_each_key_stays_where_its_first_row_stood() -> None:

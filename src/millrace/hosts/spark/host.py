@@ -15,7 +15,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -24,40 +24,34 @@ from threading import Event
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from millrace.connectors.native import is_native
-from millrace.connectors.polled import Asked
 from millrace.errors import RunError
 from millrace.hosts.changes import Changes
 from millrace.hosts.checkpoint import fingerprint
 from millrace.hosts.control import Control
 from millrace.hosts.durable import lock_checkpoint
-from millrace.hosts.lag import Lag, recorded
+from millrace.hosts.lag import Lag
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.spark.buckets import bucket_ids
-from millrace.hosts.spark.commits import CommitLog, Record
+from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.committed import Committed
 from millrace.hosts.spark.failures import unwrap
-from millrace.hosts.spark.feeds import write_feed
+from millrace.hosts.spark.fed import Fed
 from millrace.hosts.spark.fixed import Fixed, go_on, points
-from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.native import check_native, native_rows
 from millrace.hosts.spark.plans import PlanLog, Version
-from millrace.hosts.spark.polls import Polls, has_read
+from millrace.hosts.spark.polls import has_read
 from millrace.hosts.spark.query import network_rows, started
-from millrace.hosts.spark.queues import counts_of, metrics_of, staleness_of
 from millrace.hosts.spark.session import open_session, parallelism, prepared, running_session
 from millrace.hosts.spark.shipping import ship
 from millrace.hosts.spark.sinks import Sinks
-from millrace.hosts.spark.timing import MicroBatch, profile
 from millrace.hosts.standing import Standing
-from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.metrics import InputCounts, SourceMetrics
-from millrace.plan.nodes import Connector, Network
+from millrace.plan.nodes import Network
 from millrace.plan.points import Points
 from millrace.plan.stages import Physical, physical
 
@@ -97,21 +91,14 @@ class SparkRun:
         self._temporary = checkpoint is None
         self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
         self.log_file = self.folder / "spark.log"
-        self._feeds: Mapping[str, Any] = {} if feeds is None else feeds
-        """The very mapping that was given: streams may be declared, and fed, while the network runs."""
-        self._files: dict[str, Connector] = {}
-        """Where the rows of fed streams are."""
-        self._polls = Polls()
+        self._fed = Fed({} if feeds is None else feeds, self.folder / "feeds")
         self._listeners = listeners or Listeners()
         self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
         self._plans = PlanLog(self.folder / "plans")
-        self._seen, self._earlier = -1, 0
-        self._newest: Record = {}
-        self._started = time.monotonic()
+        self._committed = Committed(self._commits, profiled=profiled)
         self._query: StreamingQuery | None = None
         self._held = self._again = self._owns_session = False
-        self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
         # First of all: a second run on the same folders must not touch anything.
         self._control = Control(control) if control is not None else None
         try:
@@ -139,12 +126,13 @@ class SparkRun:
         if known is not None:
             if self.changes.evolution is not None and self._is_pending():
                 self._finish(known)
-            self._go_on(known)
+            go_on(self.folder, known, self.changes)
+            self._committed.go_on()
         plan = physical(self.changes.network)
         self.sinks = Sinks(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)
         renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
         take_sinks = self.sinks.prepare(plan.network.queries, renamed)
-        network = self._fed(plan)
+        network = self._fed.network(plan)
         self._check_spark(network)
         take_sinks()
         self.sinks.clear()
@@ -194,17 +182,10 @@ class SparkRun:
         try:
             for stream in network.streams():
                 if is_native(stream.connector):
-                    check_native(self.session, stream, plan, self._feeds.get(stream.name))
+                    check_native(self.session, stream, plan, self._fed.frame(stream.name))
             self.sinks.check_relays(self.session, network.queries, self.trigger, self.log_file)
         except (PySparkException, Py4JError) as error:
             raise unwrap(error, self.log_file) from None
-
-    def _go_on(self, known: Fixed) -> None:
-        """Take up what an earlier run has left."""
-        go_on(self.folder, known, self.changes)
-        if (newest := self._commits.newest()) is not None:
-            self._newest, self._seen = newest, newest["batch"]
-            self._earlier = sum(source["received"] for source in newest["sources"].values())
 
     def _settle_plan(self) -> None:
         """Record the network as it is now, and write its plan, under a new number if it is another one."""
@@ -215,23 +196,6 @@ class SparkRun:
         self._fixed.write(self.folder)
         ship(self.session, physical(self.network))
         self._plans.write(self._fixed.plan, Version(self.network, self.sinks.specs))
-
-    def _fed(self, plan: Physical) -> Network:
-        """The plan's network with fed streams read from files; refuses streams that cannot be found."""
-        for stream in plan.network.streams():
-            if stream.name in self._feeds and stream.name not in self._files and not is_native(stream.connector):
-                folder, feed, read = self.folder / "feeds" / stream.name, self._feeds[stream.name], plan.columns_read
-                fed_by = self._polls.add if isinstance(feed, Asked) else write_feed
-                self._files[stream.name] = fed_by(feed, stream, read(stream.name), folder)
-        fed = [stream for stream in plan.network.streams() if stream.name in self._files]
-        network = plan.network.with_streams(
-            {each.name: replace(each, connector=self._files[each.name]) for each in fed}
-        )
-        readable = physical(network)
-        for stream in network.streams():
-            if not is_native(stream.connector):
-                StreamLowLevel(readable, stream.name, (0,)).files()
-        return network
 
     # The run
 
@@ -270,7 +234,7 @@ class SparkRun:
         # A run that was killed after marking the end, or while it held the source, left the mark behind.
         self._commits.clear_end()
         self._commits.release()
-        while self.ending == "end" and not self._polls.closed() and not self._stop.is_set():
+        while self.ending == "end" and not self._fed.polls.closed() and not self._stop.is_set():
             self._stop.wait(_POLL)
         self._pass()
         if self.ending == "end" and not self._stop.is_set():
@@ -298,21 +262,13 @@ class SparkRun:
         while query.isActive and not self._again and not self._stop.is_set():
             self.changes.woken.wait(_POLL)
             if self.ending == "stopped":
-                self._polls.look()
+                self._fed.polls.look()
             self._look()
             self._serve()
             self.sinks.check()
-            self._measure(query)
+            self._committed.measure(query)
         query.stop() if self._stop.is_set() or self._again else query.awaitTermination()
-        self._measure(query)
-
-    def _measure(self, query: StreamingQuery) -> None:
-        """Keep how long micro-batches took, if that was asked for."""
-        if self._profiled is not None:
-            records = dict(self._commits.records(after=max(self._profiled, default=-1)))
-            for progress in query.recentProgress if records else ():
-                if (batch := progress["batchId"]) in records and "addBatch" in progress["durationMs"]:
-                    self._profiled[batch] = MicroBatch.of(progress, records[batch])
+        self._committed.measure(query)
 
     def _sources(self) -> DataFrame:
         """The exchange rows of all streams and of the control, each source under its name."""
@@ -325,7 +281,7 @@ class SparkRun:
                 stream,
                 self.buckets,
                 live=live,
-                frame=self._feeds.get(stream.name),
+                frame=self._fed.frame(stream.name),
             )
             for stream in self.network.streams()
             if is_native(stream.connector)
@@ -379,7 +335,7 @@ class SparkRun:
         """Check what a changed plan reads and where it writes."""
         self._hold()
         self._fixed.check_depth(plan, self.folder)
-        network, take_sinks = self._fed(plan), self.sinks.prepare(plan.network.queries)
+        network, take_sinks = self._fed.network(plan), self.sinks.prepare(plan.network.queries)
         self._check_spark(network)
 
         def take_into_use() -> None:
@@ -401,8 +357,7 @@ class SparkRun:
 
     def lag(self) -> Lag:
         """What holds time back, as of the newest commit."""
-        newest = self._commits.newest()
-        return Lag(0, False, {}, {}) if newest is None else recorded(newest)
+        return self._committed.lag()
 
     # Answers that are pulled
 
@@ -414,8 +369,8 @@ class SparkRun:
     def refresh(self, query: str) -> None:
         """Ask the streams of a query that are asked for rows, and wait until a micro-batch has read what they gave."""
         streams = Network(tuple(each for each in self.network.queries if each.name == query)).streams()
-        files = self._polls.ask(stream.name for stream in streams) if self.ending == "stopped" else {}
-        while not has_read(self._newest, files) and self._query is not None and self._query.isActive:
+        files = self._fed.polls.ask(stream.name for stream in streams) if self.ending == "stopped" else {}
+        while not has_read(self._committed.newest, files) and self._query is not None and self._query.isActive:
             self._stop.wait(_PATIENCE)
             self._look()
         self._look()
@@ -424,21 +379,11 @@ class SparkRun:
 
     def _look(self) -> None:
         """Hand on what has been committed since the last look."""
-        for batch, record in self._commits.records(after=self._seen):
-            self._seen, self._newest = batch, record
+        for batch, record in self._committed.look():
             self.sinks.stand(batch)
-            for name, rows in self._read_results(record):
-                if name in self.memory:
-                    self.memory[name].append(rows)
+            for name, rows in self.sinks.taken(record):
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())
-
-    def _read_results(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
-        """New rows of the queries whose results are wanted here rather than in files of the user's; their files go."""
-        for query, folder in self.sinks.shown.items():
-            for name in record["outputs"].get(query, {}).get("files", []):
-                yield query, pq.read_table(folder / name, partitioning=None)
-                (folder / name).unlink()
 
     @property
     def memory(self) -> dict[str, list[pa.Table]]:
@@ -447,41 +392,14 @@ class SparkRun:
 
     def report(self) -> Report:
         """The run as of its last committed micro-batch."""
-        metrics, queues = self._newest.get("metrics", {}), self._newest.get("queues", {})
-        sources = self._newest.get("sources", {})
-        return Report(
-            sources={name: _source_metrics(known, counts_of(name, queues)) for name, known in sources.items()},
-            results={query.name: metrics.get("results", {}).get(query.name, 0) for query in self.network.queries},
-            held=metrics.get("held", 0),
-            turned_away=metrics.get("turned_away", 0),
-            state_bytes=metrics.get("state_bytes", 0),
-            elapsed=time.monotonic() - self._started,
-            steps=self._seen + 1,
-            earlier=self._earlier,
-            profile=profile([*self._profiled.values()]) if self._profiled else None,
-            queues={title: metrics_of(told) for title, told in queues.items()},
-        )
+        return self._committed.report(self.network.queries)
 
     def staleness(self, query: str) -> pa.Table:
-        """How stale the most stale keys of a query were as of the newest commit; of each bucket some, see queues.py."""
-        return staleness_of(query, (self._commits.newest() or {}).get("queues", {}))
+        """How stale the most stale keys of a query were as of the newest commit."""
+        return self._committed.staleness(query)
 
 
 def _make_active(session: SparkSession) -> None:
     """Let this thread's calls find the session."""
     java_class = SparkSession._get_j_spark_session_class(session._jvm)
     java_class.setActiveSession(session._jsparkSession)
-
-
-def _source_metrics(known: Mapping[str, int], queued: InputCounts) -> SourceMetrics:
-    return SourceMetrics(
-        received=known["received"],
-        late=known["late"],
-        quarantined=known["quarantined"],
-        buffered=queued.waiting,
-        bound=known.get("bound", NO_BOUND),
-        greatest=known.get("greatest", NO_BOUND),
-        enabled=known.get("enabled", 0),
-        shed=queued.shed,
-        superseded=queued.superseded,
-    )

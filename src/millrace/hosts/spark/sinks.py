@@ -9,11 +9,12 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from millrace.connectors.native import HANDED, is_native_sink
@@ -28,7 +29,7 @@ from millrace.hosts.outputs import (
     prepare_folder,
     sink_folder,
 )
-from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.commits import CommitLog, Record
 from millrace.hosts.spark.relay import Relay
 from millrace.hosts.spark.writer import clean
 from millrace.hosts.standing import Standing
@@ -143,11 +144,18 @@ class Sinks:
         before = self._queries.get(query.name)
         return before is not None and before.root == query.root
 
-    @property
-    def shown(self) -> dict[str, Path]:
-        """The folders of queries whose results are read back, to be kept in memory or shown."""
-        plain = (query for query in self._queries.values() if query.sink.connector.format in PLAIN)
-        return {query.name: Path(self.specs[query.name]["path"]) for query in plain}
+    def taken(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
+        """New rows of the queries whose results are kept in memory or shown; their files go."""
+        for name, query in self._queries.items():
+            if query.sink.connector.format not in PLAIN:
+                continue
+            for file in record["outputs"].get(name, {}).get("files", []):
+                path = Path(self.specs[name]["path"], file)
+                rows = pq.read_table(path, partitioning=None)
+                if name in self.memory:
+                    self.memory[name].append(rows)
+                yield name, rows
+                path.unlink()
 
     # Sinks that Spark writes
 

@@ -92,7 +92,7 @@ class UpdateQueue(Queue):
         passed = now > self.now or not self._load.begun
         self.now = now
         if passed:
-            self._load.tick(now, self.row_cost)
+            self._load.tick(now, self.row_cost, len(self._storage))
             self._look()
 
     def _look(self) -> None:

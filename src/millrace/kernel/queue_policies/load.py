@@ -5,6 +5,7 @@ Rules:
   times or so count. A host that measures itself tells it instead.
 - The load is the share of time that it would take to work off all that comes: arrivals a second times cost. It is
   looked at once a period, never in between, so that it does not depend on how rows are cut into batches.
+- A queue that sheds keeps as many rows as there is time to work off, less what works off, bit by bit, those that wait.
 - A queue that switches by itself appends while it keeps up. It updates when what waits would take longer than `HIGH` to
   work off, or is more than `MOST` rows; and it appends again when it has run empty after the load has been below `LOW`
   for a while. The while grows twofold each time it turns out to have been too short.
@@ -25,6 +26,8 @@ CALM: Microseconds = 5_000_000
 _MOST_CALM: Microseconds = 300_000_000
 _HEADROOM = 0.95
 """How much of the time shedding leaves to be used."""
+_CATCH_UP: Microseconds = 10_000_000
+"""Shedding takes about this long to work off what waits: as its first backlog, which came before the load was known."""
 _FADE = 0.9
 _PERIOD_FADE = 0.5
 
@@ -36,6 +39,8 @@ class Load:
         self.measured: float | None = None
         """What a row costs, in microseconds."""
         self.load = 0.0
+        self.keep = 1.0
+        """The share of rows that can be worked off."""
         self._spent = 0.0
         self._worked = 0.0
         self._began: Microseconds = NO_BOUND
@@ -58,8 +63,8 @@ class Load:
         """Rows have come."""
         self._came += rows
 
-    def tick(self, now: Microseconds, cost: float | None) -> None:
-        """Time has gone on."""
+    def tick(self, now: Microseconds, cost: float | None, waiting: int) -> None:
+        """Time has gone on, and so many rows wait."""
         if self._began == NO_BOUND:
             self._began = now
         if now - self._began < PERIOD:
@@ -69,12 +74,10 @@ class Load:
             _PERIOD_FADE * self._seen[1] + (now - self._began),
         ]
         self._began, self._came = now, 0
-        self.load = self._seen[0] * (cost or 0.0) / self._seen[1]
-
-    @property
-    def keep(self) -> float:
-        """The share of rows that can be worked off."""
-        return min(1.0, _HEADROOM / self.load) if self.load > 0 else 1.0
+        cost = cost or 0.0
+        self.load = self._seen[0] * cost / self._seen[1]
+        room = max(_HEADROOM - waiting * cost / _CATCH_UP, 0.0)
+        self.keep = room / self.load if room < self.load else 1.0
 
     def note(self) -> dict[str, Any]:
         """All of it."""
