@@ -32,8 +32,8 @@ from millrace.kernel.state import Changes, Segments
 Numbers = npt.NDArray[np.int64]
 
 _NONE = -1
-_FEW = 128
-"""Up to this many rows are looked up one by one among the recent keys."""
+_FEW, _FEWER = 1024, 128
+"""Up to this many rows are looked up one by one among the recent keys; fewer where not all keys can be recent."""
 _RECENT = 2**17
 """This many recent keys are remembered by value, at most."""
 _FIRST_ROOM = 64
@@ -121,7 +121,7 @@ class KeyTable:
         if not self.names:
             self._size = max(self._size, 1) if count and add else self._size
             return np.full(count, min(self._size, 1) - 1)
-        if count > _FEW:
+        if count > (_FEW if self._size <= _RECENT else _FEWER):
             return self._looked_up(rows, add)
         values = self._values(rows)
         recent = [self._recent.get(value, _NONE) for value in values]
