@@ -32,10 +32,12 @@ from millrace.kernel.state import Changes, Segments
 Numbers = npt.NDArray[np.int64]
 
 _NONE = -1
-_FEW, _FEWER = 1024, 128
-"""Up to this many rows are looked up one by one among the recent keys; fewer where not all keys can be recent."""
+_FEW, _SOME = 128, 1024
+"""Up to this many rows are looked up one by one among the recent keys; some more where all keys are among these."""
 _RECENT = 2**17
 """This many recent keys are remembered by value, at most."""
+_SURPRISE = 0.1
+"""The share of keys not among the recent ones, above which some rows are not looked up there for a while."""
 _FIRST_ROOM = 64
 
 _FRACTIONS = {kind.id for kind in (pa.float16(), pa.float32(), pa.float64())}
@@ -75,6 +77,8 @@ class KeyTable:
         self._slots = np.full(2 * _FIRST_ROOM, _NONE, np.int64)
         """The numbers of keys by hash: each in the first free slot from its hash on. At most half are taken."""
         self._recent: dict[Hashable, int] = {}
+        self._asked = 0
+        """How many rows have come, in batches of some, since not all keys are among the recent ones."""
 
     def __len__(self) -> int:
         return self._size
@@ -121,16 +125,28 @@ class KeyTable:
         if not self.names:
             self._size = max(self._size, 1) if count and add else self._size
             return np.full(count, min(self._size, 1) - 1)
-        if count > (_FEW if self._size <= _RECENT else _FEWER):
+        if count > _FEW and not (count <= _SOME and self._all_recent(count)):
             return self._looked_up(rows, add)
         values = self._values(rows)
-        recent = [self._recent.get(value, _NONE) for value in values]
-        if _NONE not in recent:
-            return np.array(recent, np.int64)
-        found = self._looked_up(rows, add)
-        if add:
-            self._remember(values, found)
+        found = np.array([self._recent.get(value, _NONE) for value in values], np.int64)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            found[missing] = self._looked_up(rows if len(missing) == count else rows.take(pa.array(missing)), add)
+            if add and (count <= _FEW or len(missing) <= _SURPRISE * count):
+                self._remember([values[place] for place in missing.tolist()], found[missing])
         return found
+
+    def _all_recent(self, count: int) -> bool:
+        """Whether all keys are among the recent ones; they become so when as many rows have come in such batches."""
+        if len(self._recent) == self._size:
+            return True
+        self._asked += count
+        if self._asked < self._size or self._size > _RECENT:
+            return False
+        self._asked = 0
+        values = (value for chunk in self._chunks for value in self._values(chunk.rows))
+        self._recent = dict(zip(values, range(self._size), strict=True))
+        return True
 
     def _values(self, rows: pa.RecordBatch) -> list[Hashable]:
         """Each row's key as a value that equals those of the same key."""
