@@ -153,6 +153,7 @@ def _unknown(name: str, source: Source, place: Place) -> QueryError:
     known = (*(each.name for each in source.functions.values()), *KNOWN)
     return QueryError(
         f'function "{name}" is unknown',
-        hint=f"{near(name, known)}The functions are {listed(known)}.",
+        hint=f"{near(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "
+        f"CREATE FUNCTION {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:function'.",
         place=place,
     )
