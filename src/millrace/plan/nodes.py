@@ -21,6 +21,10 @@ from millrace.kernel.sides import JoinTime as JoinTime
 from millrace.kernel.sides import RowsSide as RowsSide
 from millrace.kernel.sides import Side as Side
 from millrace.kernel.user_aggregates import UserAggregate
+from millrace.plan.join_nodes import AnyJoin as AnyJoin
+from millrace.plan.join_nodes import Following as Following
+from millrace.plan.join_nodes import Join as Join
+from millrace.plan.join_nodes import RowsJoin as RowsJoin
 from millrace.plan.update_nodes import AnyQueue as AnyQueue
 from millrace.plan.update_nodes import MarkedAggregate as MarkedAggregate
 from millrace.plan.update_nodes import UpdateJoin as UpdateJoin
@@ -307,66 +311,6 @@ class Slack:
     @property
     def schema(self) -> pa.Schema:
         return self.input.schema
-
-
-@dataclass(frozen=True)
-class Join:
-    """The rows of all inputs that match each other: all columns of all inputs, whose names differ.
-
-    `residual` is a condition on the joined columns beside keys and times. `joint` asks for promises about pairs of
-    times (two inputs).
-    """
-
-    inputs: tuple[Node, ...]
-    sides: tuple[Side, ...]
-    residual: Expression | None = None
-    time: JoinTime = "max"
-    joint: bool = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        return _joined(self.inputs)
-
-
-@dataclass(frozen=True)
-class RowsJoin:
-    """Each row with the rows of equal keys in the other input's window at its time; a pair once."""
-
-    inputs: tuple[Node, Node]
-    sides: tuple[RowsSide, RowsSide]
-    residual: Expression | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        return _joined(self.inputs)
-
-
-@dataclass(frozen=True)
-class Following:
-    """Each row of the first input with one row of the second that is not after it, of equal keys, `within` at most.
-
-    Mode recent: the last one (an as-of join; `strict`: before it, not at its time); among equal times the one that
-    entered last. Mode chronicle: the earliest that no row before has used, one to one. With `outer` rows that have no
-    such row are given with nulls.
-    """
-
-    inputs: tuple[Node, Node]
-    keys: tuple[tuple[str, ...], tuple[str, ...]]
-    mode: Literal["recent", "chronicle"]
-    within: int | None = None
-    strict: bool = False
-    outer: bool = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        return _joined(self.inputs)
-
-
-AnyJoin = Join | RowsJoin | Following
-
-
-def _joined(inputs: Sequence[Node]) -> pa.Schema:
-    return pa.schema([field for each in inputs for field in each.schema])
 
 
 Node = (
