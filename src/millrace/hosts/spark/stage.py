@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -49,7 +50,10 @@ _LAYOUT = 5
 _MOST_BYTES = 64 << 20
 """What Spark is given at once, about; its limit is that of an array of Java's."""
 
-_AT_HAND: dict[tuple[str, int, int], Bucket] = {}
+_AT_HAND: dict[tuple[str, int, int], tuple[float, Bucket]] = {}
+"""Buckets by folder, level and number, and when each was at work last."""
+_IDLE = 300.0
+"""Seconds after which a bucket that was not at work is let go: its run has ended, or another worker has it."""
 
 
 class Stage(StatefulProcessor):
@@ -95,7 +99,7 @@ class Stage(StatefulProcessor):
             leaving.append(Row(number, REPORT_OUTPUT, 0, note=json.dumps(told)))
         for together in _framed(leaving):
             yield _outputs(together) if self.last else pd.DataFrame(together, columns=list(Row._fields))
-        _AT_HAND[self.folder, self.level, number] = bucket
+        _keep_at_hand((self.folder, self.level, number), bucket)
 
     def _took(self, watch: Stopwatch, news: News, number: int) -> dict[str, float]:
         """The seconds of this bucket; the first one of all tells those of the readers, too."""
@@ -122,7 +126,7 @@ class Stage(StatefulProcessor):
 
     def _open(self, store: Store, number: int, version: int) -> Bucket:
         """The bucket as the last committed micro-batch left it, at work by a version of the plan."""
-        at_hand = _AT_HAND.pop((self.folder, self.level, number), None)
+        _, at_hand = _AT_HAND.pop((self.folder, self.level, number), (0.0, None))
         manifest = store.manifest()
         if manifest is None:
             return self._new(number, version)
@@ -168,6 +172,13 @@ class Stage(StatefulProcessor):
                 "bucket": bucket.note(),
             }
         )
+
+
+def _keep_at_hand(place: tuple[str, int, int], bucket: Bucket) -> None:
+    now = time.monotonic()
+    for idle in [each for each, (used, _) in _AT_HAND.items() if now - used > _IDLE]:
+        del _AT_HAND[idle]
+    _AT_HAND[place] = now, bucket
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
