@@ -1,7 +1,9 @@
 """A live run on Spark for many minutes: does what it holds grow?
 
 A count, a band join and an as-of join over files that keep arriving. Every 15 seconds: the resident memory of the
-driver, of its JVM and of the Python workers, the bytes of state, and the size of the checkpoint.
+driver, of its JVM and of the Python workers, the bytes of state, and the size of the checkpoint. Java lets its heap grow
+to the size that it was given before it cleans it up: so every minute it is told to, and the bytes of the objects that
+are left are looked at, too.
 
 Rules:
 - A page that several processes share is charged to each in part, so that the sum is what the machine gives.
@@ -41,11 +43,15 @@ TRIGGER = 1.0
 RATE = 2_000
 """Rows a second of each stream."""
 KEYS = 10_000
+COLLECT = 60.0
+"""Seconds between two collections of Java's garbage."""
 WARM_UP = 240.0
 """Seconds; never more than half of the run."""
 LIMIT = 0.05
 """The share an hour that counts as flat."""
-FIGURES = {"driver": 8 * MB, "JVM": 8 * MB, "Python workers": 8 * MB, "state": MB, "checkpoint": MB}
+FIGURES = {
+    "driver": 8 * MB, "JVM": 8 * MB, "Java objects": 2 * MB, "Python workers": 8 * MB, "state": MB, "checkpoint": MB
+}  # fmt: skip
 """What is looked at, and the rise that is below its grain."""
 STREAMS = ("orders", "prices")
 SCRIPT = """
@@ -128,7 +134,7 @@ def soak(folder: Path, seconds: float) -> tuple[list[Sample], int, int]:
 def _watch(process: subprocess.Popen[bytes], folder: Path, checkpoint: Path, seconds: float) -> list[Sample]:
     """Feed the run and look at it, from its first commit on."""
     samples: list[Sample] = []
-    number, began = 0, None
+    number, began, objects = 0, None, 0.0
     while began is None or time.monotonic() - began < seconds:
         if process.poll() is not None:
             raise SystemExit(f"the run ended by itself:\n{(folder / 'said').read_text()[-2000:]}")
@@ -139,7 +145,9 @@ def _watch(process: subprocess.Popen[bytes], folder: Path, checkpoint: Path, sec
         if began is None and newest_commit(checkpoint):
             began = time.monotonic()
         if began is not None and time.monotonic() - began >= SAMPLE * (len(samples) + 1):
-            samples.append({"at": time.monotonic() - began, **look(process.pid, checkpoint)})
+            at = time.monotonic() - began
+            objects = objects if at % COLLECT > SAMPLE else java_objects(process.pid)
+            samples.append({"at": at, **look(process.pid, checkpoint), "Java objects": objects})
         time.sleep(TRIGGER - time.time() % TRIGGER)
     return samples
 
@@ -170,6 +178,13 @@ def look(pid: int, checkpoint: Path) -> Sample:
     found["state"] = (newest_commit(checkpoint).get("metrics") or {}).get("state_bytes", 0)
     found["checkpoint"] = size(checkpoint)
     return found
+
+
+def java_objects(pid: int) -> float:
+    """The bytes of all Java objects of a run that are in use, after those that are not have been cleared away."""
+    (java,) = (each for each in tree(pid) if _name(each) == "java")
+    told = subprocess.run(["jcmd", str(java), "GC.class_histogram"], capture_output=True, text=True, check=True)
+    return float(told.stdout.splitlines()[-1].split()[-1])
 
 
 def newest_commit(checkpoint: Path) -> dict[str, Any]:
