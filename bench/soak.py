@@ -1,9 +1,9 @@
 """A live run on Spark for many minutes: does what it holds grow?
 
 A count, a band join and an as-of join over files that keep arriving. Every 15 seconds: the resident memory of the
-driver, of its JVM and of the Python workers, the bytes of state, and the size of the checkpoint. Java lets its heap grow
-to the size that it was given before it cleans it up: so every minute it is told to, and the bytes of the objects that
-are left are looked at, too.
+driver, of its JVM and of the Python workers, the bytes of state, and the size of the checkpoint. Java lets its heap
+grow to the size that it was given before it cleans it up: so every minute it is told to, and the bytes of the objects
+that are left are looked at, too.
 
 Rules:
 - A page that several processes share is charged to each in part, so that the sum is what the machine gives.
