@@ -33,7 +33,9 @@ QUERIES = {
     "united": ("SELECT k, j, v, ts FROM s UNION t", ""),
     "joined": ("SELECT s.k, s.j, s.v, t.v AS w, s.ts, t.ts AS at FROM s JOIN t ON s.k = t.k AND t.j = s.j", ""),
     "all_rows": ("SELECT k, j, v, ts FROM s", "queue = 'append'"),
+    "accessed": ("SELECT k, j, v, ts FROM s", "", "ACCESS EVERY INTERVAL 1 MINUTE WHEN k = 'a', EVERY INTERVAL 1 HOUR"),
 }
+TRUTHS = {f"truth_{name}": (f"SELECT k, j, v, ts FROM s UNION t TRUTH {name}", "") for name in ("s", "t")}
 WINDOWS = {
     **{
         f"windows_{mode}_{close}": (
@@ -43,8 +45,21 @@ WINDOWS = {
         for mode in ("lazy", "eager")
         for close in ("bound", "own")
     },
+    "every_window": (
+        f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
+        "update_window = 'every'",
+    ),
     "all_windows": (f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j", "queue = 'append'"),
 }
+SHEDDING = {
+    "some_rows": ("SELECT k, j, v, ts FROM s", "queue = 'append_shed', keep = 0.5"),
+    "some_windows": (
+        f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
+        "update_window = 'random', keep = 0.5",
+    ),
+}
+Query = tuple[str, ...]
+"""A query, its options, and what else stands before AS."""
 Row = dict[str, Any]
 Key = tuple[str, int]
 
@@ -145,6 +160,13 @@ def windows_of(rows: list[Row]) -> dict[tuple[Key, int], tuple[int, int]]:
     return found
 
 
+def windows_in(results: list[Row]) -> dict[tuple[Key, int], tuple[int, int]]:
+    """The same of results, each window once."""
+    found = {(key_of(row), micros(row, "window_start")): (row["n"], row["total"]) for row in results}
+    assert len(found) == len(results)
+    return found
+
+
 def check_windows(rows: list[Row], results: list[Row]) -> None:
     """Every window has all the rows, those of a key come in order, and the last is the last that has rows."""
     expected, last = windows_of(rows), last_of(rows)
@@ -158,20 +180,23 @@ def check_windows(rows: list[Row], results: list[Row]) -> None:
         assert starts[-1] == last[key]["ts"] // (10 * SECOND) * 10 * SECOND
 
 
-def run(host: Host, queries: Mapping[str, tuple[str, str]], inputs: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+def run(
+    host: Host, queries: Mapping[str, Query], inputs: Mapping[str, list[Row]], *, sheds: bool = False
+) -> dict[str, list[Row]]:
     """The results of each query; what became of the rows is checked on the way."""
     pieces = {name: [table(rows[at : at + 150]) for at in range(0, len(rows), 150)] for name, rows in inputs.items()}
     declared = (
-        f"CREATE QUERY {name} {f'WITH ({options})' if options else ''} AS {text};\n"
-        for name, (text, options) in queries.items()
+        f"CREATE QUERY {name} {f'WITH ({options})' if options else ''} {' '.join(rest)} AS {text};\n"
+        for name, (text, options, *rest) in queries.items()
     )
     run = host.open(STREAMS + "".join(declared), pieces)
     report = run.run()
     for name, source in report.sources.items():
-        assert (source.received, source.late, source.buffered, source.shed) == (len(inputs[name]), 0, 0, 0)
-        assert source.received == source.processed + source.superseded
+        assert (source.received, source.late, source.buffered) == (len(inputs[name]), 0, 0)
+        assert source.received == source.processed + source.superseded + source.shed
+        assert sheds == (source.shed > 0)
     for title, queue in report.queues.items():
-        assert queue.entered == queue.let_go + queue.superseded, title
+        assert queue.entered == queue.let_go + queue.superseded + queue.shed, title
         assert queue.waiting == 0
     return {name: [row for each in tables for row in each.to_pylist()] for name, tables in run.memory.items()}
 
@@ -179,7 +204,7 @@ def run(host: Host, queries: Mapping[str, tuple[str, str]], inputs: Mapping[str,
 @pytest.mark.slow
 def test_the_last_answer_of_every_key_is_exact_on_every_host(host: Host, inputs: dict[str, list[Row]]) -> None:
     found, first, second = run(host, QUERIES, inputs), inputs["s"], inputs["t"]
-    for name in [*(f"by_{policy}" for policy in POLICIES), "in_turns", "naive"]:
+    for name in [*(f"by_{policy}" for policy in POLICIES), "in_turns", "naive", "accessed"]:
         check_maps(first, found[name])
     check_maps([row for row in first if row["v"] % 3 == 0], found["filtered"])
     check_maps(first + second, found["united"])
@@ -190,8 +215,34 @@ def test_the_last_answer_of_every_key_is_exact_on_every_host(host: Host, inputs:
 @pytest.mark.slow
 def test_every_window_is_whole_on_every_host(host: Host, inputs: dict[str, list[Row]]) -> None:
     found = run(host, WINDOWS, inputs)
-    every = {(key_of(row), micros(row, "window_start")): (row["n"], row["total"]) for row in found.pop("all_windows")}
-    assert every == windows_of(inputs["s"])
+    for name in ("all_windows", "every_window"):
+        assert windows_in(found.pop(name)) == windows_of(inputs["s"])
     for name, results in found.items():
         # Where the rows of a key close its windows, rows that come out of order are too late.
         check_windows(in_order(inputs["s"]) if name.endswith("own") else inputs["s"], results)
+
+
+@pytest.mark.slow
+def test_at_equal_times_the_source_of_truth_wins_on_every_host(host: Host, inputs: dict[str, list[Row]]) -> None:
+    first = inputs["s"]
+    second = [{**row, "v": row["v"] + 10_000} for row in first[::2]]
+    found = run(host, TRUTHS, {"s": first, "t": second})
+    for name, rows in (("truth_s", second + first), ("truth_t", first + second)):
+        expected = last_of(rows)
+        for key, own in by_key(found[name]).items():
+            times = [micros(row) for row in own]
+            assert times == sorted(times)
+            assert (own[-1]["v"], times[-1]) == (expected[key]["v"], expected[key]["ts"])
+
+
+@pytest.mark.slow
+def test_what_is_shed_is_counted_and_what_is_left_is_right_on_every_host(
+    host: Host, inputs: dict[str, list[Row]]
+) -> None:
+    found, rows = run(host, SHEDDING, {"s": inputs["s"]}, sheds=True), inputs["s"]
+    left = [row["v"] for row in found["some_rows"]]
+    assert len(set(left)) == len(left) and set(left) < {row["v"] for row in rows}
+    assert 0.4 < len(left) / len(rows) < 0.6
+    windows = windows_in(found["some_windows"])
+    assert windows.items() < windows_of(rows).items()
+    assert 0.4 < len(windows) / len(windows_of(rows)) < 0.6
