@@ -44,6 +44,11 @@ QUIET_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.streaming.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What Spark keeps of jobs that have ended is for its user interface: by default it grows for a thousand of them.
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "100",
 }
 SPEED_SETTINGS = {
     # It holds for some kinds of Python code and not for others, and so gives each a daemon and workers of its own:
