@@ -41,9 +41,9 @@ class Case:
     remark: str = ""
 
 
-def _beside_stock(settings: Mapping[str, str] | None = None) -> dict[str, Engine]:
+def _beside_stock(settings: Mapping[str, str] | None = None, ours: Engine = spark_host) -> dict[str, Engine]:
     peers = {name: partial(stock_spark, settings={**store, **(settings or {})}) for name, store in _STORES.items()}
-    return {OURS: spark_host, **peers}
+    return {OURS: ours, **peers}
 
 
 def _tumbling(folder: Path, rows: int, side: int) -> Work:
@@ -73,6 +73,11 @@ def _silent(folder: Path, rows: int) -> Work:
 
 CASES = {
     "tumbling_65k": Case("tumbling count, 65,536 groups", partial(_tumbling, side=256), _beside_stock()),
+    "tumbling_frames": Case(
+        "tumbling count, 65,536 groups, read by Spark",
+        partial(_tumbling, side=256),
+        _beside_stock(ours=partial(spark_host, frames=True)),
+    ),
     "tumbling_1m": Case("tumbling count, 1,000,000 groups", partial(_tumbling, side=1_000), _beside_stock()),
     "sliding": Case("sliding count, 60 s by 1 s", _sliding, _beside_stock()),
     "band_join": Case("band join, +-1 s, 65,536 keys", _band, _beside_stock(_FOUR_GIGABYTES), warm=1),

@@ -15,15 +15,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bench.answers import opened
 from bench.workload import PeerWork, Work
+from millrace.connectors.native import FRAME
 from millrace.hosts.local import LocalRun
 from millrace.hosts.spark.host import SparkRun
+from millrace.hosts.spark.native import spark_schema
 from millrace.hosts.spark.session import open_session
 from millrace.hosts.spark.stock import Job, Query, StockSpark
-from millrace.plan.nodes import Network
+from millrace.plan.nodes import Connector, Network, Stream
 
 _STATE = "spark.sql.streaming.stateStore.providerClass"
 _STATE_CLASSES = "org.apache.spark.sql.execution.streaming.state."
@@ -97,23 +99,36 @@ def local(task: Task, engine: str) -> Measured:
     return Measured(seconds[1:])
 
 
-def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = None) -> Measured:
-    """The Spark host, in a session with its own settings."""
+def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = None, *, frames: bool = False) -> Measured:
+    """The Spark host, in a session with its own settings; with `frames` Spark reads the files."""
     session = open_session("local[*]", log_file=task.folder / engine / "spark.log", settings=settings)
     try:
-        return spark_rounds(task, engine, session)
+        return spark_rounds(task, engine, session, frames=frames)
     finally:
         session.stop()
 
 
-def spark_rounds(task: Task, engine: str, session: SparkSession) -> Measured:
+def spark_rounds(task: Task, engine: str, session: SparkSession, *, frames: bool = False) -> Measured:
     """The Spark host, in a session that is there."""
     seconds: list[float] = []
     for number in range(task.rounds + 1):
-        folder = task.checkpoint(engine, number)
-        run = SparkRun(task.network(engine, number), ending="available", checkpoint=folder, session=session)
+        folder, network = task.checkpoint(engine, number), task.network(engine, number)
+        feeds = {each.name: _frame(each, session) for each in network.streams()} if frames else {}
+        network = network.with_streams(
+            {each.name: replace(each, connector=Connector(FRAME)) for each in network.streams() if each.name in feeds}
+        )
+        run = SparkRun(network, ending="available", checkpoint=folder, session=session, feeds=feeds)
         seconds.append(_timed(run))
     return Measured(seconds[1:], _between_commits(task, engine, "spark/commits"))
+
+
+def _frame(stream: Stream, session: SparkSession) -> DataFrame:
+    """The files of a stream as Spark itself reads them."""
+    options = stream.connector.options
+    reader = session.readStream.name(stream.name).schema(spark_schema(stream.schema))
+    if limit := options.get("max_files_per_trigger"):
+        reader = reader.option("maxFilesPerTrigger", limit)
+    return reader.parquet(options["path"])
 
 
 class PeerFailed(Exception):
