@@ -18,6 +18,7 @@ from millrace.kernel.elements import NO_BOUND, without_reserved
 from millrace.kernel.executor import Executor, Place
 from millrace.language import parse_network
 from millrace.plan.nodes import Network, Query
+from millrace.plan.points import start_of
 from millrace.plan.stages import Physical, physical, starting_at
 from tests.property.cases import EPOCH, Row, batch, declared, queries, rows, schedules
 from tests.reference import evaluate, multiset
@@ -48,8 +49,8 @@ class Changing:
 
     def add(self, text: str) -> None:
         query = self._parsed(text, f"q{len(self.results)}")
-        start = self.executor.start_point(stream.name for stream in Network((query,)).streams())
-        self.queries.append(starting_at(query, start))
+        points = {name: ingress.save() for name, ingress in self.executor.ingress.items()}
+        self.queries.append(starting_at(query, *start_of(query, points)))
         self.results[query.name] = []
         self._reshape()
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.errors import CheckpointError
+from millrace.errors import CheckpointError, RunError
 from millrace.hosts.changes import Changes
 from millrace.hosts.durable import make_folder, read_json, replace_file, sync
 from millrace.kernel.executor import Place, Saved
@@ -49,6 +49,14 @@ class Resumed:
         """How far each stream had come."""
         points: Points = self.control["sources"]
         return points
+
+
+def has_ended(stream: str, more: str) -> RunError:
+    """What is to be said when there is more of a stream after its end."""
+    return RunError(
+        f'stream "{stream}" has ended, and now has {more}',
+        hint="A run with --until-end ends its streams for good: start anew with another checkpoint and sink.",
+    )
 
 
 def fingerprint(plan: Physical) -> str:

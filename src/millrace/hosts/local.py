@@ -26,7 +26,7 @@ from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
 from millrace.errors import MillraceError
 from millrace.hosts.arrivals import stamped
 from millrace.hosts.changes import Changes, reshape
-from millrace.hosts.checkpoint import Checkpoint, Resumed, check_names
+from millrace.hosts.checkpoint import Checkpoint, Resumed, check_names, has_ended
 from millrace.hosts.control import Control
 from millrace.hosts.durable import lock_checkpoint
 from millrace.hosts.intake import Intake
@@ -35,6 +35,7 @@ from millrace.hosts.outputs import Outputs
 from millrace.hosts.paced import PacedInput
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.standing import Standing
+from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.nodes import Network
@@ -223,6 +224,8 @@ class LocalRun:
         rows = chunk.rows
         if not isinstance(source, PacedInput):
             rows = stamped(rows, np.full(rows.num_rows, now))
+        if rows.num_rows and self.executor.ingress[name].bound == END_OF_TIME:
+            raise has_ended(name, f"{rows.num_rows} rows more")
         self.executor.reject(name, chunk.malformed)
         self.executor.push(name, rows, now)
         return True

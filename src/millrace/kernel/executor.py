@@ -20,12 +20,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.errors import RunError
 from millrace.kernel import chain
 from millrace.kernel.accounting import counts_of
 from millrace.kernel.clock import Clock
 from millrace.kernel.elements import (
-    END_OF_TIME,
     NO_BOUND,
     Batch,
     GroupPunctuation,
@@ -38,7 +36,7 @@ from millrace.kernel.enabling import enabling, possible_at, silent_until, speake
 from millrace.kernel.graph import Graph, Node, ets_arcs, users
 from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
 from millrace.kernel.operators.queue import Queue
-from millrace.kernel.progress import LATE, SEQUENCE, Admission, Ingress, Progress
+from millrace.kernel.progress import LATE, Admission, Ingress, Progress
 from millrace.kernel.releasing import Allowance, Queues
 from millrace.kernel.saving import Keeper, Place, Saved, newcomers
 from millrace.kernel.scheduler import Fragment, Scheduler
@@ -155,30 +153,11 @@ class Executor:
             self.set_breaks(placed.breaks)
         self._scheduler.prefer(placed.priorities)
 
-    def start_point(self, streams: Iterable[str]) -> Microseconds:
-        """A time that no row of these streams has reached yet: a query that begins there misses nothing."""
-        seen = [self.ingress[name].greatest for name in streams if name in self.ingress]
-        return max((greatest + 1 for greatest in seen if greatest > NO_BOUND), default=NO_BOUND)
-
-    def outlet_start(self, stream: str, outlet: str) -> Microseconds:
-        """A point that no row of an outlet has reached yet."""
-        ingress = self.ingress.get(stream)
-        if ingress is None or outlet == SEQUENCE:
-            return NO_BOUND if ingress is None else ingress.sequence
-        edge = ingress.outlets.get(outlet)
-        return NO_BOUND if edge is None or edge.greatest == NO_BOUND else edge.greatest + 1
-
     # Input
 
     def push(self, source: str, rows: pa.RecordBatch, now: Microseconds) -> None:
         """Raw rows of a stream: stamped, checked against its bound, and put in its buffer."""
-        ingress = self.ingress[source]
-        if ingress.bound == END_OF_TIME and rows.num_rows:
-            raise RunError(
-                f'stream "{source}" has ended, and now has {rows.num_rows} rows more',
-                hint="A run with --until-end ends its streams for good: start anew with another checkpoint and sink.",
-            )
-        self._enter(source, ingress.admit(rows, now), now)
+        self._enter(source, self.ingress[source].admit(rows, now), now)
 
     def push_stamped_ahead(self, source: str, batch: Batch, now: Microseconds) -> None:
         """Rows of a stream that were given their time by `Ingress.stamped_ahead`, as they arrive."""

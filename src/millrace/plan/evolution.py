@@ -248,6 +248,8 @@ class _Growing:
             return self._goes_on(self.before)
         renamed = None if self.before is not None else self.ran.renamed(whole, self.leaving)
         if renamed is not None:
+            # What one query goes on with no other can.
+            self.leaving.discard(renamed)
             return self._goes_on_as(renamed)
         self._starts, self._passed = start_of(self.query, self.points), passed(self.query, self.points)
         tree = self._tree(root, self.query.name, cut=self.before is None)

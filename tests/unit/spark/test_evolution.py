@@ -100,3 +100,33 @@ def test_what_is_left_of_operators_that_are_gone_is_removed(tmp_path: Path) -> N
     staged.change(on_files(parse_network(counts), tmp_path))
     staged.batch({}, now=100, control=True)
     assert {node for state in staged.states for each in state.values.values() for node, _ in each} == {""}
+
+
+ADDED = """
+CREATE STREAM a (k INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM parquet OPTIONS (path 'a');
+CREATE STREAM b (k INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW INTERVAL 1 SECOND
+  FROM parquet OPTIONS (path 'b');
+CREATE QUERY counted AS SELECT count(*) AS n FROM a UNION b [RANGE 10 SECONDS SLIDE 10 SECONDS];
+"""
+JOINED = """
+CREATE QUERY joined AS SELECT c.k, c.n FROM
+  (SELECT k, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS c
+  LEFT JOIN b ON b.k = c.n AND b.ts BETWEEN c.window_end AND c.window_end + INTERVAL 1 SECOND;
+"""
+
+
+@pytest.mark.parametrize("restarts", [True, False], ids=["restored", "at hand"])
+def test_a_silent_stream_that_a_new_query_reads_on_a_later_level_is_spoken_for(tmp_path: Path, restarts: bool) -> None:
+    def at(*seconds: int) -> list[pa.Table]:
+        times = pa.array([each * 1_000_000 for each in seconds]).cast(pa.timestamp("us", tz="UTC"))
+        return [pa.table({"k": pa.array([1] * len(seconds), pa.int32()), "ts": times})]
+
+    staged = Staged(parse_network(ADDED), tmp_path, stages=2, live=True)
+    staged.batch({"a": at(1), "b": at(2)}, now=2_000_000)
+    staged.change(parse_network(ADDED + JOINED))
+    if restarts:
+        staged.restart()
+    assert [row["n"] for row in staged.batch({"a": at(3, 21)}, now=21_000_000)["joined"]] == [1]
+    staged.change(parse_network(ADDED.partition("CREATE QUERY")[0] + JOINED))
+    staged.batch({"b": at(22, 23)}, now=23_000_000)
+    assert staged.record["sources"]["b"]["received"] == 3, "what was read for another level counts"

@@ -150,6 +150,27 @@ def test_what_there_is_now_is_all_that_a_bounded_run_reads(tmp_path: Path) -> No
     assert source.latestOffset(end, ALL) is end
 
 
+def test_the_end_comes_when_all_has_been_read_and_files_that_come_later_are_refused(tmp_path: Path) -> None:
+    write_plan(tmp_path, 1, "a", "b")
+    log = CommitLog(tmp_path / "commits")
+    put(tmp_path, "a", 1)
+    source = reader(tmp_path, live=False)
+    source.prepareForTriggerAvailableNow()
+    offset = through_spark(source.latestOffset(source.initialOffset(), ALL))
+    put(tmp_path, "a", 2)
+    log.mark_end()
+    source = reader(tmp_path, live=False)
+    source.prepareForTriggerAvailableNow()
+    end = through_spark(source.latestOffset(offset, ALL))
+    assert (end["streams"]["a"]["files"], end["control"]["ended"]) == (1, ["a", "b"])
+    assert [note["end"] for note in told(rows(source, offset, end), CONTROL_PORT)] == [True]
+    assert source.latestOffset(end, ALL) is end
+    log.clear_end()
+    with pytest.raises(CarriedError) as raised:
+        reader(tmp_path).latestOffset(end, ALL)
+    assert unwrap(raised.value).fact == 'stream "a" has ended, and now has more files'
+
+
 def test_a_fault_of_a_stream_reaches_the_driver_whole(tmp_path: Path) -> None:
     write_plan(tmp_path, 1, "a")
     put(tmp_path, "a", 5)

@@ -43,7 +43,7 @@ class Bucket:
     producers: int
     """How many buckets of an earlier level send to it."""
     edges: dict[str, Ingress]
-    """How far each stream has come, on all its outlets."""
+    """How far each stream of the network has come, on all its outlets: another plan may read it on this level."""
     ports: dict[str, list[str]]
     """The ports of each stream."""
     streams: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -68,8 +68,7 @@ class Bucket:
         """A bucket that has seen nothing yet, at a place among all of its level."""
         graph = plan.high(number)
         level = Level.of(plan, number, graph)
-        contracts = {each.stream.name: each.stream.time for each in level.exchanges.values()}
-        edges = {name: Ingress(contract) for name, contract in contracts.items()}
+        edges = {stream.name: Ingress(stream.time) for stream in plan.network.streams()}
         executor = Executor(graph)
         queues = BucketQueues(executor, titles_of(executor, plan.queries_of_crossings(), number), place, producers)
         return Bucket(level, executor, queues, producers, edges, level.streams(), version=version)
@@ -82,7 +81,7 @@ class Bucket:
             for rows in unpack(blob).to_batches():
                 self.executor.push_stamped(port, Batch(rows))
         for stream, summaries in news.summaries.items():
-            if stream in self.ports:
+            if stream in self.edges:
                 self._follow(stream, summaries, news.now)
         self._cross(news.bounds)
         self._cross_jointly(news.joints)
@@ -104,7 +103,7 @@ class Bucket:
             known[name] = known.get(name, 0) + sum(summary[name] for summary in summaries)
         known["files"] = max(summary["files"] for summary in summaries)
         self.edges[stream].follow(summaries)
-        for port in self.ports[stream]:
+        for port in self.ports.get(stream, ()):
             _observe(self.executor, port, summaries, now)
 
     def _cross(self, heard: Mapping[str, Mapping[str, int]]) -> None:
@@ -244,8 +243,7 @@ class Bucket:
         )
         self.results = {query: rows for query, rows in note["results"].items() if query in nodes}
         self.wants = note["wants"]
-        if "queues" in note:
-            self.queues.recall(note["queues"])
+        self.queues.recall(note["queues"])
 
     def catch_up(self, known: Container[str]) -> None:
         """Let ports that are new, for they are not known yet, begin where their streams are."""

@@ -63,9 +63,10 @@ class CommitLog:
     def source(self, stream: str, files: int) -> Record:
         """What was known of the stream when exactly so many of its files had been read; empty if nothing."""
         for batch in reversed(self._batches()):
-            known: Record = self._read(batch).get("sources", {}).get(stream, {})
-            if known.get("files") == files:
-                return known
+            known: Record | None = self._read(batch).get("sources", {}).get(stream)
+            if known is None or known.get("files") == files:
+                # Before a record that lacks it the stream had another life, if any.
+                return known or {}
         return {}
 
     def mark_end(self) -> None:

@@ -68,12 +68,16 @@ class Committed:
 
     def lag(self) -> Lag:
         """What holds time back, as of the newest commit."""
-        newest = self._log.newest()
-        return Lag(0, False, {}, {}) if newest is None else recorded(newest)
+        newest = self._newest()
+        return recorded(newest) if newest else Lag(0, False, {}, {})
 
     def staleness(self, query: str) -> pa.Table:
         """How stale the most stale keys of a query were as of the newest commit; of each bucket some, see queues.py."""
-        return staleness_of(query, (self._log.newest() or {}).get("queues", {}))
+        return staleness_of(query, self._newest().get("queues", {}))
+
+    def _newest(self) -> Record:
+        """The newest commit; of a run that has ended and had no folder to keep, the last that was looked at."""
+        return self._log.newest() or self.newest
 
 
 def _source_metrics(known: Mapping[str, int], queued: InputCounts) -> SourceMetrics:

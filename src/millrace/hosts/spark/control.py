@@ -7,12 +7,13 @@ Rules:
   downtime there is one waking, not a backlog.
 - Under `availableNow` the end marker and what queues hold back alone count; otherwise such a run might never end.
   Queues empty, for nothing comes in any more.
+- The end comes once to a stream; one that joins the network after it has an end of its own.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ from millrace.hosts.spark.rows import CONTROL_PORT, Row, exchange_rows
 
 Offset = dict[str, Any]
 
-AT_REST: Offset = {"now": 0, "end": False, "wants": {}}
+AT_REST: Offset = {"now": 0, "ended": [], "wants": {}}
 """The offset before the first waking."""
 
 
@@ -38,8 +39,8 @@ class ControlPartition(InputPartition):
 
 
 class Waking:
-    """Offsets: the clock of the last waking (`now`), whether it was the last of all (`end`), and the bounds that later
-    levels waited for (`wants`, by port)."""
+    """Offsets: the clock of the last waking (`now`), the streams that have come to their end (`ended`), and the bounds
+    that later levels waited for (`wants`, by port)."""
 
     def __init__(self, commits: CommitLog, *, clock_on: bool) -> None:
         self.commits = commits
@@ -51,25 +52,31 @@ class Waking:
         self.ended = self.commits.ended()
         self.clock_on = False
 
-    def next_offset(self, start: Offset, clock: int, *, anew: bool = False) -> Offset:
+    @property
+    def ends(self) -> bool:
+        """Whether streams end with what has been read of them."""
+        return self.commits.ended() if self.ended is None else self.ended
+
+    def next_offset(self, start: Offset, clock: int, streams: Collection[str], *, anew: bool = False) -> Offset:
         """Where to go on to from `start` at this time of the clock; `start` itself if nowhere.
 
-        `anew` says that the plan is another one, of which all buckets must hear.
+        `streams` are those of the network; `anew` says that its plan is another one, of which all buckets must hear.
         """
-        if start["end"]:
-            return start
-        end = self.commits.ended() if self.ended is None else self.ended
+        ended = sorted(streams if self.ends else set(start["ended"]).intersection(streams))
+        end = bool(set(ended).difference(start["ended"]))
         newest = self.commits.newest() or {}
         known = newest if self.clock_on else {}
         wants, wake_at = known.get("wants", {}), known.get("wake_at")
         due = newest.get("queued", 0) > 0 or (wake_at is not None and clock >= wake_at)
         if end or due or anew or wants.items() - start["wants"].items():
-            return {"now": max(clock, start["now"]), "end": end, "wants": wants}
+            return {"now": max(clock, start["now"]), "ended": ended, "wants": wants}
         return start
 
     def partitions(self, start: Offset, end: Offset) -> list[ControlPartition]:
         """One waking, if there is one between the offsets."""
-        return [] if start == end else [ControlPartition(end["now"], end["end"], end["wants"])]
+        if start == end:
+            return []
+        return [ControlPartition(end["now"], bool(set(end["ended"]).difference(start["ended"])), end["wants"])]
 
 
 def waking_rows(partition: ControlPartition, buckets: Sequence[int], plan: int, *, live: bool) -> pa.RecordBatch:

@@ -111,16 +111,19 @@ class StreamFiles:
         """Take the files that are there now as all that there will be."""
         self.target = len(self.low_level.files())
 
-    def next_offset(self, start: Offset) -> Offset:
-        """Where a micro-batch that goes on from `start` ends; `start` itself if there is nothing new."""
+    def next_offset(self, start: Offset, clock: int) -> Offset:
+        """Where a micro-batch that goes on from `start` ends; `start` itself if there is nothing new.
+
+        `clock` is a time before this look: files that come after it may be seen or not.
+        """
         paths = self._paths_after(start)
-        now = max(time.time_ns() // 1000, start["now"])
+        now = max(clock, start["now"])
         looked, self.looked = self.looked, now
         end = len(paths) if self.target is None else max(self.target, start["files"])
         end = start["files"] + self.limit.allowed(self.low_level, paths[start["files"] : end])
         if end <= start["files"]:
             return start
-        came = self._came(paths[end - 1], looked, now)
+        came = self._came(paths[end - 1], looked, max(now, time.time_ns() // 1000))
         names = self.seen[:end]
         unread = len(paths) - end
         return {
@@ -145,10 +148,10 @@ class StreamFiles:
         look = Look(now, end.get("came", now), end.get("unread") == 0)
         return [FilePartition(self.stream, tuple(paths[at:to]), at, look, before, alone) for at, to in places]
 
-    def _came(self, path: str, looked: int | None, now: int) -> int:
-        """The clock at which a file came: since the last look, or nobody knows when."""
+    def _came(self, path: str, looked: int | None, seen: int) -> int:
+        """The clock at which a file that was seen came: since the last look, or nobody knows when."""
         arrived = self.low_level.arrived(path)
-        return now if arrived is None or looked is None else min(max(arrived, looked), now)
+        return seen if arrived is None or looked is None else min(max(arrived, looked), seen)
 
     def _paths_after(self, start: Offset) -> list[str]:
         paths = self.low_level.files()

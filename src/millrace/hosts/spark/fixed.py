@@ -56,10 +56,9 @@ class Fixed:
             raise other_version(folder)
         return Fixed(**known)
 
-    def write(self, folder: Path) -> Fixed:
+    def write(self, folder: Path) -> None:
         """Put the record in place."""
         replace_file(folder / _RECORD, json.dumps(asdict(self)))
-        return self
 
     def check_depth(self, plan: Physical, folder: Path) -> None:
         """Refuse queries that need more stages than there are."""

@@ -6,7 +6,8 @@ a record of what is settled: the queries, the number of buckets and that of the 
 Rules:
 - A change is made between two micro-batches: the source is held, the change recorded, its plan written, and the source
   goes on by it. Where Spark itself reads streams it cannot be held; there the streaming query is started anew, as it is
-  in a run that ends by itself.
+  in a run that ends by itself. A micro-batch that this breaks off is run again first, by its own plan.
+- A run that is stopped ends after its present micro-batch, unless Spark itself reads streams.
 """
 
 from __future__ import annotations
@@ -47,7 +48,14 @@ from millrace.hosts.spark.native import check_native, native_rows
 from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.polls import has_read
 from millrace.hosts.spark.query import network_rows, started
-from millrace.hosts.spark.session import open_session, parallelism, prepared, running_session
+from millrace.hosts.spark.session import (
+    join_session,
+    leave_session,
+    open_session,
+    parallelism,
+    prepared,
+    running_session,
+)
 from millrace.hosts.spark.shipping import ship
 from millrace.hosts.spark.sinks import Sinks
 from millrace.hosts.standing import Standing
@@ -98,7 +106,7 @@ class SparkRun:
         self._plans = PlanLog(self.folder / "plans")
         self._committed = Committed(self._commits, profiled=profiled)
         self._query: StreamingQuery | None = None
-        self._held = self._again = self._owns_session = False
+        self._held = self._again = self._shares_session = False
         # First of all: a second run on the same folders must not touch anything.
         self._control = Control(control) if control is not None else None
         try:
@@ -150,9 +158,9 @@ class SparkRun:
         session = session or running_session()
         if session is None:
             self.session = open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
-            self._owns_session = True
         else:
             self.session = prepared(session)
+        self._shares_session = join_session(self.session, opened=session is None)
 
     def _is_pending(self) -> bool:
         """Whether a micro-batch was begun and not ended: Spark will run it again."""
@@ -189,6 +197,8 @@ class SparkRun:
 
     def _settle_plan(self) -> None:
         """Record the network as it is now, and write its plan, under a new number if it is another one."""
+        # Once the change is on record nobody knows any more who is still to be handed last results.
+        self.sinks.hand_last_on(self.session, self.trigger, self.log_file)
         # As it will be read again: without tuples.
         saved = json.loads(json.dumps(self.changes.saved()))
         other = self._fixed.plan == 0 or saved != self._fixed.changes
@@ -217,10 +227,11 @@ class SparkRun:
         self.changes.woken.set()
 
     def close(self) -> None:
-        """End the Spark session, if this run opened it."""
-        if self._owns_session:
+        """End the Spark session, if a run opened it and no other one is at work in it."""
+        if self._shares_session:
+            self._shares_session = False
             with suppress(PySparkException, OSError):
-                self.session.stop()
+                leave_session(self.session)
 
     def _let_go(self) -> None:
         self.changes.close()
@@ -259,16 +270,35 @@ class SparkRun:
         levels = self._fixed.levels
         self.sinks.relay(self.session, self.trigger, self.log_file, follow=self.ending == "stopped")
         self._query = query = started(self.session, self._sources(), self.folder, levels, self.buckets, trigger)
-        while query.isActive and not self._again and not self._stop.is_set():
-            self.changes.woken.wait(_POLL)
-            if self.ending == "stopped":
-                self._fed.polls.look()
-            self._look()
-            self._serve()
-            self.sinks.check()
-            self._committed.measure(query)
-        query.stop() if self._stop.is_set() or self._again else query.awaitTermination()
+        try:
+            while query.isActive and not self._again and not self._stop.is_set():
+                self.changes.woken.wait(_POLL)
+                if self.ending == "stopped":
+                    self._fed.polls.look()
+                self._look()
+                self._serve()
+                self.sinks.check()
+                self._committed.measure(query)
+            if self._stop.is_set():
+                self._await_rest(query)
+            elif not self._again:
+                query.awaitTermination()
+        finally:
+            query.stop()
+            self._commits.release()
         self._committed.measure(query)
+
+    def _await_rest(self, query: StreamingQuery) -> None:
+        """Let the micro-batch under way end, and none begin."""
+        if not self._reads_natively:
+            self._commits.hold()
+            while query.isActive and query.status["isTriggerActive"] and not self._commits.is_held():
+                time.sleep(_PATIENCE)
+
+    @property
+    def _reads_natively(self) -> bool:
+        """Whether Spark itself reads streams: then the source that can be held is not the only one."""
+        return any(is_native(stream.connector) for stream in self.network.streams())
 
     def _sources(self) -> DataFrame:
         """The exchange rows of all streams and of the control, each source under its name."""
@@ -300,9 +330,7 @@ class SparkRun:
                 self._control.serve(lambda text: self.changes.carry_out(text, self))
                 self.changes.check()
         finally:
-            if self._held:
-                self._commits.release()
-                self._held = False
+            self._release()
 
     def settle(self) -> None:
         """Nothing yet: only a change needs the source to be held."""
@@ -311,20 +339,28 @@ class SparkRun:
         """Let the micro-batch under way end, and none begin; or end the streaming query, to be started again."""
         if self._query is None or self._held or self._again:
             return
-        if any(is_native(stream.connector) for stream in self.network.streams()):
+        if self._reads_natively:
             self._again = True
             self._query.stop()
+            if self._is_pending():
+                self._finish(self._fixed)
             return
         self._held = True
         self._commits.hold()
-        while not self._commits.is_held() and self._query.isActive:
+        while not self._commits.is_held() and self._query.isActive and not self._stop.is_set():
             time.sleep(_PATIENCE)
         if self.ending != "stopped":
             # A source that does not advance has ended such a run.
             self._again = True
             self._query.awaitTermination()
-        elif not self._query.isActive:
+        elif not self._query.isActive or self._stop.is_set():
             raise RunError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
+
+    def _release(self) -> None:
+        """Let the source go on, if a change held it."""
+        if self._held:
+            self._commits.release()
+            self._held = False
 
     def points(self) -> Points:
         """How far each stream has come."""
@@ -368,12 +404,17 @@ class SparkRun:
 
     def refresh(self, query: str) -> None:
         """Ask the streams of a query that are asked for rows, and wait until a micro-batch has read what they gave."""
+        # A change that was asked for before this may still hold the source.
+        self._release()
         streams = Network(tuple(each for each in self.network.queries if each.name == query)).streams()
         files = self._fed.polls.ask(stream.name for stream in streams) if self.ending == "stopped" else {}
-        while not has_read(self._committed.newest, files) and self._query is not None and self._query.isActive:
+        while not has_read(self._committed.newest, files) and self._is_at_work():
             self._stop.wait(_PATIENCE)
             self._look()
         self._look()
+
+    def _is_at_work(self) -> bool:
+        return self._query is not None and self._query.isActive and not self._stop.is_set()
 
     # What it says of itself
 

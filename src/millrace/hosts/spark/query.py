@@ -14,6 +14,8 @@ from millrace.hosts.spark.source import NetworkSource
 from millrace.hosts.spark.stage import Stage
 from millrace.hosts.spark.writer import NetworkSink
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
 
 def network_rows(session: SparkSession, folder: Path, plan: int, buckets: Sequence[int], *, live: bool) -> DataFrame:
     """The exchange rows of all streams that we read ourselves, and of the control."""
@@ -34,7 +36,6 @@ def started(
     """The query over exchange rows, at work: every `trigger`, or, without one, until all that is there is done."""
     interval = _micros(session, trigger) if trigger else None
     pace = Pace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
-    session.conf.set("spark.sql.shuffle.partitions", str(len(buckets)))
     session.dataSource.register(NetworkSink)
     for level in range(1, levels + 1):
         stage = Stage(str(folder), buckets, level=level, last=level == levels, pace=pace)
@@ -43,7 +44,14 @@ def started(
         )
     writer = rows.writeStream.format(NetworkSink.name()).outputMode("append").option("folder", str(folder))
     writer = writer.option("checkpointLocation", str(folder / "spark"))
-    return (writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)).start()
+    writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
+    # A streaming query keeps the settings that it was started with; the session may be the user's.
+    partitions = str(session.conf.get(_PARTITIONS))
+    session.conf.set(_PARTITIONS, str(len(buckets)))
+    try:
+        return writer.start()
+    finally:
+        session.conf.set(_PARTITIONS, partitions)
 
 
 def _micros(session: SparkSession, trigger: str) -> int:

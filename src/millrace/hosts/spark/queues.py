@@ -120,7 +120,7 @@ class BucketQueues:
 
     def note(self) -> dict[str, Any]:
         """All that must be remembered, as plain data."""
-        costs = {name: [cost.rows, cost.micros, cost.most] for name, cost in self.costs.items()}
+        costs = {name: cost.saved() for name, cost in self.costs.items()}
         pace = [self.pace.interval, self.pace.cores]
         return {"turn": self.turn, "pace": pace, "share": self.share, "behind": self.behind, "costs": costs}
 

@@ -110,5 +110,6 @@ class Relay:
         if path and (Path(path) / "_spark_metadata").exists() and not self.checkpoint.exists():
             raise RequestError(
                 f'the folder "{path}" of sink "{self.sink.name}" holds results of another run',
-                hint="Go on with that run's --checkpoint, or empty the folder, hidden files and _spark_metadata too.",
+                hint="Spark's file sinks go on only for the same query, with the same columns and options, on its "
+                "--checkpoint: give the sink another path, or empty the folder, _spark_metadata too.",
             )

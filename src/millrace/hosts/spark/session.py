@@ -20,8 +20,10 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -88,6 +90,8 @@ _JAVA_VARIABLES = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SP
 # The work is done in Python; what is left to Java is planning, which the second compiler slows for minutes
 # while it competes for the cores (micro-batches of 0.65 s became 0.43 s on two busy ones).
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
+_RUNS: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+"""How many runs are at work in each session that one of them has opened."""
 _LOG = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.file.ref = file
@@ -141,6 +145,24 @@ def running_session() -> SparkSession | None:
     """The session of this process, if it has a live one."""
     session = SparkSession._instantiatedSession
     return session if session is not None and session.sparkContext._jsc is not None else None
+
+
+def join_session(session: SparkSession, *, opened: bool) -> bool:
+    """Count a run that works in a session; False if it is one that no run has opened, which is not ours to end."""
+    context = session.sparkContext
+    if not opened and context not in _RUNS:
+        return False
+    _RUNS[context] = _RUNS.get(context, 0) + 1
+    return True
+
+
+def leave_session(session: SparkSession) -> None:
+    """Take back what `join_session` counted; the last run ends the session."""
+    context = session.sparkContext
+    _RUNS[context] -= 1
+    if not _RUNS[context]:
+        del _RUNS[context]
+        session.stop()
 
 
 def prepared(session: SparkSession) -> SparkSession:

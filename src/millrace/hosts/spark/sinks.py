@@ -84,6 +84,8 @@ class Sinks:
             ]
             self.memory.update(memory)
             take_standing()
+            # Before the change is on record: if it never is, answers are missing until their keys change; afterwards
+            # a query that takes another's name might show its answers.
             self.merge(self._committed())
 
         return take_into_use
@@ -175,11 +177,15 @@ class Sinks:
             if is_native_sink(query.sink) and not (relay is not None and self._alike(query, relay.query)):
                 self._relay(session, query, trigger, log_file).drain()
 
+    def hand_last_on(self, session: SparkSession, trigger: str, log_file: Path) -> None:
+        """Hand on the last results of queries that leave."""
+        while self._leaving:
+            query = self._leaving[-1]
+            (self._relays.pop(query.name, None) or self._relay(session, query, trigger, log_file)).drain()
+            self._leaving.pop()
+
     def relay(self, session: SparkSession, trigger: str, log_file: Path, *, follow: bool) -> None:
         """Hand results on to the sinks that Spark writes: as they come if told to follow, or when told to drain."""
-        while self._leaving:
-            query = self._leaving.pop()
-            (self._relays.pop(query.name, None) or self._relay(session, query, trigger, log_file)).drain()
         for name, query in self._relayed.items():
             if name not in self._relays:
                 self._relays[name] = self._relay(session, query, trigger, log_file)

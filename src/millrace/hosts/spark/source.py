@@ -5,13 +5,15 @@ Rules:
 - The offset names the plan by which a micro-batch is carried out, and says whether silent streams may be spoken for. A
   replay reads by that plan, or by a later one with which the run has begun, and speaks for whom the first attempt did.
 - A source that is held does not advance: between two micro-batches the plan can then be changed.
+- The clock is read before any stream is looked at: what comes after that look is not spoken for.
+- Streams end with what had been read of them when the end was marked: files that come later are refused.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from millrace.connectors import FORMATS
 from millrace.connectors.generated import GENERATED
+from millrace.hosts.checkpoint import has_ended
 from millrace.hosts.spark.commits import CommitLog
 from millrace.hosts.spark.control import AT_REST, ControlPartition, Waking, waking_rows
 from millrace.hosts.spark.failures import carrying
@@ -97,17 +100,24 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with carrying():
             if self.commits.held():
                 return start
-            version = max(self.least, start["plan"], self.plans.newest())
+            version, now = max(self.least, start["plan"], self.plans.newest()), time.time_ns() // 1000
             self._follow(version)
-            streams = {
-                name: files.next_offset(start["streams"].get(name, START)) for name, files in self.streams.items()
-            }
+            before = {name: start["streams"].get(name, START) for name in self.streams}
+            streams = before if self.waking.ends else self._looked(before, now)
+            new = [name for name, offset in streams.items() if offset is not before[name]]
+            for name in start["control"]["ended"]:
+                if name in new:
+                    raise has_ended(name, "more files")
+            names = {stream.name for stream in self.plans.read(version).network.streams()}
             anew = start["plan"] not in (0, version)
-            control = self.waking.next_offset(start["control"], time.time_ns() // 1000, anew=anew)
-            new = [name for name, offset in streams.items() if offset is not start["streams"].get(name, START)]
+            control = self.waking.next_offset(start["control"], now, names, anew=anew)
             if not new and control is start["control"]:
                 return start
             return {"plan": version, "live": self.live, "streams": streams, "control": control}
+
+    def _looked(self, before: Mapping[str, Offset], now: int) -> dict[str, Offset]:
+        """The offsets of all streams after a look at this time of the clock, unchanged where there is nothing new."""
+        return {name: files.next_offset(before[name], now) for name, files in self.streams.items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with carrying():

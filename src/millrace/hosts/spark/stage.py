@@ -190,11 +190,13 @@ def _pieces(table: pa.Table) -> Iterator[pa.Table]:
 def _framed(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Rows as Spark takes them one after another, some together but not too much; once at least."""
     together: list[Row] = []
+    size = 0
     for row in rows:
-        if together and sum(len(each.blob) for each in together) + len(row.blob) > _MOST_BYTES:
+        if together and size + len(row.blob) > _MOST_BYTES:
             yield together
-            together = []
+            together, size = [], 0
         together.append(row)
+        size += len(row.blob)
     yield together
 
 
