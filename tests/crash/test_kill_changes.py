@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 import time
+from collections.abc import Container
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -14,6 +15,7 @@ import pytest
 
 from millrace.errors import RequestError, RunError
 from millrace.hosts.control import ask
+from tests.crash.kills import Kill, killing
 from tests.crash.test_kill import growing
 from tests.e2e.commands import Started, millrace, wait_for
 from tests.e2e.scripts import expected, project, results
@@ -79,7 +81,7 @@ def totals_since(start: int, files: int) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_change_is_made_whole_or_not_at_all(seed: int, tmp_path: Path) -> None:
     moments = random.Random(seed)
-    run = ["run", project(tmp_path), "--on", "local", "--checkpoint", "state"]
+    run: list[object] = ["run", project(tmp_path), "--on", "local", "--checkpoint", "state"]
     files, starts, confirmed, dropped = 3, dict[str, int](), set[str](), set[str]()
     for kill in range(5):
         with growing(tmp_path, files) as count, Started(*run, folder=tmp_path):
@@ -101,10 +103,59 @@ def test_a_change_is_made_whole_or_not_at_all(seed: int, tmp_path: Path) -> None
     with Started(*run, folder=tmp_path):
         last = running(tmp_path)
     starts |= {name: start for name, start in last.items() if start is not None}
-    ended = millrace(*run, "--until-end", folder=tmp_path)
+    check(run, tmp_path, files, starts, last)
+
+
+def check(run: list[object], folder: Path, files: int, starts: dict[str, int], last: Container[str]) -> None:
+    """Run to the end, and hold that all queries have answered for the rows since their start, each once."""
+    ended = millrace(*run, "--until-end", folder=folder)
     assert ended.returncode == 0, ended.stderr
-    assert results(tmp_path) == expected(files)
+    assert results(folder) == expected(files)
     assert starts, "some change was made"
     for name, start in starts.items():
-        answer, found = totals_since(start, files), totals(tmp_path, name)
+        answer, found = totals_since(start, files), totals(folder, name)
         assert found == (answer if name in last else answer[: len(found)]), name
+
+
+RECORD, PLAN = "millrace.hosts.spark.fixed:Fixed.write", "millrace.hosts.spark.plans:PlanLog.write"
+POINTS = {
+    # A start comes to each of these points once, and the change a second time.
+    "before": Kill(RECORD, call=2),
+    "between": Kill(PLAN, call=2),
+    "after": Kill(PLAN, "after", call=2),
+}
+
+
+def newest(folder: Path) -> str:
+    """The record of the last micro-batch on Spark."""
+    return max((path.name for path in (folder / "state" / "commits").glob("*.json")), default="")
+
+
+def killed_in_a_change(kill: Kill, query: str, run: list[object], folder: Path, files: int) -> int:
+    """Add a query to a run on Spark that is killed there; how many files there are then."""
+    before = newest(folder)
+    with (
+        growing(folder, files, every=2.0) as count,
+        killing(kill) as struck,
+        Started(*run, "--trigger", "100 milliseconds", folder=folder) as started,
+    ):
+        # Once rows have been read a query that is added has a start.
+        wait_for(lambda: newest(folder) > before, 120)
+        running(folder)
+        added = Asking(folder, ADD.format(query))
+        added.join()
+        said = "" if started.process.poll() is None else started.process.communicate()[1]
+    assert struck() and not added.done, said
+    return count()
+
+
+@pytest.mark.spark
+def test_a_change_on_spark_is_made_from_its_record_on(tmp_path: Path) -> None:
+    run: list[object] = ["run", project(tmp_path), "--master", "local[2]", "--checkpoint", "state"]
+    files = 3
+    for name, kill in POINTS.items():
+        files = killed_in_a_change(kill, f"totals_{name}", run, tmp_path, files)
+    with Started(*run, folder=tmp_path):
+        last = running(tmp_path)
+    assert set(last) == {"per_minute", "totals_between", "totals_after"}
+    check(run, tmp_path, files, {name: start for name, start in last.items() if start is not None}, last)
