@@ -140,3 +140,16 @@ def test_a_micro_batch_takes_no_more_bytes_than_its_limit_but_one_file_in_any_ca
     while (after := files.next_offset(offsets[-1])) is not offsets[-1]:
         offsets.append(after)
     assert [offset["last"] for offset in offsets] == ["", "b.txt", "c.txt", "d.txt"]
+
+
+def test_files_behind_the_limit_are_not_looked_at(tmp_path: Path) -> None:
+    class Counted(IntegerFiles):
+        def size(self, path: str) -> int:
+            sized.append(Path(path).name)
+            return super().size(path)
+
+    sized: list[str] = []
+    put(tmp_path, "a.txt", "b.txt", "c.txt", "d.txt")
+    low_level = Counted(str(tmp_path))
+    assert Limit(bytes=2).allowed(low_level, low_level.files()) == 2
+    assert sized == ["a.txt", "b.txt", "c.txt"]

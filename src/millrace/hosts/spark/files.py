@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import accumulate, pairwise
-from pathlib import PurePath
+from itertools import accumulate, pairwise, takewhile
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -77,10 +76,11 @@ class Limit:
         return Limit(int(files) if files else None, int(options.get("max_bytes_per_trigger", Limit.bytes)))
 
     def allowed(self, low_level: LowLevel, paths: Sequence[str]) -> int:
-        """How many of these files fit."""
+        """How many of these files fit; those behind the first that does not are not looked at."""
         paths = paths[: self.files]
         sizes = accumulate(map(low_level.size, paths))
-        return max(sum(size <= self.bytes for size in sizes), min(len(paths), 1))
+        fitting = sum(1 for _ in takewhile(lambda size: size <= self.bytes, sizes))
+        return max(fitting, min(len(paths), 1))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class StreamFiles:
         if start == end:
             return []
         paths = self.low_level.files()
-        self._check([PurePath(path).name for path in paths], end)
+        self._check(_names(paths), end)
         before = self.commits.source(self.stream, start["files"])
         counts = self.low_level.tasks(paths[start["files"] : end["files"]])
         places = pairwise(accumulate(counts, initial=start["files"]))
@@ -155,7 +155,7 @@ class StreamFiles:
 
     def _paths_after(self, start: Offset) -> list[str]:
         paths = self.low_level.files()
-        names = [PurePath(path).name for path in paths]
+        names = _names(paths)
         self._check(names, start)
         if self.target is not None and len(names) < self.target:
             raise self._gone(sorted(set(self.seen) - set(names)))
@@ -187,6 +187,10 @@ class StreamFiles:
             f'{what} of stream "{self.stream}" has been read and is gone',
             hint="Keep the files of a stream in place as long as its checkpoint is in use.",
         )
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    return [path.rpartition("/")[2] for path in paths]
 
 
 def _digest(names: Sequence[str]) -> str:

@@ -68,7 +68,9 @@ class StreamLowLevel:
         if is_generated(self._stream.connector):
             return [f"{number:08d}" for number in range(slices_of(self._stream))]
         # Executors need not work in the folder of the driver.
-        return [str(path.absolute()) for path in list_files(self._stream.connector, self.stream_name)]
+        here = f"{Path.cwd()}/"
+        paths = list_files(self._stream.connector, self.stream_name)
+        return [path if path.startswith("/") else here + path for path in paths]
 
     @property
     def in_sequence(self) -> bool:
@@ -86,7 +88,7 @@ class StreamLowLevel:
             return [len(paths)]
         if is_generated(self._stream.connector) or not paths:
             return [1] * len(paths)
-        sizes = [Path(path).stat().st_size for path in paths]
+        sizes = [self.size(path) for path in paths]
         # There are as many buckets as tasks run at once. More tasks than those only cost: each has a start, and what
         # it aggregates beforehand is less.
         whole = max(_TASK_BYTES, -(-sum(sizes) // len(self.buckets)))
