@@ -1,8 +1,8 @@
 """Streams that are asked for rows, or whose rows are pushed, on Spark: the driver asks, and writes files.
 
 Rules:
-- What a stream gives at one time is a file, under a name that sorts after all earlier ones, also after a restart. It is
-  written whole before it has its name: the source reads it like any other file.
+- What a stream gives at one time is a file, under a name that sorts after all earlier ones, also after a restart. The
+  source reads it like any other file.
 - A run that does not go on until it is stopped asks before it begins, and not again.
 """
 
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millrace.connectors import write_file
 from millrace.connectors.polled import Asked
 from millrace.hosts.spark.commits import Record
+from millrace.hosts.spark.feed_files import put_rows
 from millrace.hosts.spark.feeds import rows_of
 from millrace.plan.nodes import Connector, Stream
 
@@ -45,10 +45,7 @@ class _Poll:
                 break
         rows = pa.Table.from_batches(parts) if parts else None
         if rows is not None and rows.num_rows:
-            path = self.folder / f"{self.files:08d}.parquet"
-            draft = path.with_name(f".{path.name}")
-            write_file(draft, "parquet", rows)
-            draft.replace(path)
+            put_rows(self.folder, self.files, rows)
             self.files += 1
 
 
