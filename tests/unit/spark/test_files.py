@@ -151,5 +151,5 @@ def test_files_behind_the_limit_are_not_looked_at(tmp_path: Path) -> None:
     sized: list[str] = []
     put(tmp_path, "a.txt", "b.txt", "c.txt", "d.txt")
     low_level = Counted(str(tmp_path))
-    assert Limit(bytes=2).allowed(low_level, low_level.files()) == 2
+    assert Limit(bytes=2).allowed(low_level, low_level.files().paths) == 2
     assert sized == ["a.txt", "b.txt", "c.txt"]
