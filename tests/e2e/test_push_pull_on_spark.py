@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import millrace as mr
+from millrace.hosts.spark import polls
+from millrace.hosts.spark.commits import CommitLog
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.fed import row
 
@@ -26,7 +28,8 @@ def running(folder: Path, pushed: mr.Pushed, polled: mr.Polled) -> mr.Handle:
     return net.run(on="spark", master="local[2]", trigger="100 milliseconds", checkpoint=folder / "state")
 
 
-def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path) -> None:
+def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polls, "_AT_ONCE", 1)
     numbers = count(1)
 
     def ask() -> list[dict[str, Any]]:
@@ -35,6 +38,9 @@ def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path) -> None:
 
     def prices(handle: mr.Handle) -> dict[str, float]:
         return {each["symbol"]: each["price"] for each in handle.latest("prices").to_pylist()}
+
+    def files() -> list[str]:
+        return sorted(path.name for path in (tmp_path / "state" / "feeds" / "ticks").glob("[0-9]*"))
 
     ticks = mr.Pushed()
     handle = running(tmp_path, ticks, mr.Polled(ask, every="1 hour"))
@@ -51,6 +57,7 @@ def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path) -> None:
         wait_for(lambda: handle.latest("doubled", "A") == {"symbol": "A", "twice": 2.0}, 120)
         assert handle.latest("doubled", "A", refresh=True) == {"symbol": "A", "twice": 4.0}
         assert set(handle.staleness("prices").column_names) >= {"symbol", "queue_now", "application_now"}
+        wait_for(lambda: files() == ["00000001.parquet"])
     finally:
         handle.stop()
     ticks = mr.Pushed()
@@ -59,5 +66,11 @@ def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path) -> None:
         assert prices(handle) == {"X": 9.0, "Y": 8.0}
         ticks.push([row(3, symbol="Y", price=1.0)])
         wait_for(lambda: prices(handle) == {"X": 9.0, "Y": 1.0}, 120)
+        assert files()[-1] == "00000002.parquet"
+        handle.drop("prices")
+        commits = CommitLog(tmp_path / "state" / "commits")
+        wait_for(lambda: "ticks" not in (commits.newest() or {})["sources"], 120)
+        handle.add("ADD QUERY again AS SELECT symbol, price FROM ticks")
+        wait_for(lambda: (handle.latest("again", "Y") or {}).get("price") == 1.0, 120)
     finally:
         handle.stop()

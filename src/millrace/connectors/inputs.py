@@ -95,7 +95,7 @@ class FileInput:
         self.schema = schema
         self.finished = False
         self._position = dict(position or {"files": 0, "last": "", "rows": 0})
-        self._paths: list[Path] = list_files(stream.connector, stream.name)
+        self._paths = list_files(stream.connector, stream.name)
         self._batches: Iterator[Any] = iter(())
         self._open()
 
@@ -116,7 +116,7 @@ class FileInput:
     def _open(self) -> None:
         """Open the file after those read whole, if it is there."""
         read = self._position["files"]
-        known = [path for path in self._paths if self._position["last"] and str(path) <= self._position["last"]]
+        known = [path for path in self._paths if self._position["last"] and path <= self._position["last"]]
         if len(known) != read:
             last = self._position["last"]
             raise RunError(
@@ -127,14 +127,14 @@ class FileInput:
         if read < len(self._paths):
             rows = self._position["rows"]
             self._batches = read_file(
-                self._paths[read], self.stream.connector, self.schema, batch_rows=CHUNK_ROWS, skip_rows=rows
+                Path(self._paths[read]), self.stream.connector, self.schema, batch_rows=CHUNK_ROWS, skip_rows=rows
             )
 
     def _advance(self) -> bool:
         """Go on to the next file; False when there is none."""
         read = self._position["files"]
         if read < len(self._paths):
-            self._position = {"files": read + 1, "last": str(self._paths[read]), "rows": 0}
+            self._position = {"files": read + 1, "last": self._paths[read], "rows": 0}
         if read + 1 >= len(self._paths):
             self._paths = list_files(self.stream.connector, self.stream.name)
         self._open()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from glob import glob, has_magic
 from pathlib import Path
@@ -11,8 +13,8 @@ from millrace.errors import RequestError
 from millrace.plan.nodes import Connector
 
 
-def list_files(connector: Connector, stream: str) -> list[Path]:
-    """The files of a stream in the order they are read: by name.
+def list_files(connector: Connector, stream: str) -> list[str]:
+    """The paths of a stream's files in the order they are read: by name.
 
     `path` is a file, a folder or a pattern. In a folder, names that begin with "." or "_" are not data.
     """
@@ -24,22 +26,32 @@ def list_files(connector: Connector, stream: str) -> list[Path]:
         )
     path = Path(connector.options["path"]).expanduser()
     if path.is_dir():
-        return _data_files(list(path.iterdir()))
+        return _in_folder(path)
     if path.exists():
-        return [path]
+        return [str(path)]
     return _matching(path, stream)
 
 
-def _matching(path: Path, stream: str) -> list[Path]:
-    found = _data_files([Path(name) for name in glob(str(path), recursive=True)]) if has_magic(str(path)) else []
+def _in_folder(folder: Path) -> list[str]:
+    # Folders grow long and are looked at again and again: no path is made, and no file asked about, for each name.
+    with os.scandir(folder) as entries:
+        names = sorted(_data(entry.name for entry in entries if entry.is_file()))
+    before = str(folder / "_")[:-1]
+    return [before + name for name in names]
+
+
+def _matching(path: Path, stream: str) -> list[str]:
+    matches = glob(str(path), recursive=True) if has_magic(str(path)) else []
+    # By folders, then by name, as no name holds what stands for "/": as they are "a.b/c" would sort before "a/c".
+    found = sorted(filter(os.path.isfile, _data(matches)), key=lambda match: match.replace(os.sep, "\0"))
     if not found:
         kind = "a pattern without a match" if has_magic(str(path)) else "not there"
         raise RequestError(f'the path "{path}" of stream "{stream}" is {kind}', hint=_hint(path))
     return found
 
 
-def _data_files(paths: list[Path]) -> list[Path]:
-    return sorted(path for path in paths if path.is_file() and not path.name.startswith((".", "_")))
+def _data(paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if not path.rpartition(os.sep)[2].startswith((".", "_")))
 
 
 def _hint(path: Path) -> str:

@@ -10,7 +10,11 @@ from millrace.plan.nodes import Connector
 
 
 def names(path: Path | str) -> list[str]:
-    return [found.name for found in list_files(Connector("csv", {"path": str(path)}), "s")]
+    return [Path(found).name for found in listed(path)]
+
+
+def listed(path: Path | str) -> list[str]:
+    return list_files(Connector("csv", {"path": str(path)}), "s")
 
 
 def test_a_folder_is_read_in_name_order_without_hidden_files(tmp_path: Path) -> None:
@@ -33,6 +37,22 @@ def test_a_pattern_gives_what_matches_in_name_order(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "c.json"):
         (tmp_path / name).touch()
     assert names(tmp_path / "*.csv") == ["a.csv", "b.csv"]
+
+
+def test_files_come_in_the_order_of_their_folders_and_names_also_where_one_begins_like_another(tmp_path: Path) -> None:
+    for name in ("a/b.csv", "a-b/a.csv", "a.csv", "B.csv", "a/b-c.csv", "a/é.csv", "Z/a.csv", "a/b/c.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).touch()
+    assert listed(tmp_path / "**" / "*.csv") == [str(path) for path in sorted(tmp_path.rglob("*.csv"))]
+    assert listed(tmp_path) == [str(tmp_path / "B.csv"), str(tmp_path / "a.csv")]
+
+
+def test_paths_are_spelled_as_the_stream_spells_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").touch()
+    (tmp_path / "b.csv").symlink_to(tmp_path / "in" / "a.csv")
+    monkeypatch.chdir(tmp_path)
+    assert (listed("."), listed("./in/"), listed("in/*")) == (["b.csv"], ["in/a.csv"], ["in/a.csv"])
 
 
 def test_a_pattern_without_a_match_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millrace.hosts.spark.files import Look
+from millrace.hosts.spark.files import Listing, Look
 from millrace.hosts.spark.writer import NetworkWriter
 
 
@@ -21,8 +21,8 @@ class IntegerFiles:
     folder: str
     in_sequence: bool = False
 
-    def files(self) -> list[str]:
-        return [str(path) for path in sorted(Path(self.folder).glob("*.txt"))]
+    def files(self) -> Listing:
+        return Listing([str(path) for path in sorted(Path(self.folder).glob("*.txt"))])
 
     def arrived(self, path: str) -> int | None:
         return Path(path).stat().st_ctime_ns // 1000

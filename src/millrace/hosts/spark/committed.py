@@ -26,6 +26,8 @@ class Committed:
         self._batch, self._earlier = -1, 0
         self.newest: Record = {}
         """The record of the last micro-batch that was looked at."""
+        self._before: Record = {}
+        """That of the one before it; nothing until this run has seen one."""
         self._began = time.monotonic()
         self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
 
@@ -38,8 +40,18 @@ class Committed:
     def look(self) -> Iterator[tuple[int, Record]]:
         """Each micro-batch that was committed since the last look."""
         for batch, record in self._log.records(after=self._batch):
-            self._batch, self.newest = batch, record
+            self._batch, self._before, self.newest = batch, self.newest, record
             yield batch, record
+
+    def settled(self) -> dict[str, int]:
+        """How many files of each stream are not read again, whatever happens: the newest micro-batch may be replayed.
+
+        None of a stream that is not in both: it came back, and is read from the first file that is there.
+        """
+        newest, before = (record.get("sources", {}) for record in (self.newest, self._before))
+        return {
+            name: min(newest[name].get("files", 0), before[name].get("files", 0)) for name in newest if name in before
+        }
 
     def measure(self, query: StreamingQuery) -> None:
         """Keep how long micro-batches took, if that was asked for."""

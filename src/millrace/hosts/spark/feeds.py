@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.connectors import write_file
 from millrace.connectors.inputs import as_rows, read_schema
 from millrace.errors import RunError
+from millrace.hosts.spark.feed_files import put_rows
 from millrace.plan.nodes import Connector, Stream
 
 
@@ -22,8 +22,7 @@ def write_feed(items: Iterable[Any], stream: Stream, read: Sequence[str], folder
     """Write a stream's items as files, and say how to read them; the columns that are `read` must be there."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, item in enumerate(items):
-        rows = pa.Table.from_batches([rows_of(item, stream, read)])
-        write_file(folder / f"{number:08d}.parquet", "parquet", rows)
+        put_rows(folder, number, pa.Table.from_batches([rows_of(item, stream, read)]))
     return Connector("parquet", {"path": str(folder)})
 
 

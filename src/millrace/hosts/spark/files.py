@@ -3,6 +3,8 @@
 Rules:
 - The producer moves files in whole, under names that sort after all earlier ones. What has been read is a prefix of
   the listing; a listing of which that no longer holds fails the run, for rows would be lost or read twice.
+- Files that we wrote ourselves may have been removed when they were read for good (see feed_files.py). Offsets go on to
+  count them; a stream that is read anew begins with the first one that is there.
 - An unchanged listing gives an unchanged offset: the clock is put down only when files are added.
 - A file is read the same way on a replay: with the clock of its offset and what was known before its batch.
 - A row of external time came when its file did, not when it was read: that may be a whole trigger later, by which its
@@ -15,8 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import accumulate, pairwise
-from pathlib import PurePath
+from itertools import accumulate, pairwise, takewhile
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -24,17 +25,45 @@ from pyspark.sql.datasource import InputPartition
 
 from millrace.errors import RunError
 from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.feed_files import file_name
 
 Offset = dict[str, Any]
 
-START: Offset = {"files": 0, "last": "", "now": 0, "came": 0, "unread": 0, "names": ""}
+START: Offset = {"files": 0, "last": "", "now": 0, "came": 0, "unread": 0, "removed": 0, "names": ""}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of a stream that are there, in name order, and how many before them have been removed.
+
+    >>> listing = Listing(["/in/00000002.parquet", "/in/00000003.parquet"], removed=2)
+    >>> listing.count, listing.paths_of(0, 3), listing.names_of(1, 3)
+    (4, ['/in/00000002.parquet'], ['00000001.parquet', '00000002.parquet'])
+    """
+
+    paths: list[str]
+    removed: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many files there are and have been."""
+        return self.removed + len(self.paths)
+
+    def paths_of(self, start: int, end: int) -> list[str]:
+        """The files from one number to another, of those that are there."""
+        return self.paths[max(start - self.removed, 0) : max(end - self.removed, 0)]
+
+    def names_of(self, start: int, end: int) -> list[str]:
+        """The names of the files from one number to another, removed ones included."""
+        removed = [file_name(number) for number in range(start, min(self.removed, end))]
+        return removed + [path.rpartition("/")[2] for path in self.paths_of(start, end)]
 
 
 class LowLevel(Protocol):
     """What a stream does before the shuffle: list its files, and turn them into exchange rows."""
 
-    def files(self) -> list[str]:
-        """The paths that are there now, in name order, without names that begin with "." or "_"."""
+    def files(self) -> Listing:
+        """What is there now, without names that begin with "." or "_"."""
 
     def tasks(self, paths: Sequence[str]) -> list[int]:
         """How many of a micro-batch's files each task reads, one after another."""
@@ -77,10 +106,11 @@ class Limit:
         return Limit(int(files) if files else None, int(options.get("max_bytes_per_trigger", Limit.bytes)))
 
     def allowed(self, low_level: LowLevel, paths: Sequence[str]) -> int:
-        """How many of these files fit."""
+        """How many of these files fit; those behind the first that does not are not looked at."""
         paths = paths[: self.files]
         sizes = accumulate(map(low_level.size, paths))
-        return max(sum(size <= self.bytes for size in sizes), min(len(paths), 1))
+        fitting = sum(1 for _ in takewhile(lambda size: size <= self.bytes, sizes))
+        return max(fitting, min(len(paths), 1))
 
 
 @dataclass(frozen=True)
@@ -96,7 +126,8 @@ class FilePartition(InputPartition):
 
 
 class StreamFiles:
-    """Offsets over a listing: how many files, the last one's name, the clock, when it came, how many are left."""
+    """Offsets over a listing: how many files, the last one's name, the clock, when it came, how many are left; how many
+    had been removed, and a digest of the names of the others."""
 
     def __init__(self, low_level: LowLevel, stream: str, commits: CommitLog, limit: Limit | None = None) -> None:
         self.low_level = low_level
@@ -104,34 +135,35 @@ class StreamFiles:
         self.commits = commits
         self.limit = limit or Limit()
         self.target: int | None = None
-        self.seen: list[str] = []
+        self.seen = Listing([])
         self.looked: int | None = None
 
     def prepare(self) -> None:
         """Take the files that are there now as all that there will be."""
-        self.target = len(self.low_level.files())
+        self.target = self.low_level.files().count
 
     def next_offset(self, start: Offset, clock: int) -> Offset:
         """Where a micro-batch that goes on from `start` ends; `start` itself if there is nothing new.
 
         `clock` is a time before this look: files that come after it may be seen or not.
         """
-        paths = self._paths_after(start)
+        listing = self._listed_after(start)
         now = max(clock, start["now"])
         looked, self.looked = self.looked, now
-        end = len(paths) if self.target is None else max(self.target, start["files"])
-        end = start["files"] + self.limit.allowed(self.low_level, paths[start["files"] : end])
-        if end <= start["files"]:
+        first = self._first(listing, start, listing.removed)
+        paths = listing.paths_of(first, listing.count if self.target is None else self.target)
+        taken = self.limit.allowed(self.low_level, paths)
+        if not taken:
             return start
-        came = self._came(paths[end - 1], looked, max(now, time.time_ns() // 1000))
-        names = self.seen[:end]
-        unread = len(paths) - end
+        end = first + taken
+        names = listing.names_of(listing.removed, end)
         return {
             "files": end,
             "last": names[-1],
             "now": now,
-            "came": came,
-            "unread": unread,
+            "came": self._came(paths[taken - 1], looked, max(now, time.time_ns() // 1000)),
+            "unread": listing.count - end,
+            "removed": listing.removed,
             "names": _digest(names),
         }
 
@@ -139,38 +171,47 @@ class StreamFiles:
         """The files between two offsets, a task's each."""
         if start == end:
             return []
-        paths = self.low_level.files()
-        self._check([PurePath(path).name for path in paths], end)
+        listing = self.low_level.files()
+        self._check(listing, end)
         before = self.commits.source(self.stream, start["files"])
-        counts = self.low_level.tasks(paths[start["files"] : end["files"]])
-        places = pairwise(accumulate(counts, initial=start["files"]))
+        first = self._first(listing, start, end.get("removed", 0))
+        counts = self.low_level.tasks(listing.paths_of(first, end["files"]))
+        places = pairwise(accumulate(counts, initial=first))
         now, alone = int(end["now"]), len(counts) == 1
         look = Look(now, end.get("came", now), end.get("unread") == 0)
-        return [FilePartition(self.stream, tuple(paths[at:to]), at, look, before, alone) for at, to in places]
+        return [
+            FilePartition(self.stream, tuple(listing.paths_of(at, to)), at, look, before, alone) for at, to in places
+        ]
+
+    def _first(self, listing: Listing, start: Offset, removed: int) -> int:
+        """The number of the first file to read, when so many had been removed; a replay begins with the same one."""
+        first: int = start["files"] or removed
+        if first < listing.removed:
+            raise self._gone([file_name(first)])
+        return first
 
     def _came(self, path: str, looked: int | None, seen: int) -> int:
         """The clock at which a file that was seen came: since the last look, or nobody knows when."""
         arrived = self.low_level.arrived(path)
         return seen if arrived is None or looked is None else min(max(arrived, looked), seen)
 
-    def _paths_after(self, start: Offset) -> list[str]:
-        paths = self.low_level.files()
-        names = [PurePath(path).name for path in paths]
-        self._check(names, start)
-        if self.target is not None and len(names) < self.target:
-            raise self._gone(sorted(set(self.seen) - set(names)))
-        self.seen = names
-        return paths
+    def _listed_after(self, start: Offset) -> Listing:
+        listing = self.low_level.files()
+        self._check(listing, start)
+        if self.target is not None and listing.count < self.target:
+            raise self._gone(sorted(set(self.seen.names_of(0, self.target)) - set(listing.names_of(0, self.target))))
+        self.seen = listing
+        return listing
 
-    def _check(self, names: list[str], offset: Offset) -> None:
+    def _check(self, listing: Listing, offset: Offset) -> None:
         """Fail unless the files read so far are the first of the listing, and the same ones."""
-        read = names[: offset["files"]]
-        if len(read) == offset["files"] and _digest(read) == offset["names"]:
+        count = offset["files"]
+        if count <= listing.count and _digest(listing.names_of(offset.get("removed", 0), count)) == offset["names"]:
             return
-        known = set(self.seen[: offset["files"]])
-        below = [name for name in names if name <= offset["last"]]
+        known = set(self.seen.names_of(listing.removed, count))
+        below = [name for name in listing.names_of(listing.removed, listing.count) if name <= offset["last"]]
         added = [name for name in below if name not in known] if known else []
-        if added or len(below) > offset["files"]:
+        if added or listing.removed + len(below) > count:
             raise self._out_of_order(added, offset)
         raise self._gone(sorted(known - set(below)))
 

@@ -425,6 +425,7 @@ class SparkRun:
             for name, rows in self.sinks.taken(record):
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())
+        self._fed.polls.remove(self._committed.settled())
 
     @property
     def memory(self) -> dict[str, list[pa.Table]]:

@@ -22,7 +22,8 @@ import pyarrow as pa
 from millrace.connectors import list_files, read_file
 from millrace.connectors.generated import is_generated, make_slice, slices_of
 from millrace.connectors.inputs import Chunk, read_schema
-from millrace.hosts.spark.files import Look
+from millrace.hosts.spark.feed_files import count_removed, file_name
+from millrace.hosts.spark.files import Listing, Look
 from millrace.hosts.spark.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.split import split
 from millrace.hosts.spark.timing import Stopwatch
@@ -63,12 +64,19 @@ class StreamLowLevel:
     def _exchanges(self) -> dict[str, Exchange]:
         return {each.port: each for each in self.plan.exchanges() if each.stream.name == self.stream_name}
 
-    def files(self) -> list[str]:
+    def files(self) -> Listing:
         """What there is to read, in order: files, or the slices of a generated stream."""
-        if is_generated(self._stream.connector):
-            return [f"{number:08d}" for number in range(slices_of(self._stream))]
+        connector = self._stream.connector
+        if is_generated(connector):
+            return Listing([f"{number:08d}" for number in range(slices_of(self._stream))])
         # Executors need not work in the folder of the driver.
-        return [str(path.absolute()) for path in list_files(self._stream.connector, self.stream_name)]
+        here = f"{Path.cwd()}/"
+        paths = [path if path.startswith("/") else here + path for path in list_files(connector, self.stream_name)]
+        # Looked up after the files: those that vanish in between are counted.
+        removed = count_removed(Path(connector.options["path"]))
+        if removed:
+            paths = [path for path in paths if path.rpartition("/")[2] >= file_name(removed)]
+        return Listing(paths, removed)
 
     @property
     def in_sequence(self) -> bool:
@@ -86,7 +94,7 @@ class StreamLowLevel:
             return [len(paths)]
         if is_generated(self._stream.connector) or not paths:
             return [1] * len(paths)
-        sizes = [Path(path).stat().st_size for path in paths]
+        sizes = [self.size(path) for path in paths]
         # There are as many buckets as tasks run at once. More tasks than those only cost: each has a start, and what
         # it aggregates beforehand is less.
         whole = max(_TASK_BYTES, -(-sum(sizes) // len(self.buckets)))

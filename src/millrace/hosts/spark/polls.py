@@ -1,25 +1,30 @@
 """Streams that are asked for rows, or whose rows are pushed, on Spark: the driver asks, and writes files.
 
 Rules:
-- What a stream gives at one time is a file, under a name that sorts after all earlier ones, also after a restart. It is
-  written whole before it has its name: the source reads it like any other file.
+- What a stream gives at one time is a file, under a name that sorts after all earlier ones, also after a restart. The
+  source reads it like any other file.
+- A file goes when no replay can read it again: when it had been read before the newest micro-batch, which is all that
+  Spark may replay.
 - A run that does not go on until it is stopped asks before it begins, and not again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from millrace.connectors import write_file
 from millrace.connectors.polled import Asked
 from millrace.hosts.spark.commits import Record
+from millrace.hosts.spark.feed_files import count_files, count_removed, put_rows, remove_files
 from millrace.hosts.spark.feeds import rows_of
 from millrace.plan.nodes import Connector, Stream
+
+_AT_ONCE = 20
+"""How many files are removed at a time at least, for how many is put down on disk."""
 
 
 @dataclass
@@ -31,6 +36,7 @@ class _Poll:
     read: Sequence[str]
     folder: Path
     files: int
+    removed: int
     due: float = 0.0
 
     def look(self, now: float) -> None:
@@ -45,11 +51,15 @@ class _Poll:
                 break
         rows = pa.Table.from_batches(parts) if parts else None
         if rows is not None and rows.num_rows:
-            path = self.folder / f"{self.files:08d}.parquet"
-            draft = path.with_name(f".{path.name}")
-            write_file(draft, "parquet", rows)
-            draft.replace(path)
+            put_rows(self.folder, self.files, rows)
             self.files += 1
+
+    def remove(self, read: int) -> None:
+        """Remove the first of the files that have been read, if they are many."""
+        # One stays: a stream that comes back after nobody read it says by that how far it has come (see `has_read`).
+        if read - 1 - self.removed >= _AT_ONCE:
+            self.removed = read - 1
+            remove_files(self.folder, self.removed)
 
 
 class Polls:
@@ -61,8 +71,8 @@ class Polls:
     def add(self, source: Asked, stream: Stream, read: Sequence[str], folder: Path) -> Connector:
         """Ask a stream from now on, and say how its files are read."""
         folder.mkdir(parents=True, exist_ok=True)
-        files = sum(1 for path in folder.glob("*.parquet") if not path.name.startswith("."))
-        self._polls[stream.name] = poll = _Poll(source, stream, read, folder, files)
+        files, removed = count_files(folder), count_removed(folder)
+        self._polls[stream.name] = poll = _Poll(source, stream, read, folder, files, removed)
         poll.look(time.monotonic())
         return Connector("parquet", {"path": str(folder)})
 
@@ -71,6 +81,11 @@ class Polls:
         now = time.monotonic()
         for poll in self._polls.values():
             poll.look(now)
+
+    def remove(self, read: Mapping[str, int]) -> None:
+        """Remove what is not needed again, given how many files of each stream no replay reads."""
+        for name, poll in self._polls.items():
+            poll.remove(read.get(name, 0))
 
     def closed(self) -> bool:
         """Write what has been pushed, and say whether all of it has, of the streams that say so."""
