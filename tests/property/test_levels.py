@@ -25,6 +25,7 @@ from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import CONTROL_PORT, REPORT_OUTPUT, Row, unpack
 from millrace.hosts.spark.segment_files import SegmentFiles
 from millrace.hosts.spark.stage import Stage
+from millrace.hosts.spark.standing_files import StandingFiles
 from millrace.kernel.expressions import Column
 from millrace.kernel.progress import TimeContract
 from millrace.language import parse_network
@@ -109,9 +110,10 @@ class Levels:
             else:
                 self.results += unpack(blob).to_pylist()
         self.known = merge(self.known, reports)
+        self.known["sources"] = StandingFiles(self.folder / "commits").put_down(self.known["sources"])
 
     def _low(self, stream: str, paths: list[Path]) -> Iterator[Row]:
-        low = StreamLowLevel(self.plan, stream, self.buckets, self.live)
+        low = StreamLowLevel(self.plan, stream, self.buckets, self.live, folder=str(self.folder))
         known = (self.known or {}).get("sources", {}).get(stream, {})
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
         look = Look(self.now, self.now, all=True)

@@ -5,12 +5,12 @@ Rules:
 - What it says depends on the rows and their order alone, not on how they were cut into batches.
 - Late rows count: they tell how far the source has come, though they are let in no more. Quarantined rows do not.
 - `save` gives plain data; `join` takes the data of several files that were read side by side, in their order, and may
-  say less than reading them one after another would, never more.
+  say less than reading them one after another would, never more. What is said of partitions may be `changes` alone:
+  who joins them knows the others.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,15 +18,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.errors import RunError
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, GroupPunctuation, Microseconds, Times
 from millrace.kernel.expressions import Expression
 from millrace.kernel.grouping import codes_of
-
-Codes = npt.NDArray[np.int64]
+from millrace.kernel.standings import Codes, Standings
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +88,16 @@ class Order:
     def listen_anew(self, now: Microseconds) -> None:
         """Count silence from now on."""
 
+    def share(self, other: Order) -> None:
+        """Know the partitions that another order of the stream knows, from now on, and learn of none by itself."""
+
     def save(self) -> dict[str, Any]:
-        """What it must remember, as plain data."""
+        """What it must remember, as plain data; not what it shares."""
         return {}
+
+    def changes(self) -> dict[str, Any]:
+        """The same, but of partitions and groups those alone that have changed since the last call."""
+        return self.save()
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what `save` gave."""
@@ -154,10 +159,8 @@ class Partitioned(Order):
         super().__init__(disorder)
         self.columns = tuple(columns)
         self.promise = promise
-        self._numbers: dict[str, int] = {}
-        self._greatest: Times = np.empty(0, np.int64)
-        self._seen_at: Times = np.empty(0, np.int64)
-        self._allowed: Times = np.empty(0, np.int64)
+        self._standings = Standings()
+        self._shared = False
 
     def after(self, entering: Entering) -> Times:
         codes, first_rows = self._codes(entering.rows)
@@ -165,87 +168,83 @@ class Partitioned(Order):
             values = less(entering.times, self.disorder)
         else:
             values = promises(self.promise, entering)
-        before, reached = _running(codes, values, self._allowed)
+        allowed = self._standings.allowed
+        before, reached = _running(codes, values, allowed)
         bounds = np.empty(len(codes), np.int64)
         for begin, end, known in self._stretches(first_rows, len(codes)):
-            self._allowed[codes[begin:end]] = reached[begin:end]
+            allowed[codes[begin:end]] = reached[begin:end]
             # A partition stands where its next row finds it, or where the stretch leaves it: the least of all that
             # is still to be found is the least of all partitions.
-            bounds[end - 1] = self._allowed[:known].min()
+            bounds[end - 1] = allowed[:known].min()
             bounds[begin : end - 1] = before[begin + 1 : end]
             bounds[begin:end] = np.minimum.accumulate(bounds[begin:end][::-1])[::-1]
-        self._note(codes, entering)
+        self._standings.see(codes, entering.times, entering.now)
         return bounds
 
     @property
     def parts(self) -> int:
-        return len(self._numbers)
+        return len(self._standings)
 
     def slowest(self, count: int) -> list[Part]:
-        least = np.arange(len(self._allowed))
+        parts = self._standings
+        least = np.arange(len(parts))
         if len(least) > count:
-            least = np.argpartition(self._allowed, count)[:count]
-        first = least[np.lexsort((self._seen_at[least], self._allowed[least]))]
-        names = list(self._numbers)
-        columns = (self._greatest, self._seen_at, self._allowed)
-        return [Part(tuple(json.loads(names[each])), *(int(column[each]) for column in columns)) for each in first]
+            least = np.argpartition(parts.allowed, count)[:count]
+        first = least[np.lexsort((parts.seen_at[least], parts.allowed[least]))]
+        columns = (parts.greatest, parts.seen_at, parts.allowed)
+        return [
+            Part(tuple(json.loads(parts.names[each])), *(int(column[each]) for column in columns)) for each in first
+        ]
 
     def lead(self) -> Microseconds | None:
-        return int((self._greatest - self._seen_at).min()) if len(self._greatest) else None
+        return int((self._standings.greatest - self._standings.seen_at).min()) if len(self._standings) else None
 
     def listen_anew(self, now: Microseconds) -> None:
-        self._seen_at[:] = now
+        self._standings.listen_anew(now)
+
+    def share(self, other: Order) -> None:
+        assert isinstance(other, Partitioned)
+        self._standings, self._shared = other._standings, True
 
     def save(self) -> dict[str, Any]:
-        columns = (self._greatest.tolist(), self._seen_at.tolist(), self._allowed.tolist())
-        return {"partitions": dict(zip(self._numbers, zip(*columns, strict=True), strict=True))}
+        return {} if self._shared else {"partitions": [self._standings.whole()]}
+
+    def changes(self) -> dict[str, Any]:
+        changed = "" if self._shared else self._standings.changes()
+        return {"partitions": [changed] if changed else []}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        partitions = saved["partitions"]
-        self._numbers = {name: number for number, name in enumerate(partitions)}
-        columns = np.array(list(partitions.values()), np.int64).reshape(-1, 3)
-        self._greatest, self._seen_at, self._allowed = (columns[:, each].copy() for each in range(3))
+        if not self._shared:
+            self._standings.restore(saved["partitions"])
 
     def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
         """Each partition as far as any file brought it. A file's own bound knows nothing of the others' partitions."""
+        self._absorb(saves)
         if len(saves) == 1:
-            return super().join(saves, bounds)
-        joined: dict[str, tuple[int, int, int]] = {}
-        for save in saves:
-            for name, (greatest, seen_at, allowed) in save["partitions"].items():
-                known = joined.get(name, (NO_BOUND, NO_BOUND, NO_BOUND))
-                newer = (greatest, seen_at) if greatest > known[0] else known[:2]
-                joined[name] = (*newer, max(allowed, known[2]))
-        self.restore({"partitions": joined})
-        return int(self._allowed.min()) if joined else NO_BOUND
+            return max(bounds)
+        return int(self._standings.allowed.min()) if len(self._standings) else NO_BOUND
+
+    def _absorb(self, saves: Sequence[dict[str, Any]]) -> None:
+        for text in (text for save in saves if not self._shared for text in save["partitions"]):
+            self._standings.absorb(text)
 
     def _codes(self, rows: pa.RecordBatch) -> tuple[Codes, list[int]]:
         """Each row's partition by number, and the first rows of those that are new."""
         columns = [rows.column(name) for name in self.columns]
         codes, first = codes_of(columns, rows.num_rows)
         texts = [column.take(pa.array(first)).cast(pa.string()).to_pylist() for column in columns]
-        names = [json.dumps(values) for values in zip(*texts, strict=True)]
-        known = len(self._numbers)
-        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
-        fresh = [int(row) for row, number in zip(first, numbers, strict=True) if number >= known]
-        for name in ("_greatest", "_seen_at", "_allowed"):
-            setattr(self, name, np.concatenate([getattr(self, name), np.full(len(fresh), NO_BOUND, np.int64)]))
-        return np.array(numbers, np.int64)[codes], fresh
+        known = len(self._standings)
+        numbers = self._standings.numbers_of([json.dumps(values) for values in zip(*texts, strict=True)])
+        return numbers[codes], [int(row) for row in first[numbers >= known]]
 
     def _stretches(self, first_rows: list[int], count: int) -> Iterator[tuple[int, int, int]]:
         """Rows from one new partition to the next, and how many partitions have been seen by then."""
-        known = len(self._numbers) - len(first_rows)
+        known = len(self._standings) - len(first_rows)
         edges = [*first_rows, count]
         if edges[0] > 0:
             yield 0, edges[0], known
         for number, (begin, end) in enumerate(pairwise(edges), start=1):
             yield begin, end, known + number
-
-    def _note(self, codes: Codes, entering: Entering) -> None:
-        """Take each partition's greatest time into account, and when it came."""
-        before = self._greatest.copy()
-        np.maximum.at(self._greatest, codes, entering.times)
-        self._seen_at[self._greatest > before] = entering.now
 
 
 class PerGroup(Partitioned):
@@ -253,18 +252,18 @@ class PerGroup(Partitioned):
 
     def __init__(self, columns: Sequence[str], promise: Expression) -> None:
         super().__init__(columns, 0, promise)
-        self._schema: pa.Schema | None = None
         self._floors: Times | None = None
         self._told: Times = np.empty(0, np.int64)
         """What was last said of each group."""
 
     def after(self, entering: Entering) -> Times:
-        self._schema = pa.schema([entering.rows.schema.field(name) for name in self.columns])
+        parts = self._standings
+        parts.keys = pa.schema([entering.rows.schema.field(name) for name in self.columns])
         codes, _ = self._codes(entering.rows)
         assert self.promise is not None
-        before, reached = _running(codes, promises(self.promise, entering), self._allowed)
-        np.maximum.at(self._allowed, codes, reached)
-        self._note(codes, entering)
+        before, reached = _running(codes, promises(self.promise, entering), parts.allowed)
+        np.maximum.at(parts.allowed, codes, reached)
+        parts.see(codes, entering.times, entering.now)
         self._floors = before
         return np.full(len(codes), NO_BOUND, np.int64)
 
@@ -272,38 +271,33 @@ class PerGroup(Partitioned):
         return self._floors
 
     def news(self) -> GroupPunctuation | None:
-        known = len(self._told)
-        advanced = np.flatnonzero(self._allowed[:known] > self._told)
-        changed = np.concatenate([advanced, np.arange(known, len(self._allowed))])
+        known, parts = len(self._told), self._standings
+        advanced = np.flatnonzero(parts.allowed[:known] > self._told)
+        changed = np.concatenate([advanced, np.arange(known, len(parts))])
         if not len(changed):
             return None
-        self._told = self._allowed.copy()
-        assert self._schema is not None
-        names = list(self._numbers)
-        texts = zip(*(json.loads(names[number]) for number in changed), strict=True)
+        self._told = parts.allowed.copy()
+        assert parts.keys is not None
+        texts = zip(*(json.loads(parts.names[number]) for number in changed), strict=True)
         keys = [
-            pa.array(list(each), pa.string()).cast(field.type) for each, field in zip(texts, self._schema, strict=True)
+            pa.array(list(each), pa.string()).cast(field.type) for each, field in zip(texts, parts.keys, strict=True)
         ]
-        return GroupPunctuation(pa.RecordBatch.from_arrays(keys, schema=self._schema), self._allowed[changed])
+        return GroupPunctuation(pa.RecordBatch.from_arrays(keys, schema=parts.keys), parts.allowed[changed])
 
     def tell_anew(self) -> None:
         self._told = np.empty(0, np.int64)
 
     def save(self) -> dict[str, Any]:
-        schema = "" if self._schema is None else base64.b64encode(self._schema.serialize()).decode()
-        return {**super().save(), "schema": schema}
+        return {**super().save(), "told": len(self._told) == len(self._standings)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        known = list(self._numbers)
         super().restore(saved)
-        if saved["schema"]:
-            self._schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(saved["schema"])))
-        if list(self._numbers)[: len(known)] != known:
-            self.tell_anew()
+        self._told = self._standings.allowed.copy() if saved.get("told") else np.empty(0, np.int64)
 
     def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
-        """What the last file came to: files of such a stream are read one after another."""
-        return Order.join(self, saves, bounds)
+        """The bound of the last file, which read them all one after another; no group moves it."""
+        self._absorb(saves)
+        return max(bounds)
 
 
 def _running(codes: Codes, values: Times, allowed: Times) -> tuple[Times, Times]:

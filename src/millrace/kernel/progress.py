@@ -283,14 +283,25 @@ class Ingress:
         for edge in self.outlets.values():
             edge.listen_anew(now)
 
-    def progress(self) -> dict[str, Any]:
-        """How far the stream has come, for `follow` and `resume`."""
+    def share(self, edge: Ingress) -> None:
+        """Know the partitions and groups that another edge of the stream knows, from now on."""
+        self._order.share(edge._order)
+
+    def changes(self) -> dict[str, Any]:
+        """What its order must remember; of partitions and groups those that have changed since the last call."""
+        return self._order.changes()
+
+    def progress(self, order: dict[str, Any] | None = None) -> dict[str, Any]:
+        """How far the stream has come, for `follow` and `resume`.
+
+        A host that keeps partitions apart says by `order` what to put down of them.
+        """
         return {
             "greatest": self.greatest,
             "seen_at": self.seen_at,
             "bound": self.bound,
             "moved_at": self.moved_at,
-            "order": self._order.save(),
+            "order": self._order.save() if order is None else order,
             "sequence": self.sequence,
             "outlets": {name: edge.progress() for name, edge in self.outlets.items()},
         }
@@ -346,9 +357,9 @@ class Ingress:
 
     # State
 
-    def save(self) -> dict[str, Any]:
-        """All it knows, as plain data."""
-        return {**self.progress(), **{name: getattr(self, name) for name in _COUNTS}}
+    def save(self, order: dict[str, Any] | None = None) -> dict[str, Any]:
+        """All it knows, as plain data; `order` is as for `progress`."""
+        return {**self.progress(order), **{name: getattr(self, name) for name in _COUNTS}}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `save` gave."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -10,6 +11,7 @@ from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.expressions import Column
 from millrace.kernel.order import Order, Part, Partitioned
 from millrace.kernel.progress import Ingress, TimeContract
+from millrace.kernel.standings import Standings
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -120,7 +122,7 @@ def test_files_read_side_by_side_are_as_far_as_the_least_partition_of_all() -> N
     high = Ingress(contract)
     high.follow([edge.progress() for edge in low])
     assert high.bound == 50, "neither file knows the other's partition"
-    assert high.progress()["order"]["partitions"] == {'["a"]': (100, 1, 100), '["b"]': (50, 1, 50)}
+    assert high.slowest(9) == [Part(("b",), 50, 1, 50), Part(("a",), 100, 1, 100)]
 
 
 def test_a_file_that_is_read_alone_keeps_its_bound() -> None:
@@ -132,11 +134,12 @@ def test_a_file_that_is_read_alone_keeps_its_bound() -> None:
 
 
 def test_the_slowest_partitions_are_known_the_last_first() -> None:
-    order = Partitioned(("k",), 0, None)
-    partitions = {
-        f'["{key}"]': (50 + bound, 7, bound) for key, bound in zip("abcde", (40, 10, 30, 20, 50), strict=True)
-    }
-    order.restore({"partitions": partitions})
+    order, seen = Partitioned(("k",), 0, None), Standings()
+    bounds = np.array([40, 10, 30, 20, 50])
+    codes = seen.numbers_of([f'["{key}"]' for key in "abcde"])
+    seen.see(codes, bounds + 50, now=7)
+    seen.allowed[codes] = bounds
+    order.restore({"partitions": [seen.whole()]})
     assert order.parts == 5
     assert order.slowest(2) == [Part(("b",), 60, 7, 10), Part(("d",), 70, 7, 20)]
     assert [part.bound for part in order.slowest(9)] == [10, 20, 30, 40, 50]

@@ -21,6 +21,7 @@ from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.reports import merge
 from millrace.hosts.spark.rows import REPORT_OUTPUT, Row, unpack
 from millrace.hosts.spark.stage import _AT_HAND, Stage
+from millrace.hosts.spark.standing_files import StandingFiles
 from millrace.plan.nodes import Network
 from millrace.plan.stages import physical
 
@@ -113,7 +114,7 @@ class Staged:
         return dict(results)
 
     def _exchanged(self, stream: str, tables: Sequence[pa.Table], now: int) -> list[Row]:
-        low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version)
+        low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version, str(self.folder))
         index, paths = self.read[stream], []
         for table in tables:
             paths.append(str(self.folder / f"{stream}-{self.read[stream]:04d}.parquet"))
@@ -146,7 +147,9 @@ class Staged:
         for output, blob, _ in outputs:
             if output != REPORT_OUTPUT:
                 results[output] += unpack(blob).to_pylist()
-        return merge(self.record or None, reports), dict(results)
+        record = merge(self.record or None, reports)
+        record["sources"] = StandingFiles(self.folder / "commits").put_down(record["sources"])
+        return record, dict(results)
 
 
 def _rows_of(batch: pa.RecordBatch) -> list[Row]:

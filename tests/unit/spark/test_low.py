@@ -12,6 +12,7 @@ import pytest
 from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.low import StreamLowLevel
 from millrace.hosts.spark.rows import STREAM_PORT
+from millrace.kernel.standings import Standings
 from millrace.language import parse_network
 from millrace.plan.stages import physical
 
@@ -109,7 +110,6 @@ def test_a_file_among_others_promises_nothing_for_partitions_that_they_may_hold(
     assert summary(low, [path])["late"] == 1
     note = summary(low, [path], alone=False)
     assert note["late"] == 0
-    assert {name: greatest for name, (greatest, _, _) in note["order"]["partitions"].items()} == {
-        '["a"]': 50,
-        '["b"]': 10,
-    }
+    seen = Standings()
+    seen.restore(note["order"]["partitions"])
+    assert dict(zip(seen.names, seen.greatest.tolist(), strict=True)) == {'["a"]': 50, '["b"]': 10}

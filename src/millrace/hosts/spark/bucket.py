@@ -23,6 +23,7 @@ from millrace.hosts.spark.level import Level
 from millrace.hosts.spark.news import News, Summary
 from millrace.hosts.spark.queues import BucketQueues, titles_of
 from millrace.hosts.spark.rows import unpack
+from millrace.hosts.spark.standing_files import Order, StandingFiles, on_top
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import Batch, user_table
 from millrace.kernel.enabling import sources_behind, wanted
@@ -46,6 +47,9 @@ class Bucket:
     """How far each stream of the network has come, on all its outlets: another plan may read it on this level."""
     ports: dict[str, list[str]]
     """The ports of each stream."""
+    standings: StandingFiles
+    orders: dict[str, Order]
+    """What the order of each stream must remember, as it is put down: partitions that have not changed are in files."""
     streams: dict[str, dict[str, int]] = field(default_factory=dict)
     """The accounting of each stream, and how many of its files have been read."""
     bounds: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -64,14 +68,20 @@ class Bucket:
     token: str = ""
 
     @staticmethod
-    def new(plan: Physical, number: int, producers: int, version: int = 1, place: int = 0) -> Bucket:
+    def new(
+        plan: Physical, number: int, producers: int, standings: StandingFiles, version: int = 1, place: int = 0
+    ) -> Bucket:
         """A bucket that has seen nothing yet, at a place among all of its level."""
         graph = plan.high(number)
         level = Level.of(plan, number, graph)
         edges = {stream.name: Ingress(stream.time) for stream in plan.network.streams()}
         executor = Executor(graph)
+        for port, exchange in level.exchanges.items():
+            if not exchange.outlet:
+                executor.ingress[port].share(edges[exchange.stream.name])
         queues = BucketQueues(executor, titles_of(executor, plan.queries_of_crossings(), number), place, producers)
-        return Bucket(level, executor, queues, producers, edges, level.streams(), version=version)
+        orders = {name: edge.changes() for name, edge in edges.items()}
+        return Bucket(level, executor, queues, producers, edges, level.streams(), standings, orders, version=version)
 
     # Work
 
@@ -98,11 +108,15 @@ class Bucket:
 
     def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:
         """Learn how far a stream has come, and what became of its rows."""
-        known = self.streams.setdefault(stream, {})
+        known, edge = self.streams.setdefault(stream, {}), self.edges[stream]
+        if summaries[0]["since"] != known.get("files", 0):
+            # The stream is new to this level: what the others know of its partitions is to be learned, too.
+            summaries = [self.standings.whole(summaries[0]), *summaries[1:]]
         for name in _COUNTS:
             known[name] = known.get(name, 0) + sum(summary[name] for summary in summaries)
         known["files"] = max(summary["files"] for summary in summaries)
-        self.edges[stream].follow(summaries)
+        edge.follow(summaries)
+        self.orders[stream] = on_top(edge, summaries[0]["order"].get("runs", ()))
         for port in self.ports.get(stream, ()):
             _observe(self.executor, port, summaries, now)
 
@@ -197,7 +211,7 @@ class Bucket:
         return {
             **dict.fromkeys((*_COUNTS, "files"), 0),
             **self.streams.get(stream, {}),
-            **edge.progress(),
+            **edge.progress(self.orders[stream]),
             "enabled": max(ingress.enabled for ingress in own.values()),
         }
 
@@ -216,7 +230,7 @@ class Bucket:
         """All of it, as plain data."""
         return {
             "segments": [[node, part, place] for (node, part), place in self.segments.items()],
-            "edges": {stream: edge.save() for stream, edge in self.edges.items()},
+            "edges": {stream: edge.save(self.orders[stream]) for stream, edge in self.edges.items()},
             "streams": self.streams,
             "bounds": self.bounds,
             "joints": self.joints,
@@ -235,7 +249,8 @@ class Bucket:
                 self.left.append((node, place))
         for stream, saved in note["edges"].items():
             if stream in self.edges:
-                self.edges[stream].restore(saved)
+                self.edges[stream].restore(self.standings.whole(saved))
+                self.orders[stream] = saved["order"]
         self.streams = {stream: known for stream, known in note["streams"].items() if stream in self.edges}
         self.bounds, self.joints = (
             {port: known for port, known in note[name].items() if port in self.level.arriving}

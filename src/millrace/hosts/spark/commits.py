@@ -2,7 +2,8 @@
 
 Rules:
 - A record is written last, after all files of its batch are in place, and replaced whole when the batch is replayed.
-- A record is complete: what it says of a source holds until a later record says more.
+- A record is complete: what it says of a source holds until a later record says more. Of partitions and groups it
+  names the files in which they are (see standing_files.py).
 - The folder also holds the end marker, by which a run tells its source that no stream goes on, and the mark that holds
   the source between two micro-batches.
 """
@@ -18,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 from millrace.hosts.durable import read_json, replace_file
+from millrace.hosts.spark.standing_files import StandingFiles
 
 Record = dict[str, Any]
 
@@ -37,6 +39,7 @@ class CommitLog:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
+        self.standings = StandingFiles(self.folder)
 
     def write(self, batch: int, record: Record) -> None:
         """Put the batch's record in place, at once and for good."""
@@ -112,6 +115,7 @@ class CommitLog:
         """Drop all but the newest records. Spark replays one batch at most, so two would do."""
         for batch in self._batches()[: -max(keep, 2)]:
             self._path(batch).unlink(missing_ok=True)
+        self.standings.prune(known for _, record in self.records() for known in record.get("sources", {}).values())
 
     def _path(self, batch: int) -> Path:
         return self.folder / f"{batch:0{_DIGITS}d}.json"

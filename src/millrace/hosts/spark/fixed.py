@@ -24,7 +24,7 @@ from millrace.plan.evolution import Evolution, beginning
 from millrace.plan.points import Points
 from millrace.plan.stages import Physical, physical
 
-_LAYOUT = 3
+_LAYOUT = 4
 _RECORD = "network.json"
 
 

@@ -2,7 +2,8 @@
 
 Rules:
 - Rows are stamped, checked, filtered and projected by the kernel, then packed: one Arrow blob a bucket and port.
-- What the stream has come to rides to every bucket on a row of its own, so that bounds need no second pass.
+- What the stream has come to rides to every bucket on a row of its own, so that bounds need no second pass. Of
+  partitions and groups it names those that have changed.
 - A task knows the stream as it was when its micro-batch began; files of one micro-batch are read side by side, except
   where what becomes of a row depends on all rows before it. Small ones share a task, which takes longer to start than
   they take to read.
@@ -26,6 +27,7 @@ from millrace.hosts.spark.feed_files import count_removed, file_name
 from millrace.hosts.spark.files import Listing, Look
 from millrace.hosts.spark.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.split import split
+from millrace.hosts.spark.standing_files import StandingFiles, on_top
 from millrace.hosts.spark.timing import Stopwatch
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch
@@ -55,6 +57,8 @@ class StreamLowLevel:
     live: bool = False
     version: int = 1
     """The number of the plan."""
+    folder: str = ""
+    """The checkpoint's, where the partitions of the stream are found."""
 
     @cached_property
     def _stream(self) -> Stream:
@@ -135,7 +139,7 @@ class StreamLowLevel:
         ingress = executor.ingress[self.stream_name]
         ingress.held = bool(self._stream.time.partitions) and not alone
         if before:
-            ingress.resume(before)
+            ingress.resume(self._standing(before))
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
         rows, number, watch = 0, index * _PACKS, Stopwatch()
         for chunk in watch.each("read", chunks):
@@ -151,7 +155,7 @@ class StreamLowLevel:
                     packed = self._packed(gathered, number)
                 yield packed
                 gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
-        summary = self._summary(ingress, read, look)
+        summary = self._summary(ingress, read, look, before)
         with watch("low"):
             # The end of the task, not of the stream: what the low level still holds is let go.
             executor.end(self.stream_name)
@@ -182,7 +186,14 @@ class StreamLowLevel:
             ]
         )
 
-    def _summary(self, ingress: Ingress, read: int, look: Look) -> dict[str, Any]:
-        """What the stream has come to, as every bucket is told."""
+    def _standing(self, before: dict[str, Any]) -> dict[str, Any]:
+        """What was known of the stream; nobody here has to be told of groups that do not change."""
+        known = StandingFiles(Path(self.folder) / "commits").whole(before)
+        return {**known, "order": {**known["order"], "told": True}}
+
+    def _summary(self, ingress: Ingress, read: int, look: Look, before: dict[str, Any]) -> dict[str, Any]:
+        """What the stream has come to, as every bucket is told; `since` is how much had been read before."""
         known = {"stream": self.stream_name, "files": read, "now": look.now, "all": look.all}
-        return {**known, "plan": self.version, "live": self.live, **ingress.save()}
+        order = on_top(ingress, before.get("order", {}).get("runs", ()))
+        known |= {"plan": self.version, "live": self.live, "since": before.get("files", 0)}
+        return {**known, **ingress.save(order)}

@@ -85,7 +85,7 @@ class NativeStream:
             now = max(_clock(first), known.get("now", 0))
             before = known.get("sources", {}).get(self.name, {})
             plan = PlanLog(Path(self.folder) / "plans").read(self.version).plan
-            low_level = StreamLowLevel(plan, self.name, self.buckets, self.live, self.version)
+            low_level = StreamLowLevel(plan, self.name, self.buckets, self.live, self.version, self.folder)
             chunks = _chunks(chain([first], rows), _stream(plan, self.name), plan)
             look = Look(now, now, all=False)
             yield from low_level.exchange(chunks, partition, batch + 1, look, before, alone=self.alone)

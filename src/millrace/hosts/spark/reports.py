@@ -1,7 +1,8 @@
 """What the buckets of a batch report, as one.
 
 Rules:
-- What is known of a source only grows: the greatest number wins. A source that no report names any more has left the
+- What is known of a source only grows: the greatest number wins. What its order must remember changes when rows of it
+  were read, and is else as the record before has it. A source that no report names any more has left the
   network; if it comes back, it is read from its beginning.
 - Metrics are counts of the batch: they add up. Reports of tasks that are no bucket's hold nothing else, and no clock.
 - The network wants to be woken when the first of its buckets does, and waits for the least bound of a port that one
@@ -37,6 +38,9 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
     for report in told:
         sources = _joined(sources, report.get("sources") or {}, max)
         wants = _joined(wants, report.get("wants") or {}, min)
+    for stream, known in earlier.get("sources", {}).items():
+        if "order" in known and stream in sources and sources[stream]["files"] == known["files"]:
+            sources[stream]["order"] = known["order"]
     wakes = [report["wake_at"] for report in told if report.get("wake_at") is not None]
     wake_at = min(wakes, default=None) if told else earlier.get("wake_at")
     now, plan = (max(report.get(name) or 0 for report in [earlier, *told]) for name in ("now", "plan"))

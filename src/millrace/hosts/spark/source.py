@@ -73,7 +73,8 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     the control (`Waking`)."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        folder = Path(options["folder"])
+        self.folder = options["folder"]
+        folder = Path(self.folder)
         self.least = int(options["plan"])
         self.buckets: tuple[int, ...] = tuple(json.loads(options["buckets"]))
         self.live = options.get("live") == "true"
@@ -157,4 +158,4 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self.streams[stream.name] = files
 
     def _low_level(self, stream: str, version: int, *, live: bool) -> StreamLowLevel:
-        return StreamLowLevel(self.plans.read(version).plan, stream, self.buckets, live, version)
+        return StreamLowLevel(self.plans.read(version).plan, stream, self.buckets, live, version, self.folder)

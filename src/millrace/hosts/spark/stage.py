@@ -42,11 +42,12 @@ from millrace.hosts.spark.rows import (
 )
 from millrace.hosts.spark.segment_files import SegmentFiles, shared_folder
 from millrace.hosts.spark.split import split
+from millrace.hosts.spark.standing_files import StandingFiles
 from millrace.hosts.spark.store import SCHEMA, Store
 from millrace.hosts.spark.timing import Stopwatch
 from millrace.kernel.elements import Batch
 
-_LAYOUT = 5
+_LAYOUT = 6
 _MOST_BYTES = 64 << 20
 """What Spark is given at once, about; its limit is that of an array of Java's."""
 
@@ -142,7 +143,8 @@ class Stage(StatefulProcessor):
 
     def _new(self, number: int, version: int) -> Bucket:
         plan, place = self._plans.read(version).plan, self.buckets.index(number)
-        return Bucket.new(plan, self.level, len(self.buckets), version, place)
+        standings = StandingFiles(Path(self.folder) / "commits")
+        return Bucket.new(plan, self.level, len(self.buckets), standings, version, place)
 
     def _restored(self, store: Store, number: int, manifest: dict[str, Any], version: int) -> Bucket:
         bucket = self._new(number, version)

@@ -138,7 +138,9 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                         _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
             reports.append({"metrics": {"took": watch.took}})
             log = CommitLog(self.folder / "commits")
-            log.write(batchId, {"batch": batchId, "outputs": outputs, **merge(log.before(batchId), reports)})
+            merged = merge(log.before(batchId), reports)
+            merged["sources"] = log.standings.put_down(merged["sources"])
+            log.write(batchId, {"batch": batchId, "outputs": outputs, **merged})
             if batchId % _PRUNE_EVERY == 0:
                 log.prune()
 

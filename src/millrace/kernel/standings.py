@@ -1,0 +1,139 @@
+"""How far the partitions or groups of a stream have come: three columns of numbers under a name each.
+
+Rules:
+- What is known of a part only grows: a later text of it says at least what an earlier one does.
+- As plain data parts are texts, each a table that is packed whole: one text for all of them, or for those that have
+  changed since they were asked for last, to be taken in by whoever knows the others.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millrace.kernel.elements import NO_BOUND, Microseconds, Times
+
+Codes = npt.NDArray[np.int64]
+
+_NUMBERS = ("greatest", "seen_at", "allowed")
+_KEYS = b"keys"
+"""Under which the columns that name the parts stand in a text, with their types."""
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Standings:
+    """The parts of a stream, numbered as they were seen.
+
+    >>> parts = Standings()
+    >>> codes = parts.numbers_of(["a", "b"])
+    >>> parts.see(codes, np.array([7, 5]), now=9)
+    >>> again = Standings()
+    >>> again.absorb(parts.changes())
+    >>> (again.names, again.greatest.tolist(), parts.changes())
+    (['a', 'b'], [7, 5], '')
+    """
+
+    def __init__(self) -> None:
+        self.keys: pa.Schema | None = None
+        """The columns that name the parts; None until someone has said so."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all parts."""
+        self.names: list[str] = []
+        self.greatest: Times = np.empty(0, np.int64)
+        self.seen_at: Times = np.empty(0, np.int64)
+        """The clock when the greatest time of each came."""
+        self.allowed: Times = np.empty(0, np.int64)
+        """The bound that each allows."""
+        self._numbers: dict[str, int] = {}
+        self._changed: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def numbers_of(self, names: Sequence[str]) -> Codes:
+        """The number of each name, all different; one not seen before gets the next, and has said nothing."""
+        known = len(self.names)
+        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
+        fresh = [name for name, number in zip(names, numbers, strict=True) if number >= known]
+        if fresh:
+            self.names += fresh
+            for name in _NUMBERS:
+                setattr(self, name, np.concatenate([getattr(self, name), np.full(len(fresh), NO_BOUND, np.int64)]))
+        return np.array(numbers, np.int64)
+
+    def see(self, codes: Codes, times: Times, now: Microseconds) -> None:
+        """Take the times of rows into account, each of the part of that number, and when they came."""
+        touched = np.unique(codes)
+        before = self.greatest[touched]
+        np.maximum.at(self.greatest, codes, times)
+        self.seen_at[touched[self.greatest[touched] > before]] = now
+        self._changed.update(touched.tolist())
+
+    def listen_anew(self, now: Microseconds) -> None:
+        """Count the silence of all parts from now on."""
+        self.seen_at[:] = now
+        self._changed.update(range(len(self)))
+
+    # As plain data
+
+    def whole(self) -> str:
+        """All parts, as a text."""
+        return _text(self._table(np.arange(len(self))))
+
+    def changes(self) -> str:
+        """The parts that have changed since the last call, as a text; empty if none has."""
+        changed = np.array(sorted(self._changed), np.int64)
+        self._changed.clear()
+        return _text(self._table(changed)) if len(changed) else ""
+
+    def absorb(self, text: str) -> None:
+        """Take in what another knows: each part is as far as either has seen it."""
+        table = _read(text)
+        numbers = self.numbers_of(table.column("name").to_pylist())
+        greatest, seen_at, allowed = (table.column(name).to_numpy() for name in _NUMBERS)
+        self.seen_at[numbers] = np.where(greatest > self.greatest[numbers], seen_at, self.seen_at[numbers])
+        self.greatest[numbers] = np.maximum(greatest, self.greatest[numbers])
+        self.allowed[numbers] = np.maximum(allowed, self.allowed[numbers])
+        self._changed.update(numbers.tolist())
+        if _KEYS in (table.schema.metadata or {}):
+            self.keys = pa.ipc.read_schema(pa.py_buffer(table.schema.metadata[_KEYS]))
+
+    def restore(self, texts: Iterable[str]) -> None:
+        """Know what these texts say, one after another, and nothing else."""
+        self.clear()
+        for text in texts:
+            self.absorb(text)
+        self._changed.clear()
+
+    def _table(self, numbers: Codes) -> pa.Table:
+        names = self.names if len(numbers) == len(self) else [self.names[number] for number in numbers]
+        columns = {name: getattr(self, name)[numbers] for name in _NUMBERS}
+        metadata = None if self.keys is None else {_KEYS: self.keys.serialize().to_pybytes()}
+        return pa.table({"name": pa.array(names, pa.string()), **columns}).replace_schema_metadata(metadata)
+
+
+def newest(texts: Sequence[str]) -> str:
+    """Several texts as one: of each part what the last text that names it says."""
+    table = pa.concat_tables([_read(text) for text in texts]).combine_chunks()
+    codes = table.column("name").combine_chunks().dictionary_encode().indices.to_numpy()
+    last = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+    # Of several places that a part has, the last one is written last.
+    last[codes] = np.arange(len(codes))
+    return _text(table.take(pa.array(last)))
+
+
+def _text(table: pa.Table) -> str:
+    packed = pa.BufferOutputStream()
+    with pa.ipc.new_stream(packed, table.schema, options=_PACKED) as writer:
+        writer.write_table(table)
+    return base64.b64encode(packed.getvalue()).decode()
+
+
+def _read(text: str) -> pa.Table:
+    return pa.ipc.open_stream(base64.b64decode(text)).read_all()
