@@ -99,9 +99,9 @@ class AllWindows:
         """Have room for so many keys."""
         self.cells.grow(keys)
 
-    def can_yield(self, port: int) -> Mask:
+    def can_yield(self, keys: Numbers) -> Mask:
         """No row makes room for another one: all of them leave."""
-        return np.zeros(len(self.cells), np.bool_)
+        return np.zeros(len(keys), np.bool_)
 
     def yield_to(self, port: int, keys: Numbers) -> None:
         """Nothing has to make room."""

@@ -140,10 +140,11 @@ class WindowQueue(Queue):
         cells, bound = self._windows.cells, self._windows.bound
         if port != self.truth or self.inputs == 1:
             return self._acceptance.accepted(cells, keys, times, port, bound, None)
-        yields = self._windows.can_yield(port)
-        accepted = self._acceptance.accepted(cells, keys, times, port, bound, yields)
-        over = accepted & (times == cells.last[keys]) & (cells.port[keys] != port)
-        self._windows.yield_to(port, np.unique(keys[over]))
+        accepted = self._acceptance.accepted(cells, keys, times, port, bound, self._windows.can_yield(keys))
+        # Only the row with which the source of truth takes over replaces others: from then on it goes on as if alone.
+        taking = np.flatnonzero(accepted & (cells.port[keys] != port))
+        owners, firsts = np.unique(keys[taking], return_index=True)
+        self._windows.yield_to(port, owners[times[taking[firsts]] == cells.last[owners]])
         return accepted
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
