@@ -8,8 +8,7 @@ Rules:
   no window that this one has closed. A row at t closes the windows that end at or before t + tick.
 - Of several inputs, the one that gave the newest row of a key goes on as if it were alone. Another one takes over with
   a newer row, or, if it is the source of truth, with one of the same time, before which the others' rows of that time
-  make room if none of them has left. Its older rows are not accepted. A row that is refused for another reason takes
-  over nothing.
+  make room if none of them has left. Its older rows are not accepted. A row in no window takes over nothing.
 """
 
 from __future__ import annotations
@@ -42,22 +41,27 @@ class Acceptance:
         mask: Mask = np.ones(len(keys), np.bool_)
         if self.spans.slide > self.spans.range:
             mask = self.spans.oldest(times) <= self.spans.newest(times)
-        if self.tick is None:
-            mask &= times >= bound
         if self.inputs > 1:
-            own: Mask = np.isin(cells.port[keys], (NONE, port))
-            if not own.all():
-                mask &= own | _from_the_first(mask & self._newer(cells.last[keys], times, yields), keys)
-        if self.tick is not None:
-            mask[mask] = self._in_order(cells.last[keys[mask]], keys[mask], times[mask])
+            mask &= self._from(cells, keys, times, port, yields, mask)
+        if self.tick is None:
+            return mask & (times >= bound)
+        mask[mask] = self._in_order(cells.last[keys[mask]], keys[mask], times[mask])
         return mask
 
-    def _newer(self, last: Times, times: Times, yields: Mask | None) -> Mask:
-        """Which rows take over from an input that gave the `last` rows of their keys."""
+    def _from(
+        self, cells: WindowCells, keys: Numbers, times: Times, port: int, yields: Mask | None, within: Mask
+    ) -> Mask:
+        """Where the input is the one that the key listens to; rows that are not `within` a window change nothing."""
+        own: Mask = np.isin(cells.port[keys], (NONE, port))
+        if own.all():
+            return own
+        last = cells.last[keys]
         newer = times > last
         if yields is not None:
             newer |= (times == last) & yields
-        return newer if self.tick is None else newer & self._keeps_order(last, times)
+        # From the first row that takes over on, the input has the newest row. A newer one that will be refused for its
+        # time makes no difference: so will be all that are not newer, too.
+        return own | _from_the_first(newer & within, keys)
 
     def _in_order(self, last: Times, keys: Numbers, times: Times) -> Mask:
         """Which rows are in no window that an earlier row of their key has closed, and not older than it."""

@@ -97,14 +97,15 @@ class WindowQueue(Queue):
 
     def _make(self, settings: QueueSettings) -> Commitments | AllWindows:
         if self.update_window in ("every", "random"):
-            share = (settings.keep or _LOAD / self.spans.overlap) if self.update_window == "random" else None
-            return AllWindows(self.spans, self.counts, tick=self.tick, keep=share)
+            return AllWindows(self.spans, self.counts, tick=self.tick)
         buffers = WindowBuffers(settings.page, self._most_rows() if settings.memory == "naive" else None)
         return Commitments(self.spans, self.counts, buffers, eager=self.update_window == "eager", tick=self.tick)
 
     def configure(self, settings: QueueSettings) -> None:
         super().configure(settings)
         self._windows.policy = settings.policy
+        if isinstance(self._windows, AllWindows) and self.update_window == "random":
+            self._windows.keep = settings.keep or _LOAD / self.spans.overlap
 
     # Enqueue
 
