@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Literal
-
 import pyarrow as pa
 import pytest
 
@@ -161,8 +159,7 @@ def test_the_source_of_truth_replaces_a_row_of_the_same_time_that_has_not_left()
 
 def united(length: int, slide: int, truth: int | None = None, tick: int | None = None) -> WindowQueue:
     """A queue with two inputs."""
-    close: Literal["bound", "own"] = "bound" if tick is None else "own"
-    return WindowQueue(["k"], length, slide, QueueSettings(), close=close, tick=tick or 1, inputs=2, truth=truth)
+    return queue_of(length, slide, tick=tick, inputs=2, truth=truth)
 
 
 def let_go(queue: WindowQueue) -> list[int]:
