@@ -19,21 +19,35 @@ def windows_of(time: int, length: int, slide: int, origin: int = 0) -> list[int]
     return sorted(start for start in starts if start <= time < start + length)
 
 
-def accepted_rows(rows: list[Row], length: int, slide: int, tick: int | None) -> list[Row]:
-    """The rows that are accepted, in their order; with a tick a key's own rows close its windows."""
-    found: list[Row] = []
-    last: dict[str, int] = {}
-    for key, time, value in rows:
-        newest = last.get(key)
-        if not windows_of(time, length, slide):
-            continue
-        if tick is not None and newest is not None:
-            closed = (newest + tick - length) // slide * slide + length
-            if time < newest or time < closed:
-                continue
-        last[key] = time if newest is None else max(newest, time)
-        found.append((key, time, value))
-    return found
+class NaiveAcceptance:
+    """Which rows are accepted, of any number of inputs; with a tick a key's own rows close its windows."""
+
+    def __init__(self, length: int, slide: int, tick: int | None, truth: int | None = None) -> None:
+        self.length, self.slide, self.tick, self.truth = length, slide, tick, truth
+        self.rows: list[tuple[int, Row]] = []
+        """What was accepted and has not made room, with its input."""
+        self.left: set[int] = set()
+        """The values of the rows that have left."""
+
+    def enter(self, port: int, row: Row) -> tuple[bool, list[Row]]:
+        """Whether a row is accepted, and the rows that make room for it."""
+        key, time, _ = row
+        known = [(other[1], whose) for whose, other in self.rows if other[0] == key]
+        if not windows_of(time, self.length, self.slide):
+            return False, []
+        room = []
+        if known:
+            newest, listened = max(known)
+            if port != listened and time <= newest:
+                room = [other for _, other in self.rows if other[:2] == (key, time)]
+                if time < newest or port != self.truth or self.left & {value for _, _, value in room}:
+                    return False, []
+            if self.tick is not None:
+                closed = (newest + self.tick - self.length) // self.slide * self.slide + self.length
+                if time < newest or time < closed:
+                    return False, []
+        self.rows = [each for each in self.rows if each[1] not in room] + [(port, row)]
+        return True, room
 
 
 @dataclass
@@ -46,6 +60,7 @@ class Key:
     mark: int = -1
     done: bool = True
     left: set[int] = field(default_factory=set)
+    """The values of the rows that have left for it."""
     delivered: int = NEVER
     closings: list[tuple[int, int]] = field(default_factory=list)
     """Windows that have closed, and when."""
@@ -58,8 +73,9 @@ class Key:
 class NaiveWindows:
     """The key transition graph (002 section 6.2); without a `tick` the stream's bound closes windows."""
 
-    def __init__(self, length: int, slide: int, eager: bool, tick: int | None) -> None:
+    def __init__(self, length: int, slide: int, eager: bool, tick: int | None, truth: int | None = None) -> None:
         self.length, self.slide, self.eager, self.tick = length, slide, eager, tick
+        self.acceptance = NaiveAcceptance(length, slide, tick, truth)
         self.keys: dict[str, Key] = {}
         self.bound = NEVER
         self.waiting: list[str] = []
@@ -69,14 +85,15 @@ class NaiveWindows:
         self.marks = 0
         self.under_way: list[str] = []
 
-    def enter(self, row: Row, now: int, accepted: bool) -> None:
-        """A row arrives."""
+    def enter(self, port: int, row: Row, now: int) -> None:
+        """A row arrives by an input."""
         name, time, value = row
         key = self.keys.setdefault(name, Key())
+        accepted, room = self.acceptance.enter(port, row)
         if not accepted:
             return
         key.first = now if key.first is None else key.first
-        key.rows.append((time, value))
+        key.rows = [each for each in key.rows if (name, *each) not in room] + [(time, value)]
         if not key.done and key.committed <= time < key.committed + self.length and name in self.idle:
             self.idle.remove(name)
             self.ready.append(name)
@@ -127,17 +144,21 @@ class NaiveWindows:
             self.commit(free[0], now)
         name = self.ready[0]
         key = self.keys[name]
-        inside = [place for place, (time, _) in enumerate(key.rows) if 0 <= time - key.committed < self.length]
-        place = next(place for place in inside if place not in key.left)
-        key.left.add(place)
-        self.log.append(("row", key.mark, name, *key.rows[place]))
-        if key.left.issuperset(inside):
+        waiting = [(time, value) for time, value in self.inside(key) if value not in key.left]
+        key.left.add(waiting[0][1])
+        self.acceptance.left.add(waiting[0][1])
+        self.log.append(("row", key.mark, name, *waiting[0]))
+        if len(waiting) == 1:
             self.ready.pop(0)
             if key.committed in {start for start, _ in key.closings}:
                 self.finish(name)
             else:
                 self.idle.append(name)
         return True
+
+    def inside(self, key: Key) -> list[tuple[int, int]]:
+        """The rows of the committed window."""
+        return [(time, value) for time, value in key.rows if 0 <= time - key.committed < self.length]
 
     def commit(self, name: str, now: int) -> None:
         """Commit a key to its newest window."""

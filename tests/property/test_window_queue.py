@@ -17,8 +17,8 @@ from millrace.kernel.operators import MarkedAggregate, Operator, WindowQueue
 from millrace.kernel.partials import Aggregation, Partials
 from millrace.kernel.queue_settings import QueueSettings
 from millrace.kernel.state import Changes
-from tests.reference_windows_updates import FOREVER, NaiveWindows, Row, accepted_rows, windows_of
-from tests.unit.kernel.window_queues import Server, batch_of, queue_of
+from tests.reference_windows_updates import FOREVER, NaiveAcceptance, NaiveWindows, Row, windows_of
+from tests.unit.kernel.window_queues import Server, enter, queue_of
 
 AGGREGATIONS = [
     Aggregation("rows", "count"),
@@ -32,7 +32,10 @@ Kind = TypeVar("Kind", bound=Operator)
 
 @dataclass(frozen=True)
 class Case:
-    """Rows that come tick by tick, out of order by at most `disorder`, and the windows they fall in."""
+    """Rows that come tick by tick, out of order by at most `disorder`, and the windows they fall in.
+
+    All rows of a tick come by one input; those of another one often have the key and time of one of the last ticks.
+    """
 
     ticks: list[list[Row]]
     disorder: int
@@ -40,6 +43,17 @@ class Case:
     slide: int
     mode: str
     tick: int | None
+    ports: list[int]
+    """The input of each row, by its value."""
+    inputs: int
+    truth: int | None
+
+    def queue(self, page: int = 16) -> WindowQueue:
+        settings = QueueSettings(page=page)
+        return queue_of(self.length, self.slide, self.mode, self.tick, settings, self.inputs, self.truth)
+
+    def port_of(self, row: Row) -> int:
+        return self.ports[row[2]]
 
     @property
     def rows(self) -> list[Row]:
@@ -56,20 +70,29 @@ class Case:
 def cases(draw: st.DrawFn, *modes: str) -> Case:
     disorder = draw(st.integers(0, 4))
     keys = st.sampled_from("abc"[: draw(st.integers(1, 3))])
+    inputs = draw(st.sampled_from([1, 2, 2]))
     ticks: list[list[Row]] = []
-    newest, value, bound = 0, 0, 0
+    ports: list[int] = []
+    newest, bound = 0, 0
     for number in range(draw(st.integers(1, 30))):
-        rows = []
+        rows: list[Row] = []
+        port = draw(st.integers(0, inputs - 1))
         for _ in range(draw(st.integers(0, 3))):
-            time = max(number + draw(st.integers(-disorder - 1, 2)), bound)
-            rows.append((draw(keys), time, value))
-            newest, value = max(newest, time), value + 1
+            key, time = draw(keys), max(number + draw(st.integers(-disorder - 1, 2)), bound)
+            known = [row for each in [*ticks[-3:], rows] for row in each if row[1] >= bound]
+            if inputs > 1 and known and draw(st.booleans()):
+                key, time, _ = draw(st.sampled_from(known))
+            rows.append((key, time, len(ports)))
+            ports.append(port)
+            newest = max(newest, time)
         ticks.append(rows)
         bound = max(bound, newest - disorder)
     length = draw(st.integers(1, 6))
     slide = draw(st.integers(1, 7))
     mode = draw(st.sampled_from(modes or ("eager", "lazy")))
-    return Case(ticks, disorder, length, slide, mode, draw(st.sampled_from([None, 1, 1, 2])))
+    tick = draw(st.sampled_from([None, 1, 1, 2, 4]))
+    truth = draw(st.sampled_from([None, 0, 1, 1])) if inputs > 1 else None
+    return Case(ticks, disorder, length, slide, mode, tick, ports, inputs, truth)
 
 
 def saved_and_restored(make: Callable[[], Kind]) -> Callable[[Kind], Kind]:
@@ -88,15 +111,12 @@ def saved_and_restored(make: Callable[[], Kind]) -> Callable[[Kind], Kind]:
     return anew
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(case=cases(), cost=st.integers(1, 4), restores=st.booleans())
 def test_one_row_at_a_time_is_what_the_key_transition_graph_says(case: Case, cost: int, restores: bool) -> None:
-    def make() -> WindowQueue:
-        return queue_of(case.length, case.slide, case.mode, case.tick)
-
-    server = Server(make(), cost, saved_and_restored(make) if restores else lambda queue: queue)
-    naive = NaiveWindows(case.length, case.slide, case.mode == "eager", case.tick)
-    accepted = set(accepted_rows(case.rows, case.length, case.slide, case.tick))
+    between = saved_and_restored(case.queue) if restores else lambda queue: queue
+    server = Server(case.queue(), cost, between, case.port_of)
+    naive = NaiveWindows(case.length, case.slide, case.mode == "eager", case.tick, case.truth)
     busy = 0
     ticks = [*zip(case.ticks, case.bounds(), strict=True), ([], FOREVER)]
     while ticks or server.busy is not None:
@@ -106,7 +126,7 @@ def test_one_row_at_a_time_is_what_the_key_transition_graph_says(case: Case, cos
         if busy == now:
             naive.rest()
         for row in rows:
-            naive.enter(row, now, row in accepted)
+            naive.enter(case.port_of(row), row, now)
         if bound is not None:
             naive.advance(bound, now)
         while busy <= now:
@@ -137,14 +157,14 @@ def _check_staleness(server: Server, naive: NaiveWindows) -> None:
         assert abs(row["queue_mean"] * (now - key.first) - key.queue_area) < 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(case=cases("eager", "lazy", "every", "random"), data=st.data())
 def test_what_is_reported_of_a_window_is_all_that_was_accepted_of_it(case: Case, data: st.DataObject) -> None:
     run = _Run(case, data)
     for rows, bound in _cut(case, data):
         run.push(rows, bound)
     run.push([], END_OF_TIME)
-    expected = _batch_answers(case)
+    expected = run.batch_answers()
     for key, start, end, *answer in run.results:
         assert (end - start, answer) == (case.length, expected[key, start])
     starts = defaultdict(list)
@@ -171,19 +191,14 @@ def _cut(case: Case, data: st.DataObject) -> Iterator[tuple[list[Row], int]]:
     yield waiting, bound
 
 
-def _batch_answers(case: Case) -> dict[Window, list[int]]:
-    found: dict[Window, list[int]] = defaultdict(list)
-    for key, time, value in accepted_rows(case.rows, case.length, case.slide, case.tick):
-        for start in windows_of(time, case.length, case.slide):
-            found[key, start].append(value)
-    return {window: [len(values), sum(values), min(values), max(values)] for window, values in found.items()}
-
-
 class _Run:
     """A queue and an aggregate above it, served now and then, saved and restored now and then."""
 
     def __init__(self, case: Case, data: st.DataObject) -> None:
         self.case, self.data = case, data
+        # All windows take all rows: none makes room.
+        truth = case.truth if case.mode in ("eager", "lazy") else None
+        self.acceptance = NaiveAcceptance(case.length, case.slide, case.tick, truth)
         self.queue, self.aggregate = self._queue(), self._aggregate()
         self._save_queue = saved_and_restored(self._queue)
         self._save_aggregate = saved_and_restored(self._aggregate)
@@ -192,8 +207,7 @@ class _Run:
         self.passed = -(2**63)
 
     def _queue(self) -> WindowQueue:
-        page = QueueSettings(page=4)
-        return queue_of(self.case.length, self.case.slide, self.case.mode, self.case.tick, page)
+        return self.case.queue(page=4)
 
     def _aggregate(self) -> MarkedAggregate:
         frames = Frames(self.case.length, self.case.slide)
@@ -203,8 +217,9 @@ class _Run:
         """Rows and a bound come; the queue may be served, and both may be saved."""
         self.now += 1
         self.queue.on_time(self.now)
-        if rows:
-            assert not list(self.queue.on_batch(0, batch_of(rows)))
+        enter(self.queue, rows, self.case.port_of)
+        for row in rows:
+            self.acceptance.enter(self.case.port_of(row), row)
         self._take(self.queue.on_punctuation(Punctuation(bound)))
         while self.queue.unfinished and (bound == END_OF_TIME or self.data.draw(st.booleans())):
             self._take(self.queue.on_more(self.data.draw(st.sampled_from([1, 2, 5, None]))))
@@ -221,6 +236,7 @@ class _Run:
         for element in elements:
             if isinstance(element, Batch):
                 assert int(element.times.min()) >= self.passed
+                self.acceptance.left.update(element.rows.column("v").to_pylist())
                 assert not list(self.aggregate.on_batch(0, element))
             elif isinstance(element, GroupPunctuation):
                 for result in self.aggregate.on_groups(element):
@@ -241,23 +257,33 @@ class _Run:
         columns = [rows.column(name).to_pylist() for name in ("k", "rows", "total", "least", "greatest")]
         self.results += list(zip(columns[0], starts, ends, *columns[1:], strict=True))
 
+    def batch_answers(self) -> dict[Window, list[int]]:
+        """What is answered of each window, if it is."""
+        found: dict[Window, list[int]] = defaultdict(list)
+        for _, (key, time, value) in self.acceptance.rows:
+            for start in windows_of(time, self.case.length, self.case.slide):
+                found[key, start].append(value)
+        return {window: [len(values), sum(values), min(values), max(values)] for window, values in found.items()}
+
     def check_end(self) -> None:
         """Nothing is left, and every row is accounted for."""
         metrics = self.queue.queue_metrics(self.now)
         assert metrics.waiting == metrics.used == self.queue.held == self.aggregate.held == 0
         assert metrics.entered == len(self.case.rows) == metrics.let_go + metrics.superseded + metrics.shed
+        assert [(each.entered, each.waiting) for each in metrics.by_input] == [
+            (self.case.ports.count(port), 0) for port in range(self.case.inputs)
+        ]
         assert self.passed == END_OF_TIME
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(case=cases(), data=st.data())
 def test_batches_enter_as_their_rows_would_one_by_one(case: Case, data: st.DataObject) -> None:
-    whole, singly = (queue_of(case.length, case.slide, case.mode, case.tick) for _ in range(2))
+    whole, singly = case.queue(), case.queue()
     for rows, bound in _cut(case, data):
-        if rows:
-            list(whole.on_batch(0, batch_of(rows)))
+        enter(whole, rows, case.port_of)
         for row in rows:
-            list(singly.on_batch(0, batch_of([row])))
+            enter(singly, [row], case.port_of)
         outputs = []
         limit = data.draw(st.integers(1, 9))
         for queue in (whole, singly):

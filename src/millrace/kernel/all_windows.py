@@ -4,8 +4,8 @@ Rules:
 - Rows leave in the order in which they entered, once for each window that they are in and that is kept; a window is a
   commitment of its own from its first row on. Its closer follows when it is closed and all its rows have left.
 - The windows of a key are done in order: a closer waits for those of older windows.
-- A window is kept by a hash of its key and start, so that the same ones are kept when rows come again. A row that is in
-  no window that is kept is shed.
+- A window is kept by a hash of its key and start, so that the same ones are kept when rows come again. That is decided
+  with its first row: another share holds for windows that begin later. A row that is in no window that is kept is shed.
 - A window that closes makes its key stale, kept or not, until it or a later one has been delivered.
 """
 
@@ -52,12 +52,13 @@ class AllWindows:
 
     policy = "inplace"
     cost: float | None = None
+    keep: float | None = None
+    """The share of windows to keep; None is all of them."""
 
-    def __init__(self, spans: Spans, counts: Counts, *, tick: int | None, keep: float | None) -> None:
+    def __init__(self, spans: Spans, counts: Counts, *, tick: int | None) -> None:
         self.spans = spans
         self.counts = counts
         self.tick = tick
-        self.keep = keep
         self.bound = NO_BOUND
         self.cells = WindowCells()
         self.rows = RowBlocks()
@@ -99,9 +100,9 @@ class AllWindows:
         """Have room for so many keys."""
         self.cells.grow(keys)
 
-    def can_yield(self, port: int) -> Mask:
+    def can_yield(self, keys: Numbers) -> Mask:
         """No row makes room for another one: all of them leave."""
-        return np.zeros(len(self.cells), np.bool_)
+        return np.zeros(len(keys), np.bool_)
 
     def yield_to(self, port: int, keys: Numbers) -> None:
         """Nothing has to make room."""
@@ -132,8 +133,9 @@ class AllWindows:
             mark = self._marks.get((key, start))
             if mark is None:
                 mark = self._open_window(key, start, keeps)
-            marks[place] = mark
-            self._windows[mark].pending += keeps
+            window = self._windows[mark]
+            marks[place], kept[place] = mark, window.kept
+            window.pending += window.kept
         return marks, kept
 
     def _open_window(self, key: int, start: int, kept: bool) -> int:

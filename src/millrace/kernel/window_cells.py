@@ -35,6 +35,7 @@ _FIELDS = {
     "opened": 0,
     "progress": 0,
     "pending": 0,
+    "gone": NO_BOUND,
     "ready": NO_BOUND,
     "delivered": NO_BOUND,
     "following": END_OF_TIME,
@@ -70,6 +71,8 @@ class WindowCells(Cells):
     progress: Numbers
     """Entries of the committed window below this have left, and how many rows of it have not."""
     pending: Numbers
+    gone: Numbers
+    """The newest time of a row that has left."""
     ready: Numbers
     """LAZY: the newest window that has fully arrived."""
     delivered: Numbers

@@ -129,6 +129,7 @@ class Commitments(SingleRows):
         found = self.rows.take(entries)
         np.maximum.at(cells.progress, owners, entries + 1)
         np.subtract.at(cells.pending, owners, 1)
+        np.maximum.at(cells.gone, owners, held.times[leaving])
         served = keys[cells.pending[keys] == 0]
         for _ in range(len(served)):
             self._ready.popleft()
@@ -195,7 +196,9 @@ class Commitments(SingleRows):
         rows = held.owners, held.times, held.entries
         assert self.needed(*rows).all(), "a row is held that no window needs"
         assert len(self.rows) == len(held.entries) == self.buffers.rows, "rows and locations differ"
-        assert int((~self.left(*rows)).sum()) == self.counts.whole().waiting, "rows are not accounted for"
+        left = self.left(*rows)
+        assert int((~left).sum()) == self.counts.whole().waiting, "rows are not accounted for"
+        assert (rows[1] <= cells.gone[rows[0]])[left].all(), "a row has left that is newer than those that have"
         waits = self.inside(*rows[:2]) & (rows[2] >= cells.progress[rows[0]]) & (cells.opened[rows[0]] == OPEN)
         assert (np.bincount(held.places[waits], minlength=len(keys)) == cells.pending[keys]).all(), (
             "pending rows differ"

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from millrace.kernel.elements import TIME, Mask, Times
 from millrace.kernel.frames import Numbers
-from millrace.kernel.queue_policies.cells import NONE
 from millrace.kernel.queue_policies.counts import SUPERSEDED, Counts
 from millrace.kernel.row_blocks import ENTRY, RowBlocks
 from millrace.kernel.state import Changes
@@ -74,22 +73,18 @@ class WindowKeys:
         self.rows.release(held.entries[gone])
         self.buffers.keep(held, needed)
 
-    def can_yield(self, port: int) -> Mask:
-        """Of each key, whether rows of other inputs at its newest time can make room: whether none of them has left."""
-        held = self._newest_of_others(port)
-        found = np.ones(len(self.cells), np.bool_)
-        left = self.left(held.owners, held.times, held.entries)
-        newest = held.times == self.cells.last[held.owners]
-        found[held.owners[left & newest & (held.ports != port)]] = False
-        return found
+    def can_yield(self, keys: Numbers) -> Mask:
+        """Of which keys the rows at their newest time can make room: none of them has left."""
+        none_left: Mask = self.cells.last[keys] > self.cells.gone[keys]
+        return none_left
 
     def yield_to(self, port: int, keys: Numbers) -> None:
-        """Drop the rows of other inputs at the newest time of some keys."""
+        """Drop the rows of other inputs at the newest time of some keys, all of which can make room."""
+        if not len(keys):
+            return
         held = self.buffers.held(keys)
         owners = held.owners
         same = (held.times == self.cells.last[owners]) & (held.ports != port)
-        if not same.any():
-            return
         self.counts.add_all(SUPERSEDED, held.ports[same])
         self.rows.release(held.entries[same])
         waits = same & self.inside(owners, held.times) & (self.cells.opened[owners] == OPEN)
@@ -97,10 +92,6 @@ class WindowKeys:
         named = zip(owners[same].tolist(), held.times[same].tolist(), strict=True)
         self._forgotten.update(zip(held.entries[same].tolist(), named, strict=True))
         self.buffers.keep(held, ~same)
-
-    def _newest_of_others(self, port: int) -> Held:
-        others = np.flatnonzero(~np.isin(self.cells.port[: len(self.cells)], (NONE, port)))
-        return self.buffers.held(others)
 
     # State
 

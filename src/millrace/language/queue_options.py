@@ -101,7 +101,7 @@ def _wrong_queue(policy: str, root: Node) -> tuple[str, str] | None:
             f'queue = "{policy}" is for update streams',
             f"Declare UPDATE KEY for {names}, or write queue = 'append' or queue = 'append_shed'.",
         )
-    if policy == "auto" and _has_windows(root):
+    if policy == "auto" and has_windows(root):
         return 'queue = "auto" is for queries without windows', "Write queue = 'inplace', or queue = 'append'."
     return None
 
@@ -109,7 +109,7 @@ def _wrong_queue(policy: str, root: Node) -> tuple[str, str] | None:
 def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
     """What an option of queues needs, if it is not there."""
     mode = mode_of(root, options)
-    windows = mode == "update" and _has_windows(root)
+    windows = mode == "update" and has_windows(root)
     match key:
         case "keep":
             sheds = options.get("queue") == "append_shed"
@@ -123,7 +123,8 @@ def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
     return "it is for queries with queues, over update streams or with queue = 'append'" if mode == "plain" else None
 
 
-def _has_windows(root: Node) -> bool:
+def has_windows(root: Node) -> bool:
+    """Whether a query over update streams has windows."""
     return is_of_updates(root) and any(isinstance(each, Aggregate) for each in walk(root))
 
 

@@ -12,7 +12,7 @@ from millrace.language.expressions import ExpressionBinder
 from millrace.language.node_places import NodePlaces
 from millrace.language.options import bind_options
 from millrace.language.places import Source, listed
-from millrace.language.queue_options import QUEUE_OPTIONS, effective, setting_of
+from millrace.language.queue_options import QUEUE_OPTIONS, effective, has_windows, setting_of
 from millrace.language.scopes import Scope
 from millrace.language.statements import AccessClause, Options
 from millrace.plan.nodes import Node, Query
@@ -49,6 +49,12 @@ def bind_access(
         raise QueryError(
             "ACCESS is for update queries",
             hint="Leave it out, or declare UPDATE KEY for the streams of the query.",
+            place=clauses[0].place,
+        )
+    if has_windows(root):
+        raise QueryError(
+            "ACCESS is for queries without windows",
+            hint="Leave it out: a window is let go when it is the turn of its key.",
             place=clauses[0].place,
         )
     found = tuple(_access(each, root, source) for each in clauses)

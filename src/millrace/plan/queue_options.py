@@ -8,7 +8,7 @@ from dataclasses import replace
 from millrace.kernel.expressions import Column, Expression
 from millrace.kernel.queue_settings import LOSSLESS, PAGE, Access, QueueSettings
 from millrace.plan.join_steps import substituted
-from millrace.plan.nodes import Aggregate, MarkedAggregate, Node, Project, Query, UpdateJoin, inputs_of
+from millrace.plan.nodes import Node, Project, Query, UpdateJoin, inputs_of
 from millrace.plan.update_keys import held_by
 
 POLICY = "inplace"
@@ -56,7 +56,7 @@ def access_at(path: str, query: Query, root: Node) -> tuple[Access, ...]:
 def _below(node: Node, position: int, names: Mapping[str, str]) -> dict[str, str]:
     """What an input of a node calls columns that it holds as they are."""
     match node:
-        case Project(columns=columns) | MarkedAggregate(aggregate=Aggregate(keys=columns)):
+        case Project(columns=columns):
             schema = node.input.schema
             held = {name: column for name, each in columns if (column := held_by(each, schema)) is not None}
         case UpdateJoin():

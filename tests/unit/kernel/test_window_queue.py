@@ -157,6 +157,103 @@ def test_the_source_of_truth_replaces_a_row_of_the_same_time_that_has_not_left()
         assert (second.entered, second.superseded, second.let_go) == (3, 1, 2)
 
 
+def united(length: int, slide: int, truth: int | None = None, tick: int | None = None) -> WindowQueue:
+    """A queue with two inputs."""
+    return queue_of(length, slide, tick=tick, inputs=2, truth=truth)
+
+
+def let_go(queue: WindowQueue) -> list[int]:
+    """Lets all rows go that can leave now, and works them off; their values."""
+    values: list[int] = []
+    while queue.unfinished:
+        for element in queue.on_more(None):
+            values += element.rows.column("v").to_pylist() if isinstance(element, Batch) else []
+        queue.on_rest()
+        queue.check()
+    return values
+
+
+def ended(queue: WindowQueue) -> list[int]:
+    list(queue.on_punctuation(Punctuation(END_OF_TIME)))
+    return let_go(queue)
+
+
+def test_a_row_that_has_left_makes_no_room_for_an_older_one_of_the_source_of_truth() -> None:
+    queue = united(10, 5, truth=1)
+    for row in (("a", 12, 1), ("a", 16, 2)):
+        list(queue.on_batch(0, batch_of([row])))
+        assert let_go(queue) == [row[2]]
+    list(queue.on_batch(1, batch_of([("a", 17, 3), ("a", 16, 4)])))
+    queue.check()
+    # The rest of [10, 20), then all of [15, 25).
+    assert ended(queue) == [3, 4, 2, 3, 4]
+    first, second = queue.queue_metrics(0).by_input
+    assert (first.let_go, first.superseded, first.waiting) == (2, 0, 0)
+    assert (second.let_go, second.superseded, second.waiting) == (2, 0, 0)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_source_of_truth_replaces_nothing_once_it_has_taken_over(size: int) -> None:
+    queue = united(10, 10, truth=1)
+    list(queue.on_batch(0, batch_of([("a", 16, 1)])))
+    rows = [("a", 17, 2), ("a", 16, 3)]
+    for place in range(0, len(rows), size):
+        list(queue.on_batch(1, batch_of(rows[place : place + size])))
+    assert ended(queue) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_row_that_has_left_stays_although_the_source_of_truth_has_one_of_its_time(restored: bool) -> None:
+    queue = united(10, 10, truth=1)
+    list(queue.on_batch(0, batch_of([("a", 12, 1)])))
+    assert let_go(queue) == [1]
+    if restored:
+        saved = queue.changes()
+        queue = united(10, 10, truth=1)
+        queue.restore(saved)
+    # Row 1 is no longer held; the window must not count its time twice.
+    list(queue.on_batch(1, batch_of([("a", 12, 2)])))
+    list(queue.on_batch(0, batch_of([("a", 11, 3)])))
+    assert ended(queue) == [3]
+    first, second = queue.queue_metrics(0).by_input
+    assert (first.let_go, first.superseded) == (2, 0)
+    assert (second.let_go, second.superseded) == (0, 1)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(
+    ("tick", "older"), [(None, 10), (None, 11), (1, 11)], ids=["older", "of the same time", "closed by own rows"]
+)
+def test_a_row_in_no_window_does_not_take_over(tick: int | None, older: int, size: int) -> None:
+    queue = united(3, 10, tick=tick)
+    list(queue.on_batch(0, batch_of([("a", 11, 1)])))
+    rows = [("a", 15, 2), ("a", older, 3)]
+    for place in range(0, len(rows), size):
+        list(queue.on_batch(1, batch_of(rows[place : place + size])))
+    assert queue.queue_metrics(0).by_input[1].superseded == 2
+    assert ended(queue) == [1]
+
+
+def test_random_windows_follow_another_share_from_the_next_window_on() -> None:
+    queue = queue_of(10, 10, "random", settings=QueueSettings(keep=1.0))
+    list(queue.on_batch(0, batch_of([("a", 1, 0)])))
+    queue.configure(QueueSettings(keep=1e-9))
+    list(queue.on_batch(0, batch_of([("a", time, time) for time in (2, 11, 12)])))
+    # The window that has begun is answered whole.
+    assert ended(queue) == [0, 2]
+    assert queue.queue_metrics(0).shed == 2
+
+
+def test_rows_nearer_than_a_tick_close_windows_one_after_another() -> None:
+    # Windows end at even times, and a row closes those that end up to 3 after it.
+    rows = [("a", 5, 0), ("b", 1, 1), ("a", 6, 2), ("b", 3, 3), ("a", 8, 4), ("a", 9, 5), ("b", 4, 6), ("a", 12, 7)]
+    whole, singly = queue_of(4, 2, "every", 3), queue_of(4, 2, "every", 3)
+    list(whole.on_batch(0, batch_of(rows)))
+    for row in rows:
+        list(singly.on_batch(0, batch_of([row])))
+    assert sorted(set(ended(whole))) == sorted(set(ended(singly))) == [0, 1, 4, 6, 7]
+
+
 def test_many_keys_are_committed_and_let_go_at_once() -> None:
     queue = queue_of(10, 10)
     list(queue.on_batch(0, batch_of([(f"k{number % 100}", number // 100, number) for number in range(500)])))

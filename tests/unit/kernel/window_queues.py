@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -15,7 +16,13 @@ Log = list[tuple[object, ...]]
 
 
 def queue_of(
-    length: int, slide: int, mode: str = "eager", tick: int | None = None, settings: QueueSettings | None = None
+    length: int,
+    slide: int,
+    mode: str = "eager",
+    tick: int | None = None,
+    settings: QueueSettings | None = None,
+    inputs: int = 1,
+    truth: int | None = None,
 ) -> WindowQueue:
     """A queue by the column k, closed by its own rows if there is a tick."""
     return WindowQueue(
@@ -26,6 +33,8 @@ def queue_of(
         update_window=mode,  # type: ignore[arg-type]
         close="bound" if tick is None else "own",
         tick=tick or 1,
+        inputs=inputs,
+        truth=truth,
     )
 
 
@@ -36,13 +45,26 @@ def batch_of(rows: Sequence[Row], until: int | None = None) -> Batch:
     return Batch(pa.record_batch(columns), until)
 
 
+def enter(queue: WindowQueue, rows: Sequence[Row], port_of: Callable[[Row], int] = lambda row: 0) -> None:
+    """Rows come, those that follow each other by one input as a batch."""
+    for port, batch in groupby(rows, port_of):
+        assert not list(queue.on_batch(port, batch_of(list(batch))))
+
+
 class Server:
     """Works on what a queue lets go, a row at a time, each of which takes `cost` ticks."""
 
-    def __init__(self, queue: WindowQueue, cost: int, between: Callable[[WindowQueue], WindowQueue] = lambda it: it):
+    def __init__(
+        self,
+        queue: WindowQueue,
+        cost: int,
+        between: Callable[[WindowQueue], WindowQueue] = lambda it: it,
+        port_of: Callable[[Row], int] = lambda row: 0,
+    ) -> None:
         self.queue = queue
         self.cost = cost
         self.between = between
+        self.port_of = port_of
         self.now = 0
         self.busy: int | None = None
         self.log: Log = []
@@ -60,8 +82,7 @@ class Server:
         self.queue.on_time(self.now)
         if self.busy == self.now:
             self._rest()
-        if rows:
-            assert not list(self.queue.on_batch(0, batch_of(rows)))
+        enter(self.queue, rows, self.port_of)
         if bound is not None:
             list(self.queue.on_punctuation(Punctuation(bound)))
         while self.busy is None and self.queue.unfinished:

@@ -331,6 +331,7 @@ def test_access_is_by_classes_of_keys_as_the_results_name_them() -> None:
         ("EVERY 0 SECONDS", "symbol FROM quotes", "every 0 seconds", "EVERY 0 SECONDS"),
         ("EVERY 1 MINUTE", "symbol FROM plain", "ACCESS is for update queries", "EVERY 1 MINUTE"),
         ("EVERY 1 MINUTE", "symbol FROM whole", "ACCESS is for update queries", "EVERY 1 MINUTE"),
+        ("EVERY 1 MINUTE", COUNTS.removeprefix("SELECT "), "for queries without windows", "EVERY 1 MINUTE"),
         ("EVERY 1 MINUTE", "symbol FROM cut", "does not know when keys are read", "EVERY 1 MINUTE"),
         ("1 MINUTE", "symbol FROM quotes", "expected EVERY", "1"),
     ],

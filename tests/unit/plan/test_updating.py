@@ -302,8 +302,6 @@ def test_access_conditions_are_over_the_key_as_each_queue_calls_it() -> None:
 
     access = "ACCESS EVERY 1 MINUTE WHEN z = 'x' AS"
     assert set(conditions(f"{access} SELECT k AS z, v FROM a").values()) == {"(k = 'x')"}
-    counted = conditions(f"{access} SELECT k AS z, count(*) AS m FROM a {WINDOW} GROUP BY k")
-    assert set(counted.values()) == {"(k = 'x')"}
     joined = conditions(f"{access} SELECT x.u AS z FROM a AS y JOIN (SELECT k AS u, v FROM b) AS x ON y.k = x.u")
     assert set(joined.values()) == {"(k = 'x')"} and len(joined) == 2
 

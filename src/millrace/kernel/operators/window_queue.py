@@ -97,14 +97,15 @@ class WindowQueue(Queue):
 
     def _make(self, settings: QueueSettings) -> Commitments | AllWindows:
         if self.update_window in ("every", "random"):
-            share = (settings.keep or _LOAD / self.spans.overlap) if self.update_window == "random" else None
-            return AllWindows(self.spans, self.counts, tick=self.tick, keep=share)
+            return AllWindows(self.spans, self.counts, tick=self.tick)
         buffers = WindowBuffers(settings.page, self._most_rows() if settings.memory == "naive" else None)
         return Commitments(self.spans, self.counts, buffers, eager=self.update_window == "eager", tick=self.tick)
 
     def configure(self, settings: QueueSettings) -> None:
         super().configure(settings)
         self._windows.policy = settings.policy
+        if isinstance(self._windows, AllWindows) and self.update_window == "random":
+            self._windows.keep = settings.keep or _LOAD / self.spans.overlap
 
     # Enqueue
 
@@ -140,10 +141,11 @@ class WindowQueue(Queue):
         cells, bound = self._windows.cells, self._windows.bound
         if port != self.truth or self.inputs == 1:
             return self._acceptance.accepted(cells, keys, times, port, bound, None)
-        yields = self._windows.can_yield(port)
-        accepted = self._acceptance.accepted(cells, keys, times, port, bound, yields)
-        over = accepted & (times == cells.last[keys]) & (cells.port[keys] != port)
-        self._windows.yield_to(port, np.unique(keys[over]))
+        accepted = self._acceptance.accepted(cells, keys, times, port, bound, self._windows.can_yield(keys))
+        # Only the row with which the source of truth takes over replaces others: from then on it goes on as if alone.
+        taking = np.flatnonzero(accepted & (cells.port[keys] != port))
+        owners, firsts = np.unique(keys[taking], return_index=True)
+        self._windows.yield_to(port, owners[times[taking[firsts]] == cells.last[owners]])
         return accepted
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
