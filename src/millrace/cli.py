@@ -78,7 +78,14 @@ def _run(options: argparse.Namespace) -> int:
     cost = None if options.cost is None else parse_interval(options.cost)
     trigger = f"{parse_interval(options.trigger) // 1_000} milliseconds"
     chosen = RunOptions(
-        options.on, _ending(options), options.checkpoint, options.master, trigger, cost, options.verbose
+        options.on,
+        _ending(options),
+        options.checkpoint,
+        options.master,
+        trigger,
+        cost,
+        options.verbose,
+        stages=options.stages,
     )
     if options.dry_run:
         console.evolution(pending_change(chosen, changes), would=True)
@@ -87,7 +94,6 @@ def _run(options: argparse.Namespace) -> int:
     chosen = replace(
         chosen,
         control=_control(options),
-        stages=options.stages,
         settings=_settings(options.set),
         profile=options.profile,
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.hosts.changes import Changes
 from millrace.hosts.lag import Lag
+from millrace.hosts.outputs import check_sinks
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.standing import Standing
 from millrace.language.places import listed, near
@@ -132,10 +133,15 @@ def pending_change(options: RunOptions, changes: Changes) -> Evolution | None:
     if options.on == "spark":
         from millrace.hosts.spark import fixed as spark_checkpoint
 
-        return spark_checkpoint.pending_change(options.checkpoint, changes)
-    from millrace.hosts import checkpoint as local_checkpoint
+        evolution = spark_checkpoint.pending_change(options.checkpoint, changes, options.stages)
+    else:
+        from millrace.hosts import checkpoint as local_checkpoint
 
-    return local_checkpoint.pending_change(options.checkpoint, changes)
+        evolution = local_checkpoint.pending_change(options.checkpoint, changes)
+    before = None if changes.ran is None else changes.ran.queries
+    renamed = {} if evolution is None else evolution.renamed
+    check_sinks(changes.network.queries, before, renamed, relayed=options.on == "spark")
+    return evolution
 
 
 def _spark(

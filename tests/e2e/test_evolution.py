@@ -57,3 +57,19 @@ def test_a_dry_run_needs_a_checkpoint(tmp_path: Path) -> None:
     given(tmp_path, f"{COUNTED};", 1, 1, 4)
     refused = millrace("run", "queries.sql", "--on", "local", "--dry-run", folder=tmp_path)
     assert (refused.returncode, "--checkpoint" in refused.stderr) == (2, True)
+
+
+def test_a_dry_run_refuses_the_sinks_that_a_run_refuses(tmp_path: Path) -> None:
+    given(
+        tmp_path, f"CREATE SINK out TO csv OPTIONS (path 'out'); {COUNTED.replace('q AS', 'q INTO out AS')};", 1, 1, 14
+    )
+    assert millrace(*RUN, "--until-end", folder=tmp_path).returncode == 0
+    text = (tmp_path / "queries.sql").read_text()
+    assert millrace(*RUN, "--dry-run", folder=tmp_path).stdout == "nothing would change\n", "its own folder is its own"
+    (tmp_path / "queries.sql").write_text(text.replace("QUERY q", "QUERY p").replace("count(*)", "count(n)"))
+    for more in ("--dry-run", "--available-now"):
+        refused = millrace(*RUN, more, folder=tmp_path)
+        assert refused.returncode == 2 and "holds results already" in refused.stderr, more
+    refused = millrace(*RUN[:-1], "another", "--dry-run", folder=tmp_path)
+    assert refused.returncode == 2 and "holds results of another run" in refused.stderr
+    assert not (tmp_path / "another").exists()

@@ -92,22 +92,47 @@ def checked_folder(sink: Sink, *, fresh: bool) -> Path:
     """The sink's folder, made if need be; refuses results in it that a fresh run is not told to overwrite."""
     folder = sink_folder(sink)
     make_folder(folder, f'the path of sink "{sink.name}"')
-    if fresh and results_in(folder) and sink.connector.options.get("mode") != "overwrite":
-        raise RequestError(
-            f'the folder "{folder}" of sink "{sink.name}" holds results of another run',
-            hint="Go on with that run's --checkpoint, empty the folder, or declare the sink with mode 'overwrite'.",
-        )
+    if fresh:
+        _refuse_results(sink)
     return folder
 
 
 def joining_folder(sink: Sink) -> Path:
     """The folder of a query that joins others: without results, whatever its mode, for they may be this run's own."""
+    _refuse_any_results(sink)
+    return checked_folder(sink, fresh=True)
+
+
+def check_sinks(
+    queries: Sequence[Query], before: Sequence[Query] | None, renamed: Mapping[str, str], *, relayed: bool = False
+) -> None:
+    """Refuse the sinks that a run would refuse; nothing is touched.
+
+    `before` are the queries that the run goes on from, None if it begins, and `renamed` says what each was called.
+    """
+    folders = {name: sink_folder(sink).resolve() for name, sink in file_sinks(before or (), relayed=relayed).items()}
+    for name, sink in file_sinks(queries, relayed=relayed).items():
+        if before is None:
+            _refuse_results(sink)
+        elif folders.get(renamed.get(name, name)) != sink_folder(sink).resolve():
+            _refuse_any_results(sink)
+
+
+def _refuse_results(sink: Sink) -> None:
+    folder = sink_folder(sink)
+    if results_in(folder) and sink.connector.options.get("mode") != "overwrite":
+        raise RequestError(
+            f'the folder "{folder}" of sink "{sink.name}" holds results of another run',
+            hint="Go on with that run's --checkpoint, empty the folder, or declare the sink with mode 'overwrite'.",
+        )
+
+
+def _refuse_any_results(sink: Sink) -> None:
     if results_in(sink_folder(sink)):
         raise RequestError(
             f'the folder "{sink_folder(sink)}" of sink "{sink.name}" holds results already',
             hint="Give a query that joins a running network a folder of its own.",
         )
-    return checked_folder(sink, fresh=True)
 
 
 def results_in(folder: Path) -> list[Path]:

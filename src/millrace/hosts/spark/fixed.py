@@ -96,7 +96,10 @@ def points(folder: Path) -> Points:
     return found
 
 
-def pending_change(folder: Path, changes: Changes) -> Evolution | None:
+def pending_change(folder: Path, changes: Changes, stages: int | None = None) -> Evolution | None:
     """What would become of the queries in a checkpoint if a run went on from it now; nothing is touched."""
     known = Fixed.read(folder)
-    return beginning(changes.network) if known is None else go_on(folder, known, changes)
+    if known is None:
+        return beginning(changes.network)
+    known.check_stages(stages, folder)
+    return go_on(folder, known, changes)
