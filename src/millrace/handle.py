@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from threading import Thread
+from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, Protocol, overload
 
 import pyarrow as pa
@@ -262,8 +262,10 @@ class Handle:
         return answer.lag
 
     def metrics(self) -> Report:
-        """The accounting of every stream, and what came out."""
-        return self._run.report()
+        """The accounting of every stream, and what came out, at one moment; it may be asked for from any thread."""
+        if current_thread() is self._thread:
+            return self._run.report()
+        return self._changes.look(self._run.report)
 
 
 def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object]) -> None:
