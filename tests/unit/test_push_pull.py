@@ -105,6 +105,23 @@ def test_rows_are_pulled_when_answers_are_pulled() -> None:
         assert [handle.latest("prices", "A", refresh=True)["price"] for _ in range(3)] == [2.0, 3.0, 4.0]  # type: ignore[index]
 
 
+def test_an_answer_that_is_refreshed_does_not_wait_for_the_work_of_other_queries() -> None:
+    ticks, others = mr.Pushed(), mr.Pushed()
+    net = network(ticks)
+    net.stream("others", "k INT, ts TIMESTAMP", time="ts", update_key="k", source=others)
+    net.sql("CREATE FUNCTION slow(INT) RETURNS INT LANGUAGE PYTHON AS 'tests.e2e.slow_functions:slow'")
+    net.sql("CREATE QUERY behind AS SELECT k, slow(k) AS v FROM others")
+    handle = net.run(on="local", background=True)
+    try:
+        others.push([row(1, k=key) for key in range(2_000)])
+        wait_for(lambda: handle.metrics().queues["behind"].waiting > 0)
+        ticks.push(tick(1, "A", 7.0))
+        assert prices(handle.latest("prices", refresh=True)) == {"A": 7.0}
+        assert handle.metrics().queues["behind"].waiting > 0
+    finally:
+        handle.stop()
+
+
 @pytest.mark.parametrize("host", ["local", "virtual"])
 def test_a_run_that_ends_by_itself_takes_all_that_is_pushed_and_asks_once(host: Any) -> None:
     ticks = mr.Pushed()
