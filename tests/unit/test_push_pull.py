@@ -177,8 +177,35 @@ def test_an_append_query_gives_all_results_and_has_no_latest_ones() -> None:
     net = network([[tick(1, "A", 1.0), tick(2, "A", 2.0)]], "SELECT symbol, price FROM ticks WITH (queue = 'append')")
     handle = net.run(on="local", until="end")
     assert handle.results("prices").column("price").to_pylist() == [1.0, 2.0]
-    with pytest.raises(RequestError, match='query "prices" has no update key'):
-        handle.latest("prices")
+    for ask in (handle.latest, handle.changes, handle.staleness):
+        with pytest.raises(RequestError, match="query \"prices\" gives every answer, by queue = 'append'") as refused:
+            ask("prices")
+        assert "UPDATE KEY" not in refused.value.hint and "queue = 'inplace'" in refused.value.hint
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_query_that_appends_for_a_while_has_its_answers_again_when_it_updates_again(
+    tmp_path: Path, kept: bool
+) -> None:
+    ticks, options = mr.Pushed(), {"checkpoint": tmp_path / "state"} if kept else {}
+    with running(ticks, **options) as handle:
+        ticks.push([tick(1, "A", 7.0), tick(1, "B", 8.0)])
+        handle.latest("prices", refresh=True)
+        with handle.changes("prices", present=False) as changes:
+            handle.alter("prices", queue="append")
+            assert changes.take(10) is None and changes.ended
+        with pytest.raises(RequestError, match="by queue = 'append'"):
+            handle.latest("prices")
+        ticks.push([tick(2, "A", 8.5), tick(3, "A", 9.0)])
+        wait_for(lambda: len(handle.results("prices")) == 4)
+        handle.alter("prices", queue="inplace")
+        assert prices(handle.latest("prices")) == {"A": 9.0, "B": 8.0}, "what it gave meanwhile is an answer too"
+        with handle.changes("prices", present=False) as changes:
+            ticks.push(tick(4, "B", 10.0))
+            found = changes.take(10)
+            assert found is not None and prices(found) == {"B": 10.0}
+    with running(mr.Pushed(), **options) as handle:
+        assert prices(handle.latest("prices")) == ({"A": 9.0, "B": 10.0} if kept else {})
 
 
 def test_a_slow_subscriber_under_load_never_reads_an_old_value_after_a_new_one_and_ends_with_the_newest() -> None:
