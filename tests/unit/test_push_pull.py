@@ -304,6 +304,35 @@ def test_the_answers_of_a_run_that_failed_are_not_given_as_if_nothing_had_happen
             handle.latest("prices")
 
 
+@pytest.mark.parametrize("host", ["local", "virtual"])
+def test_who_follows_a_run_that_fails_reads_its_last_answers_and_then_what_made_it_fail(host: Any) -> None:
+    go_on = Event()
+
+    def feed() -> Iterator[list[dict[str, Any]]]:
+        yield [tick(1, "A", 7.0)]
+        assert go_on.wait(10)
+        yield [{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}]
+
+    handle = network(feed()).run(on=host, background=True)
+    changes, subscription = handle.changes("prices"), handle.subscribe("prices", lambda rows: None)
+    go_on.set()
+    with pytest.raises(RunError, match="do not fit"):
+        for rows in changes:
+            assert prices(rows) == {"A": 7.0}
+    with pytest.raises(RunError, match="do not fit"):
+        changes.take(1)
+    changes.close()
+    assert changes.take(1) is None, "who has closed it has asked for no more"
+    wait_for(lambda: subscription.ended)
+
+
+def test_a_query_that_leaves_a_run_ends_its_changes_without_an_error() -> None:
+    with running(mr.Pushed()) as handle, handle.changes("prices") as changes:
+        handle.add("ADD QUERY other AS SELECT symbol, price FROM ticks WHERE price > 1")
+        handle.drop("prices")
+        assert list(changes) == []
+
+
 # HTTP
 
 
@@ -376,6 +405,19 @@ def test_changes_are_server_sent_events_until_the_run_ends() -> None:
         assert next(stream) == ("end", [])
         with pytest.raises(URLError):
             fetch(f"{server.url}/queries")
+
+
+def test_who_follows_over_http_is_told_what_made_a_run_fail() -> None:
+    ticks = mr.Pushed()
+    handle = network(ticks).run(on="local", background=True)
+    server = handle.serve()
+    ticks.push([tick(1, "A", 7.0)])
+    stream = events(f"{server.url}/changes/prices")
+    assert next(stream)[0] == "change"
+    ticks.push([{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}])
+    name, said = next(stream)
+    assert name == "error" and set(said) == {"error", "hint"} and "do not fit" in said["error"]
+    assert next(stream) == ("end", [])
 
 
 def test_a_server_closes_while_someone_follows() -> None:

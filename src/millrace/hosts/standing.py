@@ -57,6 +57,8 @@ class Standing:
         self._kept: dict[str, _Kept] = {}
         self._appending: dict[str, _Kept] = {}
         """Queries that have become ordinary ones."""
+        self.closed = False
+        """Whether the run has ended, so that no answer will follow."""
         self._left: dict[str, _Kept] = {}
         self._removed: list[LatestFiles] = []
         self.prepare(queries)()
@@ -156,6 +158,7 @@ class Standing:
 
     def close(self) -> None:
         """Say that no answer will follow."""
+        self.closed = True
         for each in self._kept.values():
             each.latest.close()
 
