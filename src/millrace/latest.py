@@ -100,7 +100,9 @@ def _committed(folder: Path, query: str, key: Sequence[str] | None) -> Found:
         known = sorted(unquote(path.name) for path in (folder / "latest").glob("*"))
         raise RequestError(
             f'the checkpoint "{folder}" holds no latest answers of a query "{query}"',
-            hint=f"It holds those of {', '.join(known)}." if known else "Update queries have them: UPDATE KEY, and not queue = 'append'.",
+            hint=f"It holds those of {', '.join(known)}."
+            if known
+            else "Update queries have them: UPDATE KEY, and not queue = 'append'.",
         )
     rows = found.table() if key is None else one_row(found, list(key))
     return Found(**plain_table(rows))

@@ -183,6 +183,17 @@ def test_an_append_query_gives_all_results_and_has_no_latest_ones() -> None:
         assert "UPDATE KEY" not in refused.value.hint and "queue = 'inplace'" in refused.value.hint
 
 
+def test_a_filter_that_calls_a_function_drops_the_newest_row_of_a_key_after_it_has_replaced_others() -> None:
+    rows = [[tick(1, "A", 7.0), tick(2, "A", -7.0)]]
+    cheap = network(rows, "SELECT symbol, price FROM ticks WHERE price > 0").run(on="local", until="end")
+    assert prices(cheap.latest("prices")) == {"A": 7.0}
+    net = mr.Network()
+    net.sql("CREATE FUNCTION half(DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'tests.unit.kernel.user_functions:half'")
+    net.stream("ticks", COLUMNS, time="ts", update_key="symbol", source=rows)
+    net.sql("CREATE QUERY prices AS SELECT symbol, price FROM ticks WHERE half(price) > 0")
+    assert prices(net.run(on="local", until="end").latest("prices")) == {}
+
+
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_query_that_appends_for_a_while_has_its_answers_again_when_it_updates_again(
     tmp_path: Path, kept: bool

@@ -6,8 +6,8 @@ Rules:
 - On Spark the answers are those of committed micro-batches.
 - With a checkpoint they are kept in it, an epoch at a time (see latest_files.py).
 - A query that leaves ends its subscriptions; its last answers can be read until its name is used again.
-- One that is altered to append ends them too, and has no answers to be pulled; where the host puts all results, they are
-  kept up with what it gives, so that they stand again as soon as it updates again.
+- One that is altered to append ends them too, and has no answers to be pulled; where the host puts all results, they
+  are kept up with what it gives, so that they stand again as soon as it updates again.
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ def no_latest(query: Query) -> RequestError:
     """What is said of a query that is no update query."""
     if reads_updates(query.root):
         return RequestError(
-            f'query "{query.name}" gives every answer, by queue = \'{query.options["queue"]}\', so none is the latest',
-            hint="Read all results where its sink puts them, or let it have an update queue, such as queue = 'inplace'.",
+            f"query \"{query.name}\" gives every answer, by queue = '{query.options['queue']}', so none is the latest",
+            hint="Read all results where its sink puts them, or give it an update queue, such as queue = 'inplace'.",
         )
     return RequestError(
         f'query "{query.name}" has no update key, so none of its answers is the latest',
