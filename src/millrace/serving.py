@@ -3,7 +3,7 @@
 GET /queries                     the queries, their keys and columns
 GET /latest/QUERY                the latest answer of every key; with `?column=value` for each column of the key, of one
 GET /latest/QUERY?refresh=true   the same, after the streams that are asked for rows have been asked
-GET /changes/QUERY               server-sent events: "change" with the changed rows, "error" if the run has failed, "end"
+GET /changes/QUERY               server-sent events: "change" with the changed rows, "error" if the run failed, "end"
 GET /staleness/QUERY             how stale each key is, in microseconds
 
 Rules:

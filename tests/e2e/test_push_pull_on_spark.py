@@ -51,8 +51,10 @@ def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path) -> None:
         wait_for(lambda: handle.latest("doubled", "A") == {"symbol": "A", "twice": 2.0}, 120)
         assert handle.latest("doubled", "A", refresh=True) == {"symbol": "A", "twice": 4.0}
         assert set(handle.staleness("prices").column_names) >= {"symbol", "queue_now", "application_now"}
+        assert handle.metrics().sources["ticks"].received == 3
     finally:
         handle.stop()
+    assert handle.metrics().sources["ticks"].received == 3
     ticks = mr.Pushed()
     handle = running(tmp_path, ticks, mr.Polled(lambda: None))
     try:
