@@ -101,8 +101,9 @@ def _run(options: argparse.Namespace) -> int:
     _stop_on_signals(run)
     if changes.evolution is not None:
         console.evolution(changes.evolution)
+    reader = Reader(run, changes)
     try:
-        with _served(options, run, changes):
+        with _served(options, reader), reader.attending():
             report = run.run()
         console.summary(report)
     finally:
@@ -110,14 +111,14 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _served(options: argparse.Namespace, run: Run, changes: Changes) -> AbstractContextManager[object]:
+def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManager[object]:
     """The answers of a run over HTTP as long as it lasts, if that was asked for."""
     if options.serve is None:
         return nullcontext()
     # Imported here: few runs are asked over HTTP.
     from millrace.serving import Server
 
-    server = Server(Reader(run, changes), options.serve)
+    server = Server(reader, options.serve)
     print(f"serving on {server.url}", file=sys.stderr, flush=True)
     return server
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from threading import Thread
+from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, Protocol, overload
 
 import pyarrow as pa
@@ -83,7 +83,8 @@ class Handle:
 
     def _work(self) -> None:
         try:
-            self._run.run()
+            with self._reader.attending():
+                self._run.run()
         except BaseException as error:
             self._error = error
         finally:
@@ -232,13 +233,17 @@ class Handle:
         """The changes of an update query's answers: an iterator of tables that waits, or `take(timeout)`; close it.
 
         It begins with the answers that there are, unless `present` is false. Each table holds the newest answer of the
-        keys that have changed since the last: one who reads slowly misses answers, and never falls behind.
+        keys that have changed since the last: one who reads slowly misses answers, and never falls behind. It ends with
+        the run, and raises what made it fail.
         """
         self._check()
         return self._reader.changes(query, present=present)
 
     def subscribe(self, query: str, callback: Callback, *, present: bool = True) -> Subscription:
-        """Give the changes of an update query's answers to a callback, in a thread of its own, until it is closed."""
+        """Give the changes of an update query's answers to a callback, in a thread of its own, until it is closed.
+
+        A callback is not told that the run has ended, or failed: `wait` for it, or look at `Subscription.ended`.
+        """
         return self.changes(query, present=present).call(callback)
 
     def staleness(self, query: str) -> pa.Table:
@@ -262,8 +267,10 @@ class Handle:
         return answer.lag
 
     def metrics(self) -> Report:
-        """The accounting of every stream, and what came out."""
-        return self._run.report()
+        """The accounting of every stream, and what came out, at one moment; it may be asked for from any thread."""
+        if current_thread() is self._thread:
+            return self._run.report()
+        return self._changes.look(self._run.report)
 
 
 def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object]) -> None:

@@ -3,20 +3,21 @@
 Rules:
 - A run that listens is asked itself, and says what stands now.
 - A checkpoint says what was committed last; it can be asked alive or dead, on Spark and on the local host.
+- One who follows a run looks now and then, and is told by the run what has changed since the last look when it ends.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from millrace.errors import RequestError
-from millrace.hosts.control import ask, listens
+from millrace.errors import MillraceError, RequestError
+from millrace.hosts.control import LastRequest, ask, listening, listens
 from millrace.hosts.durable import read_json
 from millrace.hosts.latest_files import folder_of, stored
 from millrace.hosts.reading import one_row, plain_table
@@ -56,19 +57,34 @@ def latest(
 
 def follow(folder: Path, query: str, show: Callable[[Found], None], timeout: float) -> None:
     """Show the answers of a run at work, and then what changes, until it ends."""
-    found = _asked(folder, {"read": "latest", "query": query}, timeout)
-    show(found)
-    while True:
-        time.sleep(_LOOK)
-        if not listens(folder):
-            return
-        found = _asked(folder, {"read": "latest", "query": query, "since": found.version}, timeout)
-        if found.rows:
-            show(found)
+    run, request = listening(folder), {"read": "latest", "query": query}
+    with LastRequest(folder) as last:
+        found = Found([], [])
+        while run == listening(folder):
+            asked = {**request, "since": found.version}
+            if run is not None:
+                last.write(json.dumps(asked))
+            try:
+                news = _asked(folder, asked, timeout)
+            except MillraceError:
+                if run == listening(folder):
+                    raise
+                break
+            if news.rows or not found.columns:
+                show(news)
+            found = news
+            time.sleep(_LOOK)
+        for answer in last.answers():
+            if answer["version"] > found.version:
+                show(_found(answer))
 
 
 def _asked(folder: Path, request: dict[str, Any], timeout: float) -> Found:
     (answer,) = ask(folder, json.dumps(request), timeout)
+    return _found(answer)
+
+
+def _found(answer: Mapping[str, Any]) -> Found:
     return Found(answer["columns"], answer["rows"], answer["version"])
 
 
@@ -84,7 +100,9 @@ def _committed(folder: Path, query: str, key: Sequence[str] | None) -> Found:
         known = sorted(unquote(path.name) for path in (folder / "latest").glob("*"))
         raise RequestError(
             f'the checkpoint "{folder}" holds no latest answers of a query "{query}"',
-            hint=f"It holds those of {', '.join(known)}." if known else "Only update queries have them: UPDATE KEY.",
+            hint=f"It holds those of {', '.join(known)}."
+            if known
+            else "Update queries have them: UPDATE KEY, and not queue = 'append'.",
         )
     rows = found.table() if key is None else one_row(found, list(key))
     return Found(**plain_table(rows))

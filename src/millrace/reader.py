@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +22,26 @@ class Reader:
     def __init__(self, run: Run, changes: Changes) -> None:
         self._run = run
         self._changes = changes
+        self._ended = Event()
+        self._error: BaseException | None = None
+
+    @contextmanager
+    def attending(self) -> Iterator[None]:
+        """Around the work of the run: who follows its answers is told at their end what has made it fail."""
+        try:
+            yield
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._ended.set()
+
+    def _failure(self) -> BaseException | None:
+        """What has made the run fail; None also if it goes on, and only a query has left it."""
+        if not self._run.standing.closed:
+            return None
+        self._ended.wait()
+        return self._error
 
     @property
     def over(self) -> bool:
@@ -45,8 +68,8 @@ class Reader:
         return self.of(query, refresh=refresh).row(key)
 
     def changes(self, query: str, *, present: bool = True) -> Subscription:
-        """The changes of the answers, as they come."""
-        return Subscription(self.of(query), present=present)
+        """The changes of the answers, as they come; at their end raises what made the run fail."""
+        return Subscription(self.of(query), present=present, failure=self._failure)
 
     def staleness(self, query: str) -> pa.Table:
         """How stale each key is, by the run's own clock."""

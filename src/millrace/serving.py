@@ -3,7 +3,7 @@
 GET /queries                     the queries, their keys and columns
 GET /latest/QUERY                the latest answer of every key; with `?column=value` for each column of the key, of one
 GET /latest/QUERY?refresh=true   the same, after the streams that are asked for rows have been asked
-GET /changes/QUERY               server-sent events: an event "change" with the rows that have changed, and an "end"
+GET /changes/QUERY               server-sent events: "change" with the changed rows, "error" if the run failed, "end"
 GET /staleness/QUERY             how stale each key is, in microseconds
 
 Rules:
@@ -168,19 +168,31 @@ class _Handler(BaseHTTPRequestHandler):
             followers.add(current_thread())
             try:
                 self._follow(subscription)
+                self._tell_of_failure(subscription)
                 self._event("end", [])
             finally:
                 followers.discard(current_thread())
 
     def _follow(self, subscription: Subscription) -> None:
-        silent = 0
-        while not subscription.ended and not self.server.server.stopping.is_set():
-            rows = subscription.take(_LOOK)
+        silent, last = 0, False
+        while not subscription.ended and not last:
+            # What came just before the end is told too.
+            last = self.server.server.stopping.is_set()
+            rows = subscription.poll(0.0 if last else _LOOK)
             silent = silent + 1 if rows is None else 0
             if rows is not None:
                 self._event("change", plain_rows(rows))
             elif silent % _QUIET == 0:
                 self._write(": nothing new\n\n")
+
+    def _tell_of_failure(self, subscription: Subscription) -> None:
+        match subscription.failure():
+            case None:
+                return
+            case MillraceError() as error:
+                self._event("error", {"error": error.fact, "hint": error.hint})
+            case error:
+                self._event("error", {"error": f"{type(error).__name__}: {error}", "hint": ""})
 
     def _event(self, name: str, data: object) -> None:
         self._write(f"event: {name}\ndata: {json.dumps(data)}\n\n")

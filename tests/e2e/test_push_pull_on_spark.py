@@ -58,8 +58,10 @@ def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path, monkeypatch: pyt
         assert handle.latest("doubled", "A", refresh=True) == {"symbol": "A", "twice": 4.0}
         assert set(handle.staleness("prices").column_names) >= {"symbol", "queue_now", "application_now"}
         wait_for(lambda: files() == ["00000001.parquet"])
+        assert handle.metrics().sources["ticks"].received == 3
     finally:
         handle.stop()
+    assert handle.metrics().sources["ticks"].received == 3
     ticks = mr.Pushed()
     handle = running(tmp_path, ticks, mr.Polled(lambda: None))
     try:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
+from time import sleep
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -344,3 +345,69 @@ def test_a_handle_says_what_holds_results_back_while_it_runs_and_after() -> None
     finally:
         handle.stop()
     assert [each.stream for each in handle.why().waits["both"].awaited] == ["a"], "an ended run can be asked too"
+
+
+# Metrics
+
+
+def test_metrics_are_counted_between_two_turns_and_at_once_when_the_run_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[str] = []
+    with running(a=Fed()) as (_, handle):
+        report = handle._run.report
+        monkeypatch.setattr(handle._run, "report", lambda: (counted.append(current_thread().name), report())[1])
+        handle.metrics()
+    handle.metrics()
+    assert counted[0] == "millrace" and counted[-1] == current_thread().name
+
+
+def test_a_run_that_asks_for_its_own_metrics_is_answered() -> None:
+    known, found = Event(), list[int]()
+
+    def ask() -> list[dict[str, Any]]:
+        assert known.wait(10)
+        found.append(handle.metrics().sources["a"].received)
+        if len(found) == 2:
+            raise StopIteration
+        return [row(1, k="x", n=1)]
+
+    net = mr.Network()
+    net.query("keys", net.stream("a", COLUMNS, time="ts", source=mr.Polled(ask)).select("k"))
+    handle = net.run(on="local", background=True)
+    known.set()
+    handle.wait(10)
+    assert found == [0, 1]
+
+
+def test_metrics_of_a_run_that_waits_for_a_feed_do_not_wait_for_it() -> None:
+    waits, go_on = Event(), Event()
+
+    def feed() -> Iterator[list[dict[str, Any]]]:
+        yield [row(1, k="x", n=1)]
+        waits.set()
+        go_on.wait(30)
+
+    net = mr.Network()
+    net.query("keys", net.stream("a", COLUMNS, time="ts", source=feed()).select("k"))
+    handle = net.run(on="local", background=True)
+    try:
+        assert waits.wait(10)
+        assert handle.metrics().sources["a"].received == 1
+    finally:
+        go_on.set()
+        handle.stop()
+
+
+def test_metrics_of_a_run_in_virtual_time_add_up_at_any_moment() -> None:
+    rows, net = [row(at / 10, k=f"k{at % 7}", n=at) for at in range(300)], mr.Network()
+    net.stream("a", COLUMNS, time="ts", update_key="k", source=rows)
+    net.sql("CREATE QUERY newest AS SELECT k, n FROM a WHERE n >= 0")
+    handle = net.run(on="virtual", cost=200_000, background=True)
+    asked = 0
+    while handle._thread.is_alive():
+        for queue in handle.metrics().queues.values():
+            assert queue.entered == queue.let_go + queue.superseded + queue.shed + queue.waiting
+        asked += 1
+        sleep(0.002)
+    assert asked and handle.wait().metrics().sources["a"].received == 300

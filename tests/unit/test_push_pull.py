@@ -105,6 +105,23 @@ def test_rows_are_pulled_when_answers_are_pulled() -> None:
         assert [handle.latest("prices", "A", refresh=True)["price"] for _ in range(3)] == [2.0, 3.0, 4.0]  # type: ignore[index]
 
 
+def test_an_answer_that_is_refreshed_does_not_wait_for_the_work_of_other_queries() -> None:
+    ticks, others = mr.Pushed(), mr.Pushed()
+    net = network(ticks)
+    net.stream("others", "k INT, ts TIMESTAMP", time="ts", update_key="k", source=others)
+    net.sql("CREATE FUNCTION slow(INT) RETURNS INT LANGUAGE PYTHON AS 'tests.e2e.slow_functions:slow'")
+    net.sql("CREATE QUERY behind AS SELECT k, slow(k) AS v FROM others")
+    handle = net.run(on="local", background=True)
+    try:
+        others.push([row(1, k=key) for key in range(2_000)])
+        wait_for(lambda: handle.metrics().queues["behind"].waiting > 0)
+        ticks.push(tick(1, "A", 7.0))
+        assert prices(handle.latest("prices", refresh=True)) == {"A": 7.0}
+        assert handle.metrics().queues["behind"].waiting > 0
+    finally:
+        handle.stop()
+
+
 @pytest.mark.parametrize("host", ["local", "virtual"])
 def test_a_run_that_ends_by_itself_takes_all_that_is_pushed_and_asks_once(host: Any) -> None:
     ticks = mr.Pushed()
@@ -160,8 +177,46 @@ def test_an_append_query_gives_all_results_and_has_no_latest_ones() -> None:
     net = network([[tick(1, "A", 1.0), tick(2, "A", 2.0)]], "SELECT symbol, price FROM ticks WITH (queue = 'append')")
     handle = net.run(on="local", until="end")
     assert handle.results("prices").column("price").to_pylist() == [1.0, 2.0]
-    with pytest.raises(RequestError, match='query "prices" has no update key'):
-        handle.latest("prices")
+    for ask in (handle.latest, handle.changes, handle.staleness):
+        with pytest.raises(RequestError, match="query \"prices\" gives every answer, by queue = 'append'") as refused:
+            ask("prices")
+        assert "UPDATE KEY" not in refused.value.hint and "queue = 'inplace'" in refused.value.hint
+
+
+def test_a_filter_that_calls_a_function_drops_the_newest_row_of_a_key_after_it_has_replaced_others() -> None:
+    rows = [[tick(1, "A", 7.0), tick(2, "A", -7.0)]]
+    cheap = network(rows, "SELECT symbol, price FROM ticks WHERE price > 0").run(on="local", until="end")
+    assert prices(cheap.latest("prices")) == {"A": 7.0}
+    net = mr.Network()
+    net.sql("CREATE FUNCTION half(DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'tests.unit.kernel.user_functions:half'")
+    net.stream("ticks", COLUMNS, time="ts", update_key="symbol", source=rows)
+    net.sql("CREATE QUERY prices AS SELECT symbol, price FROM ticks WHERE half(price) > 0")
+    assert prices(net.run(on="local", until="end").latest("prices")) == {}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_query_that_appends_for_a_while_has_its_answers_again_when_it_updates_again(
+    tmp_path: Path, kept: bool
+) -> None:
+    ticks, options = mr.Pushed(), {"checkpoint": tmp_path / "state"} if kept else {}
+    with running(ticks, **options) as handle:
+        ticks.push([tick(1, "A", 7.0), tick(1, "B", 8.0)])
+        handle.latest("prices", refresh=True)
+        with handle.changes("prices", present=False) as changes:
+            handle.alter("prices", queue="append")
+            assert changes.take(10) is None and changes.ended
+        with pytest.raises(RequestError, match="by queue = 'append'"):
+            handle.latest("prices")
+        ticks.push([tick(2, "A", 8.5), tick(3, "A", 9.0)])
+        wait_for(lambda: len(handle.results("prices")) == 4)
+        handle.alter("prices", queue="inplace")
+        assert prices(handle.latest("prices")) == {"A": 9.0, "B": 8.0}, "what it gave meanwhile is an answer too"
+        with handle.changes("prices", present=False) as changes:
+            ticks.push(tick(4, "B", 10.0))
+            found = changes.take(10)
+            assert found is not None and prices(found) == {"B": 10.0}
+    with running(mr.Pushed(), **options) as handle:
+        assert prices(handle.latest("prices")) == ({"A": 9.0, "B": 10.0} if kept else {})
 
 
 def test_a_slow_subscriber_under_load_never_reads_an_old_value_after_a_new_one_and_ends_with_the_newest() -> None:
@@ -260,6 +315,35 @@ def test_the_answers_of_a_run_that_failed_are_not_given_as_if_nothing_had_happen
             handle.latest("prices")
 
 
+@pytest.mark.parametrize("host", ["local", "virtual"])
+def test_who_follows_a_run_that_fails_reads_its_last_answers_and_then_what_made_it_fail(host: Any) -> None:
+    go_on = Event()
+
+    def feed() -> Iterator[list[dict[str, Any]]]:
+        yield [tick(1, "A", 7.0)]
+        assert go_on.wait(10)
+        yield [{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}]
+
+    handle = network(feed()).run(on=host, background=True)
+    changes, subscription = handle.changes("prices"), handle.subscribe("prices", lambda rows: None)
+    go_on.set()
+    with pytest.raises(RunError, match="do not fit"):
+        for rows in changes:
+            assert prices(rows) == {"A": 7.0}
+    with pytest.raises(RunError, match="do not fit"):
+        changes.take(1)
+    changes.close()
+    assert changes.take(1) is None, "who has closed it has asked for no more"
+    wait_for(lambda: subscription.ended)
+
+
+def test_a_query_that_leaves_a_run_ends_its_changes_without_an_error() -> None:
+    with running(mr.Pushed()) as handle, handle.changes("prices") as changes:
+        handle.add("ADD QUERY other AS SELECT symbol, price FROM ticks WHERE price > 1")
+        handle.drop("prices")
+        assert list(changes) == []
+
+
 # HTTP
 
 
@@ -332,6 +416,19 @@ def test_changes_are_server_sent_events_until_the_run_ends() -> None:
         assert next(stream) == ("end", [])
         with pytest.raises(URLError):
             fetch(f"{server.url}/queries")
+
+
+def test_who_follows_over_http_is_told_what_made_a_run_fail() -> None:
+    ticks = mr.Pushed()
+    handle = network(ticks).run(on="local", background=True)
+    server = handle.serve()
+    ticks.push([tick(1, "A", 7.0)])
+    stream = events(f"{server.url}/changes/prices")
+    assert next(stream)[0] == "change"
+    ticks.push([{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}])
+    name, said = next(stream)
+    assert name == "error" and set(said) == {"error", "hint"} and "do not fit" in said["error"]
+    assert next(stream) == ("end", [])
 
 
 def test_a_server_closes_while_someone_follows() -> None:

@@ -35,6 +35,9 @@ Start = Callable[[Query], Starts]
 Answers = tuple[Answer, ...]
 Found = TypeVar("Found")
 
+_PATIENCE = 1.0
+"""Seconds that one who only looks waits for a run that is busy."""
+
 
 class Changing(Pulled, Protocol):
     """A run that can be changed, and asked for its latest answers."""
@@ -136,8 +139,11 @@ class Changes:
         """Whether the run has ended."""
         return self._over
 
-    def do(self, work: Callable[[Changing], Found]) -> Found:
-        """Have something done in the run's own thread, between two turns, and wait for what it gives."""
+    def do(self, work: Callable[[Changing], Found], patience: float | None = None) -> Found:
+        """Have something done in the run's own thread, between two turns, and wait for what it gives.
+
+        Raises TimeoutError if it was not begun within so many seconds; it will not be done then.
+        """
         if get_ident() == self._runner:
             raise RequestError(
                 "a run cannot be asked from inside itself", hint="Ask from another thread than the one that feeds it."
@@ -148,7 +154,22 @@ class Changes:
                 raise _ended()
             self._asked.append((work, answer))
         self.woken.set()
+        try:
+            return answer.result(patience)
+        except TimeoutError:
+            if answer.cancel():
+                raise
         return answer.result()
+
+    def look(self, look: Callable[[], Found]) -> Found:
+        """Look at the run between two turns, when it stands still; or at once, if it has ended.
+
+        A run that is busy with one thing for long, such as a feed that waits for rows, is looked at in the midst of it.
+        """
+        try:
+            return self.do(lambda run: look(), _PATIENCE)
+        except (_Ended, TimeoutError):
+            return look()
 
     # For the run
 
@@ -206,6 +227,8 @@ class Changes:
         self._runner = get_ident()
         while self._asked:
             work, answer = self._asked.popleft()
+            if not answer.set_running_or_notify_cancel():
+                continue
             try:
                 answer.set_result(work(run))
             except BaseException as error:
@@ -249,7 +272,9 @@ class Changes:
         with self._lock:
             self._over = True
         while self._asked:
-            self._asked.popleft()[1].set_exception(_ended())
+            _, answer = self._asked.popleft()
+            if answer.set_running_or_notify_cancel():
+                answer.set_exception(_ended())
 
     # The network as it would be
 
@@ -328,5 +353,9 @@ def _streams(query: Query) -> tuple[str, ...]:
     return tuple(stream.name for stream in Network((query,)).streams())
 
 
-def _ended() -> RequestError:
-    return RequestError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
+class _Ended(RequestError):
+    """A run was asked that is over."""
+
+
+def _ended() -> _Ended:
+    return _Ended("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")

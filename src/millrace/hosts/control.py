@@ -3,6 +3,8 @@
 Rules:
 - A run holds the folder's lock as long as it lives, however it dies; who finds the lock free knows that nobody listens.
 - A request is a file written whole. The run takes it by removing it, and answers with a file of the same number.
+- A request to read may also be left for the end: a run that ends, and is not killed, answers it before it stops to
+  listen, with what stands then. So one who looks now and then misses nothing.
 - A run that begins clears away what a dead one left; who waited for that one is told that it has ended.
 - The folder is its owner's alone: whoever can write to it commands the run.
 """
@@ -14,6 +16,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,8 +25,10 @@ from uuid import uuid4
 from millrace.errors import MillraceError, Place, RequestError, RunError
 from millrace.hosts.answers import Answer
 from millrace.hosts.durable import lock, make_folder, replace_file
+from millrace.hosts.reading import is_reading
 
 _LOCK, _LISTENING = "lock", "listening"
+_REQUEST, _LAST, _REPLY = "request-", "last-", "reply-"
 _LOOK = 0.01
 """Seconds between two looks of one who waits for an answer."""
 
@@ -40,39 +45,82 @@ class Control:
                 hint="Stop it first, or give this run another --control and --checkpoint.",
             ),
         )
+        self._carry_out: Callable[[str], Sequence[Answer]] | None = None
         (folder / _LISTENING).unlink(missing_ok=True)
-        for path in (*folder.glob("request-*"), *folder.glob("reply-*"), *folder.glob(".re*")):
-            path.unlink(missing_ok=True)
+        for begin in (_REQUEST, _LAST, _REPLY):
+            for path in (*folder.glob(f"{begin}*"), *folder.glob(f".{begin}*")):
+                path.unlink(missing_ok=True)
         replace_file(folder / _LISTENING, uuid4().hex)
 
     def serve(self, carry_out: Callable[[str], Sequence[Answer]]) -> None:
         """Carry out and answer the requests that are there."""
-        for number, text in self._requests():
-            try:
-                answer: dict[str, Any] = {"answers": [each.data() for each in carry_out(text)]}
-            except MillraceError as error:
-                answer = {"error": _error_data(error)}
-            replace_file(self.folder / f"reply-{number}", json.dumps(answer))
+        self._carry_out = carry_out
+        for number, text in self._taken(_REQUEST):
+            self._answer(number, text, carry_out)
 
-    def _requests(self) -> Iterator[tuple[str, str]]:
-        for path in sorted(self.folder.glob("request-*")):
+    def _answer(self, number: str, text: str, carry_out: Callable[[str], Sequence[Answer]]) -> None:
+        try:
+            answer: dict[str, Any] = {"answers": [each.data() for each in carry_out(text)]}
+        except MillraceError as error:
+            answer = {"error": _error_data(error)}
+        replace_file(self.folder / f"{_REPLY}{number}", json.dumps(answer))
+
+    def _taken(self, kind: str) -> Iterator[tuple[str, str]]:
+        for path in sorted(self.folder.glob(f"{kind}*")):
             try:
                 text = path.read_text()
                 path.unlink()
             except FileNotFoundError:
                 # Taken back by the one who asked.
                 continue
-            yield path.name.removeprefix("request-"), text
+            yield path.name.removeprefix(kind), text
 
     def close(self) -> None:
-        """Listen no more."""
+        """Answer what was left for the end, and listen no more."""
+        if self._carry_out is not None:
+            for number, text in self._taken(_LAST):
+                if is_reading(text):
+                    self._answer(number, text, self._carry_out)
         (self.folder / _LISTENING).unlink(missing_ok=True)
         self._lock.close()
 
 
+class LastRequest:
+    """A request to read that a run answers when it ends; it is written anew whenever another one is meant."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = _asked_in(folder)
+        self._number = _new_number()
+
+    def write(self, text: str) -> None:
+        """Say what is asked for."""
+        with suppress(FileNotFoundError):
+            # Cleared away by a run that has just begun: the one that was meant has ended.
+            replace_file(self._folder / f"{_LAST}{self._number}", text)
+
+    def answers(self) -> list[dict[str, Any]]:
+        """What the run has answered when it ended; nothing if it was killed, or refused it."""
+        try:
+            return list(json.loads((self._folder / f"{_REPLY}{self._number}").read_text()).get("answers", ()))
+        except FileNotFoundError:
+            return []
+
+    def __enter__(self) -> LastRequest:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for kind in (_LAST, _REPLY):
+            (self._folder / f"{kind}{self._number}").unlink(missing_ok=True)
+
+
 def listens(folder: Path) -> bool:
     """Whether a run listens in a folder."""
-    return _listening(_asked_in(folder)) is not None
+    return listening(folder) is not None
+
+
+def listening(folder: Path) -> str | None:
+    """The name of the run that listens in a folder: another run has another one; None if there is none."""
+    return _listening(_asked_in(folder))
 
 
 def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
@@ -84,8 +132,8 @@ def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
             f'no run listens in "{folder}"',
             hint="Name the folder that a run was started with, by --control or --checkpoint.",
         )
-    number = f"{time.time_ns():020d}-{uuid4().hex}"
-    request, reply = folder / f"request-{number}", folder / f"reply-{number}"
+    number = _new_number()
+    request, reply = folder / f"{_REQUEST}{number}", folder / f"{_REPLY}{number}"
     try:
         replace_file(request, text)
     except FileNotFoundError:
@@ -97,6 +145,10 @@ def ask(folder: Path, text: str, timeout: float) -> list[dict[str, Any]]:
     if "error" in answer:
         raise _error(answer["error"])
     return list(answer["answers"])
+
+
+def _new_number() -> str:
+    return f"{time.time_ns():020d}-{uuid4().hex}"
 
 
 def _asked_in(folder: Path) -> Path:

@@ -369,12 +369,12 @@ class LocalRun:
         return self.outputs.standing
 
     def refresh(self, query: str) -> None:
-        """Ask the streams of a query that are asked for rows now, and work off what they give."""
+        """Ask the streams of a query that are asked for rows now, and work off what it has to do; others wait."""
         streams = Network(tuple(each for each in self.changes.network.queries if each.name == query)).streams()
         for source in self.intake.demand(stream.name for stream in streams):
             while self._take(source.stream.name, source) and source.more:
                 pass
-        self.executor.open_queues(None)
+        self.executor.open_queues_of(query)
         self.executor.beats = False
         self._work((), None)
         self.executor.beats = True

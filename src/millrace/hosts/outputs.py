@@ -185,7 +185,7 @@ class Outputs:
         }
         self._leaving: list[_Files] = []
         self._writers = WriterSinks(queries, checkpoint, fresh=fresh)
-        self.standing = Standing(queries, checkpoint, epoch)
+        self.standing = Standing(queries, checkpoint, epoch, all_put=True)
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
         """Check the sinks of a changed network; the call it gives takes them into use.

@@ -6,6 +6,8 @@ Rules:
 - On Spark the answers are those of committed micro-batches.
 - With a checkpoint they are kept in it, an epoch at a time (see latest_files.py).
 - A query that leaves ends its subscriptions; its last answers can be read until its name is used again.
+- One that is altered to append ends them too, and has no answers to be pulled; where the host puts all results, they
+  are kept up with what it gives, so that they stand again as soon as it updates again.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from millrace.hosts.latest import Latest
 from millrace.hosts.latest_files import LatestFiles, folder_of, parts_of, read
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.plan.nodes import Query
+from millrace.plan.update_keys import reads_updates
 from millrace.plan.updating import key_of
 
 
@@ -35,12 +38,27 @@ class _Kept:
 
 
 class Standing:
-    """The latest answers of a run's update queries; `epoch` is the last one that was committed in the checkpoint."""
+    """The latest answers of a run's update queries; `epoch` is the last one that was committed in the checkpoint.
 
-    def __init__(self, queries: Sequence[Query], checkpoint: Path | None = None, epoch: int | None = None) -> None:
+    `all_put` says that results are put whether or not their query updates at present.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        checkpoint: Path | None = None,
+        epoch: int | None = None,
+        *,
+        all_put: bool = False,
+    ) -> None:
         self._checkpoint = checkpoint
+        self._all_put = all_put
         self._queries: tuple[Query, ...] = ()
         self._kept: dict[str, _Kept] = {}
+        self._appending: dict[str, _Kept] = {}
+        """Queries that have become ordinary ones."""
+        self.closed = False
+        """Whether the run has ended, so that no answer will follow."""
         self._left: dict[str, _Kept] = {}
         self._removed: list[LatestFiles] = []
         self.prepare(queries)()
@@ -61,34 +79,50 @@ class Standing:
 
         A query that is `renamed`, by its name now the one before, keeps its answers.
         """
-        was, keys = renamed or {}, {query.name: key_of(query) for query in queries}
-        kept = {
-            query.name: self._going_on(query, was.get(query.name, query.name), key)
-            for query in queries
-            if (key := keys[query.name]) is not None
-        }
+        was, kept, appending = renamed or {}, dict[str, _Kept](), dict[str, _Kept]()
+        for query in queries:
+            key, before = key_of(query), self._going_on(query, was.get(query.name, query.name))
+            if key is not None:
+                kept[query.name] = before or self._beginning(query, key)
+            elif before is not None and self._all_put:
+                appending[query.name] = before
 
         def take_into_use() -> None:
-            before, self._kept, self._queries = self._kept, kept, tuple(queries)
-            going_on = {id(each.latest) for each in kept.values()}
+            before, self._queries = self._maintained, tuple(queries)
+            self._kept, self._appending = kept, appending
+            going_on = {id(each.latest) for each in self._maintained.values()}
             for name, each in before.items():
                 if id(each.latest) not in going_on:
                     each.latest.close()
                     self._left[name] = each
-                if each.files is not None and name not in kept:
+                if each.files is not None and name not in self._maintained:
                     self._removed.append(each.files)
-            self._left = {name: each for name, each in self._left.items() if name not in keys}
+            for each in kept.values():
+                each.latest.closed = False
+            for each in appending.values():
+                each.latest.close()
+            names = {query.name for query in queries}
+            self._left = {name: each for name, each in self._left.items() if name not in names}
 
         return take_into_use
 
-    def _going_on(self, query: Query, name: str, key: tuple[str, ...]) -> _Kept:
-        """The answers of a query that ran under a name, or a new place for them."""
-        before = self._kept.get(name)
-        if before is not None and before.query.root == query.root and before.latest.key == key:
-            if name == query.name:
-                return _Kept(query, before.latest, before.files)
-            before.latest.query = query.name
-            return _Kept(query, before.latest, self._files(query.name, before.latest))
+    @property
+    def _maintained(self) -> dict[str, _Kept]:
+        """All answers that are kept up."""
+        return {**self._kept, **self._appending}
+
+    def _going_on(self, query: Query, name: str) -> _Kept | None:
+        """The answers of a query that ran under a name, if it computes the same."""
+        before = self._maintained.get(name)
+        if before is None or before.query.root != query.root or key_of(query) not in (None, before.latest.key):
+            return None
+        if name == query.name:
+            return _Kept(query, before.latest, before.files)
+        before.latest.query = query.name
+        return _Kept(query, before.latest, self._files(query.name, before.latest))
+
+    def _beginning(self, query: Query, key: tuple[str, ...]) -> _Kept:
+        """A new place for answers."""
         latest = Latest(query.name, query.root.schema, key)
         return _Kept(query, latest, self._files(query.name, latest))
 
@@ -98,8 +132,8 @@ class Standing:
     # Answers come
 
     def put(self, query: str, batches: Sequence[Batch]) -> None:
-        """Take over results, if they are those of an update query."""
-        if (kept := self._kept.get(query)) is not None:
+        """Take over results, if their query updates, or has done so."""
+        if (kept := self._kept.get(query) or self._appending.get(query)) is not None:
             kept.latest.put(timed_table(batches))
 
     def put_parts(self, epoch: int) -> None:
@@ -110,13 +144,13 @@ class Standing:
 
     def stage(self, epoch: int) -> None:
         """Write what has changed, as of an epoch that is about to be committed."""
-        for each in self._kept.values():
+        for each in self._maintained.values():
             if each.files is not None:
                 each.files.stage(epoch)
 
     def sweep(self) -> None:
         """Remove what is no longer needed, now that the epoch is committed."""
-        for each in self._kept.values():
+        for each in self._maintained.values():
             if each.files is not None:
                 each.files.sweep()
         while self._removed:
@@ -124,6 +158,7 @@ class Standing:
 
     def close(self) -> None:
         """Say that no answer will follow."""
+        self.closed = True
         for each in self._kept.values():
             each.latest.close()
 
@@ -139,8 +174,9 @@ class Standing:
         found = self._kept.get(query) or self._left.get(query)
         if found is not None:
             return found.latest
-        if any(each.name == query for each in self._queries):
-            raise no_key(query)
+        for each in self._queries:
+            if each.name == query:
+                raise no_latest(each)
         raise no_query(query, [each.name for each in self._queries])
 
 
@@ -150,10 +186,15 @@ def timed_table(batches: Sequence[Batch]) -> pa.Table:
     return pa.Table.from_batches([batch.rows.select(names) for batch in batches])
 
 
-def no_key(query: str) -> RequestError:
+def no_latest(query: Query) -> RequestError:
     """What is said of a query that is no update query."""
+    if reads_updates(query.root):
+        return RequestError(
+            f"query \"{query.name}\" gives every answer, by queue = '{query.options['queue']}', so none is the latest",
+            hint="Read all results where its sink puts them, or give it an update queue, such as queue = 'inplace'.",
+        )
     return RequestError(
-        f'query "{query}" has no update key, so none of its answers is the latest',
+        f'query "{query.name}" has no update key, so none of its answers is the latest',
         hint="Declare UPDATE KEY (column) on all streams that it reads, or read all results where its sink puts them.",
     )
 

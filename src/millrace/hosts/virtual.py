@@ -191,6 +191,16 @@ class VirtualRun:
 
     def run(self) -> Report:
         """Work through all events."""
+        try:
+            self._work()
+        finally:
+            self.outputs.close()
+            if self.changes is not None:
+                self.changes.close()
+        self._listeners.progress(self.report())
+        return self.report()
+
+    def _work(self) -> None:
         first = self._next_arrival()
         self.clock.time = first if first is not None else 0
         self._due = first
@@ -206,11 +216,6 @@ class VirtualRun:
             self.settle()
         self._hand_on()
         self._publish()
-        self.outputs.close()
-        if self.changes is not None:
-            self.changes.close()
-        self._listeners.progress(self.report())
-        return self.report()
 
     def stop(self) -> None:
         """End after the present event."""

@@ -284,6 +284,10 @@ class Executor:
         """Let no queue let go: the graph comes to rest with rows in them. One whose input has ended still empties."""
         self._queues.open(0)
 
+    def open_queues_of(self, query: str) -> None:
+        """Let the queues of one query let go of all they hold, and no other queue."""
+        self._queues.open(dict.fromkeys((node.name for node in self._queues.of(query)), None))
+
     def queues(self) -> dict[str, Queue]:
         """The queues by the names of their nodes."""
         return {node.name: queue for node, queue in self._queues.nodes.items()}

@@ -95,9 +95,13 @@ class Queues:
         """Whether something that has come is still on its way into a queue."""
         return any(node.waiting for node in self._above) or any(node.waiting > node.unfinished for node in self.nodes)
 
+    def of(self, query: str) -> list[Node]:
+        """The queues of a query."""
+        return [node for node in self.nodes if _query_of(node) == query]
+
     def staleness(self, query: str, now: Microseconds) -> pa.Table:
         """How stale each key of a query is, see `Queue.staleness`; with a column `input` if it has several queues."""
-        own = [queue for node, queue in self.nodes.items() if _query_of(node) == query]
+        own = [self.nodes[node] for node in self.of(query)]
         if not own:
             raise RequestError(
                 f'query "{query}" has no queue, so nothing in it grows stale',

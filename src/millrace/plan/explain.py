@@ -10,7 +10,7 @@ from millrace.kernel.strategy import state_table, with_breaks
 from millrace.plan.explain_contracts import contract_text
 from millrace.plan.explain_costs import Expected, cost_notes
 from millrace.plan.explain_joins import following_label, is_one_of_several, join_label, join_notes, rows_join_label
-from millrace.plan.explain_updates import access_text, queue_label, queue_notes, update_join_label
+from millrace.plan.explain_updates import access_text, filter_notes, queue_label, queue_notes, update_join_label
 from millrace.plan.intervals import clock_text, interval_text
 from millrace.plan.join_order import reason
 from millrace.plan.levels import Cut, Exchange, read_by
@@ -115,6 +115,8 @@ class _Tree:
     def _notes(self, node: Node, method: Method | None) -> Iterator[str]:
         if isinstance(node, AnyQueue):
             yield from queue_notes(node, self.options)
+        if isinstance(node, Filter):
+            yield from filter_notes(node, self.options)
         if not isinstance(node, Join):
             return
         yield from join_notes(node)

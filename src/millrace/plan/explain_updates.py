@@ -8,7 +8,7 @@ from millrace.kernel.queue_settings import LOSSLESS, Access, QueueSettings
 from millrace.kernel.sides import Side
 from millrace.plan.explain_joins import band_text, names_of
 from millrace.plan.intervals import interval_text
-from millrace.plan.nodes import AnyQueue, UpdateJoin, UpdateQueue, WindowQueue, walk
+from millrace.plan.nodes import AnyQueue, Filter, Project, UpdateJoin, UpdateQueue, WindowQueue, walk
 from millrace.plan.queue_options import settings_of
 
 _POLICIES: Mapping[str, str] = {
@@ -78,6 +78,16 @@ def _place(queue: AnyQueue, settings: QueueSettings) -> str:
     if len(queue.inputs) > 1:
         return "one queue for the union: it knows the newest of each key among all inputs"
     return "above filters, so what they drop never enters it; below all work, which is for what it lets go"
+
+
+def filter_notes(node: Filter, options: Mapping[str, str]) -> Iterator[str]:
+    """Why a filter stands above a queue of updates, and what that costs."""
+    below = node.input
+    while isinstance(below, Filter | Project):
+        below = below.input
+    if isinstance(below, UpdateQueue) and settings_of(options).policy not in LOSSLESS:
+        yield "above the queue, for it calls a function of the user's own: it sees only what the queue lets go"
+        yield "a key whose newest row it drops keeps the answer that it has, or has none"
 
 
 def update_join_label(join: UpdateJoin) -> str:

@@ -211,7 +211,11 @@ def _aggregated(node: Aggregate) -> Keyed:
         raise meaningless("a window aggregate over a join", node)
     below = [each for each in walk(node.input) if isinstance(each, Aggregate)]
     if len(below) > 1:
-        raise meaningless("a window aggregate over two others", node)
+        raise NotAnUpdate(
+            "a window aggregate over two others is not built for update streams yet",
+            hint=f"Leave one of the three out, or let the query {APPEND}.",
+            node=node,
+        )
     if below and not _is_made_of(window, below[0].window):
         raise NotAnUpdate(
             "a window over results of windows is not made of whole ones",

@@ -324,6 +324,11 @@ def test_queues_are_explained() -> None:
     assert "join of the latest rows of x and y on x.k = y.k" in joined
     union = explain(plan(q="AS SELECT k, v FROM a UNION b TRUTH b"))
     assert "one queue for the union" in union and "that of input 2 holds" in union
+    dropping = "keeps the answer that it has, or has none"
+    assert dropping in explain(plan(q="AS SELECT k, v FROM a WHERE slow(v) > 1"))
+    assert dropping in explain(plan(q="AS SELECT k, w FROM (SELECT k, slow(v) AS w FROM a) WHERE w > 3"))
+    assert dropping not in explain(plan(q="AS SELECT k, slow(v) AS w FROM a WHERE v > 1"))
+    assert dropping not in explain(plan(q="WITH (queue = 'append') AS SELECT k, v FROM a WHERE slow(v) > 1"))
     guarded = explain(plan(q="AS SELECT k, v FROM a UNION SELECT k, slow(v) AS v FROM b"))
     assert "as a guard" in guarded
     shed = explain(plan(q="WITH (queue = 'append_shed', keep = 0.5) AS SELECT k, v FROM plain"))

@@ -63,8 +63,8 @@ class Committed:
 
     def report(self, queries: Iterable[Query]) -> Report:
         """The run as of the last micro-batch that was looked at."""
-        metrics, queues = self.newest.get("metrics", {}), self.newest.get("queues", {})
-        sources = self.newest.get("sources", {})
+        newest = self.newest
+        metrics, queues, sources = (newest.get(name, {}) for name in ("metrics", "queues", "sources"))
         return Report(
             sources={name: _source_metrics(known, counts_of(name, queues)) for name, known in sources.items()},
             results={query.name: metrics.get("results", {}).get(query.name, 0) for query in queries},
