@@ -102,6 +102,12 @@ def test_nested_counts_are_those_of_all_rows_whatever_the_cuts(tmp_path: Path, r
     assert (staged.record["metrics"]["held"], staged.record["wants"]) == (0, {})
 
 
+def test_nobody_is_woken_for_a_stream_that_may_not_be_spoken_for(tmp_path: Path) -> None:
+    staged = Staged(network(Window(60 * SECOND, 60 * SECOND)), tmp_path, live=True)
+    staged.batch({"s": [rows(("a", 1), ("b", 11))]}, now=11 * SECOND)
+    assert staged.record["metrics"]["held"] > 0 and staged.record["wants"] == {}
+
+
 def test_a_result_leaves_in_the_micro_batch_that_completes_it_through_all_levels(tmp_path: Path) -> None:
     staged = Staged(network(), tmp_path)
     assert staged.batch({"s": [rows(("a", 1), ("b", 2), ("c", 9))]}, now=1) == {}

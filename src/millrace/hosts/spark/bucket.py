@@ -180,7 +180,7 @@ class Bucket:
         return {
             "sources": {stream: self._known(stream) for stream in self.ports},
             "wake_at": self.executor.wake_at(list(self.level.exchanges)) if live else None,
-            "wants": self._waits_for() if live else {},
+            "wants": self._waits_for() if live and self.level.spoken else {},
             "queued": self.queues.held_back(),
             "queues": self.queues.told(now, {port: each.stream.name for port, each in self.level.exchanges.items()}),
             "metrics": {

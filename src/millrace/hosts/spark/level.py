@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millrace.kernel.graph import Graph
+from millrace.kernel.time_contract import TimeContract
 from millrace.plan.levels import Crossing, Exchange
 from millrace.plan.stages import Physical
 
@@ -18,6 +19,8 @@ class Level:
     exchanges: Mapping[str, Exchange]
     arriving: Mapping[str, Crossing]
     leaving: Mapping[str, Crossing]
+    spoken: bool = False
+    """Whether some stream of the network may be spoken for while it is silent."""
 
     @staticmethod
     def of(plan: Physical, number: int, graph: Graph) -> Level:
@@ -29,6 +32,7 @@ class Level:
             {each.port: each for each in plan.exchanges() if each.level == number},
             {port: each for port, each in crossings.items() if each.level == number},
             {port: each for port, each in crossings.items() if port in sinks},
+            any(_contract(each).ets != "none" for each in plan.exchanges()),
         )
 
     @property
@@ -42,3 +46,8 @@ class Level:
         for port, exchange in self.exchanges.items():
             found.setdefault(exchange.stream.name, []).append(port)
         return found
+
+
+def _contract(exchange: Exchange) -> TimeContract:
+    time = exchange.stream.time
+    return time.outlet(exchange.outlet) if exchange.outlet else time
