@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from millrace.expectations import expected
 from millrace.frames import Frame, check_frame, frame_columns, is_frame
 from millrace.handle import Handle
 from millrace.hosts.report import Ending
-from millrace.language import declarations_of, parse_network
+from millrace.language import declarations_of, parse_interval, parse_network
 from millrace.language.places import listed
 from millrace.lengths import Length, in_words
 from millrace.plan import nodes
@@ -242,6 +243,7 @@ class Network:
         """Run all queries; `until` is "end", "available", or None to go on until `stop`.
 
         A run that ends by itself is waited for, unless `background` is true; other options are those of `RunOptions`.
+        In virtual time `cost` is what a row takes at an operator: words, a timedelta, or microseconds.
         """
         endings: dict[str | None, Ending] = {None: "stopped", "available": "available", "end": "end"}
         if until not in endings:
@@ -250,6 +252,8 @@ class Network:
         if not network.queries:
             raise RequestError("the network has no query", hint="Add one with net.query(name, relation).")
         check_further(options)
+        if isinstance(cost := options.get("cost"), str | timedelta):
+            options["cost"] = parse_interval(in_words(cost) or "")
         chosen = RunOptions(on, endings[until], Path(checkpoint) if checkpoint else None, **options)
         handle = Handle(network, chosen, self._feeds, self)
         return handle if (until is None if background is None else background) else handle.wait()

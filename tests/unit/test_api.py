@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,15 @@ def test_rows_that_do_not_fit_the_columns_are_refused() -> None:
     net.query("q", net.stream("a", COLUMNS, time="ts", source=[[{"k": "x", "n": "many", "ts": 0}]]))
     with pytest.raises(mr.MillraceError, match='stream "a" was fed rows that do not fit'):
         net.run(on="local", until="end")
+
+
+@pytest.mark.parametrize("cost", [200_000, "200 milliseconds", timedelta(milliseconds=200)])
+def test_what_a_row_takes_in_virtual_time_may_be_said_in_words(cost: object) -> None:
+    net = mr.Network()
+    rows = [{"k": "x", "n": number, "ts": number} for number in range(3)]
+    net.query("q", net.stream("a", COLUMNS, time="ts", source=[rows]))
+    handle = net.run(on="virtual", until="end", cost=cost)
+    assert handle.results("q").num_rows == 3
 
 
 def test_sql_and_python_share_a_network() -> None:
