@@ -165,10 +165,11 @@ def test_rows_that_do_not_fit_the_columns_are_refused() -> None:
 @pytest.mark.parametrize("cost", [200_000, "200 milliseconds", timedelta(milliseconds=200)])
 def test_what_a_row_takes_in_virtual_time_may_be_said_in_words(cost: object) -> None:
     net = mr.Network()
-    rows = [{"k": "x", "n": number, "ts": number} for number in range(3)]
-    net.query("q", net.stream("a", COLUMNS, time="ts", source=[rows]))
+    updates = [[{"k": "x", "n": number, "ts": number}] for number in range(3)]
+    net.query("q", net.stream("a", COLUMNS, time="ts", update_key="k", source=updates))
     handle = net.run(on="virtual", until="end", cost=cost)
-    assert handle.results("q").num_rows == 3
+    assert [row["n"] for row in handle.results("q").to_pylist()] == [2]
+    assert handle.metrics().queues["q"].cost >= 200_000
 
 
 def test_sql_and_python_share_a_network() -> None:
