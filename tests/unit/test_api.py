@@ -166,10 +166,10 @@ def test_rows_that_do_not_fit_the_columns_are_refused() -> None:
 def test_what_a_row_takes_in_virtual_time_may_be_said_in_words(cost: object) -> None:
     net = mr.Network()
     updates = [[{"k": "x", "n": number, "ts": number}] for number in range(3)]
-    net.query("q", net.stream("a", COLUMNS, time="ts", update_key="k", source=updates))
+    net.query("q", net.stream("a", COLUMNS, time="ts", update_key="k", source=updates).select("k", "n"))
     handle = net.run(on="virtual", until="end", cost=cost)
-    assert [row["n"] for row in handle.results("q").to_pylist()] == [2]
-    assert handle.metrics().queues["q"].cost >= 200_000
+    assert handle.results("q").to_pylist()[-1]["n"] == 2
+    assert handle.metrics().queues["q"].cost == 200_000
 
 
 def test_sql_and_python_share_a_network() -> None:
