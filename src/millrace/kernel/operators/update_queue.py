@@ -140,6 +140,8 @@ class UpdateQueue(Queue):
         kind = kind_of(self.settings, self._switch.appends)
         if kind != self._storage.kind or anew:
             self._storage.become(kind, self.settings)
+        if not self.settings.lossless:
+            self._storage.drop_older()
 
     # What is known
 

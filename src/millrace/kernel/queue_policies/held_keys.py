@@ -1,4 +1,9 @@
-"""What an update queue holds: the newest row of each key that waits (002 section 4.1)."""
+"""What an update queue holds: the newest row of each key that waits (002 section 4.1).
+
+Rules:
+- A row that waits is the newest of its key, with one exception: where an append queue has shed a newer one, the key's
+  cell remembers when that arrived, `newer`, until a row comes that is newer than both. From then on the row is stale.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +32,7 @@ class HeldKeys(Held):
         self.order = order
         self.pages = pages
         cells.add("entry")
+        cells.add("newer")
 
     def __len__(self) -> int:
         return len(self.order)
@@ -50,6 +56,7 @@ class HeldKeys(Held):
         cells, keys = self._cells, updates.distinct
         fresh = cells["entry"][keys] == NONE
         cells["entry"][updates.keys[kept]] = entries
+        cells["newer"][keys] = NONE
         new = keys[fresh]
         arrived = updates.arrived[updates.first]
         self._staleness.arrive(keys, arrived)
@@ -65,6 +72,7 @@ class HeldKeys(Held):
         cells = self._cells
         fresh = bool(cells["entry"][key] == NONE)
         cells["entry"][key] = entry
+        cells["newer"][key] = NONE
         self._staleness.arrive_one(key, arrived)
         if fresh:
             self._staleness.wait_one(key, arrived)
@@ -74,16 +82,17 @@ class HeldKeys(Held):
         self.order.enter_one(key, arrived, fresh, interval, cost)
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> Taken:
-        keys = self.order.take(count, now, cost)
-        entries = self._cells["entry"][keys]
-        self._cells["entry"][keys] = NONE
-        self._cells.touch(keys)
+        cells, keys = self._cells, self.order.take(count, now, cost)
+        entries, newer = cells["entry"][keys], cells["newer"][keys]
+        cells["entry"][keys] = NONE
+        cells["newer"][keys] = NONE
+        cells.touch(keys)
         if len(keys) == 1:
-            self._staleness.leave_one(int(keys[0]), NONE, now)
+            self._staleness.leave_one(int(keys[0]), int(newer[0]), now)
         else:
-            self._staleness.leave(keys, 1, None, now)
+            self._staleness.leave(keys, 1, newer if (newer != NONE).any() else None, now)
         self.pages.release_of(keys)
-        return Taken(entries, self._cells["port"][keys])
+        return Taken(entries, cells["port"][keys])
 
     def entries(self) -> Numbers:
         entries = self._cells["entry"][: self._cells.count]

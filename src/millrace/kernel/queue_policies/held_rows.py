@@ -202,9 +202,29 @@ class HeldRows(Held):
         self._cells["newest"][keys] = np.arange(first, self._next)
         self._cells.touch(keys)
 
+    def drop_older(self) -> tuple[Numbers, Numbers]:
+        """Let go of the rows that are not accepted: their entries and inputs."""
+        accepted = self._waiting("accepted") != 0
+        entries, ports = self._waiting("entry")[~accepted], self._waiting("port")[~accepted]
+        if len(entries):
+            self._keep(np.flatnonzero(accepted))
+        return entries, ports
+
+    def _keep(self, kept: Numbers) -> None:
+        """Hold some rows alone, under numbers behind all others: what was saved of rows up to then is out of date."""
+        columns, numbers = {name: self._waiting(name)[kept] for name in _COLUMNS}, self._first + kept
+        self._first = self._offset = self._next
+        self._next += len(kept)
+        for name, values in columns.items():
+            self._columns[name][: len(kept)] = values
+        keys, newest = columns["key"], self._cells["newest"]
+        last = np.flatnonzero(newest[keys] == numbers)
+        newest[keys[last]] = self._first + last
+        self._cells.touch(keys)
+
     def close(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """Give all up: the keys whose newest row waits, in the order of their first one, the entries of those rows;
-        and the entries and inputs of all other rows."""
+        and the entries and inputs of all other rows. Since when these newest rows are stale stays in the cells."""
         keys, accepted = self._waiting("key"), self._waiting("accepted") != 0
         numbers = np.arange(self._first, self._next)
         newest = accepted & (self._cells["newest"][keys] == numbers)
@@ -218,7 +238,6 @@ class HeldRows(Held):
         self._staleness.drop(keys[kept])
         self._cells.touch(keys)
         self._cells.drop("newest")
-        self._cells.drop("newer")
         return keys[kept], entries[kept], entries[~newest], ports[~newest]
 
     # Room

@@ -207,11 +207,21 @@ class Storage:
             rows.adopt(keys, entries, self.cells["last"][keys], self.cells["port"][keys])
         elif kind != ROWS:
             kept, entries, others, ports = held.close()
-            self.counts.add_all(SUPERSEDED, ports)
-            self._blocks.release(others)
+            self._supersede(others, ports)
             self.held = keyed = self._holder(kind, settings)
             assert isinstance(keyed, HeldKeys)
             keyed.adopt(kept, entries)
+
+    def drop_older(self) -> None:
+        """Without rows that are older than one that came before them: an append queue is to update later."""
+        if isinstance(self.held, HeldRows):
+            self._supersede(*self.held.drop_older())
+
+    def _supersede(self, entries: Numbers, ports: Numbers) -> None:
+        """Rows that waited never leave."""
+        self.counts.add_all(SUPERSEDED, ports)
+        self._blocks.release(entries)
+        self._gone += len(entries)
 
     def settle_in(self, settings: QueueSettings) -> None:
         """Have the rows in other pages."""
