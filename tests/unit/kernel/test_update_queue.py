@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import pytest
 from millrace.errors import RequestError
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.expressions import Column
+from millrace.kernel.operators.queue import Queue
 from millrace.kernel.operators.update_queue import UpdateQueue
 from millrace.kernel.queue_settings import POLICIES, Access, QueueSettings
 from tests.reference_updates import Row
@@ -157,6 +159,41 @@ def test_what_leaves_at_once_is_worth_a_moment_of_work() -> None:
     queue = entered("inplace", [Row(0, at, f"k{at}", at) for at in range(1000)])
     queue.learn_cost(1000.0)
     assert [len(each) for each in queue.on_more(None) if isinstance(each, Batch)] == [10]
+
+
+def turns(queue: Queue, cost: int, many: int) -> list[int]:
+    """How many rows leave in each of so many turns, if nobody says how many, and a row takes so long."""
+    found, now = list[int](), queue.now
+    for _ in range(many):
+        queue.on_time(now)
+        queue.allowance = queue.budget
+        found.append(sum(len(each) for each in queue.on_more(None) if isinstance(each, Batch)))
+        now += found[-1] * cost
+        queue.on_time(now)
+        queue.on_rest()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cost", "options", "expected"),
+    [
+        (100_000, {}, [1] * 9),
+        (1900, {}, [1, 2, 4, 5, 5, 5, 5, 5, 5]),
+        (10, {}, [1, 2, 4, 8, 16, 32, 64, 128, 256]),
+        (90_000, {"budget_time": 500_000}, [1, 2, 4, 5, 5, 5, 5, 5, 5]),
+        (100_000, {"budget_rows": 7}, [7] * 9),
+        (0, {}, [1, 1999, 0, 0, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_nobody_knows_what_the_first_rows_cost_so_there_are_few(
+    cost: int, options: dict[str, Any], expected: list[int]
+) -> None:
+    rows = [Row(0, at, f"k{at}", at) for at in range(2000)]
+    queue = entered("inplace", rows, **options)
+    queue.careful = True
+    assert turns(queue, cost, 9) == expected
+    # In a time that the kernel is told nobody waits.
+    assert turns(entered("inplace", rows, **options), cost, 1) == [options.get("budget_rows", 64)]
 
 
 def test_what_a_row_costs_is_measured_from_letting_go_to_rest() -> None:
