@@ -17,7 +17,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millrace.kernel.elements import Microseconds
-from millrace.kernel.metrics import QueueMetrics
+from millrace.kernel.metrics import InputCounts, QueueMetrics
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.queue_settings import QueueSettings
 
@@ -119,6 +119,10 @@ class Queue(Operator):
     def configure(self, settings: QueueSettings) -> None:
         """Follow other settings from now on; what it holds stays."""
         self.settings = settings
+
+    def input_counts(self) -> tuple[InputCounts, ...]:
+        """What became of the rows of each input: at hand at any time, whatever the number of keys."""
+        raise AssertionError("a queue counts")
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
         """Its counts, and how stale its keys are."""

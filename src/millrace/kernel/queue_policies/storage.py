@@ -242,7 +242,6 @@ class Storage:
         self._set_up(changes.note["kind"], settings)
         self.table.restore(table)
         self.cells.restore(cells)
-        self.staleness.restore()
         self.frequency.restore(changes.note["frequency"])
         self.counts.restore(changes.note["counts"])
         self.held.restore(held)
