@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,9 @@ from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.expressions import Column
 from millrace.kernel.operators.queue import Queue
 from millrace.kernel.operators.update_queue import UpdateQueue
+from millrace.kernel.pages import Pages
 from millrace.kernel.queue_settings import POLICIES, Access, QueueSettings
+from millrace.kernel.state import Changes
 from tests.reference_updates import Row
 from tests.unit.kernel.update_queues import Server, batch_of, check_counts, drained, queue_of, restored
 
@@ -222,6 +225,32 @@ def test_pages_are_used_on_demand_and_naive_memory_stays_with_its_keys() -> None
     assert values(naive) == values(paged)
 
 
+@pytest.mark.parametrize(("saved", "then"), [("paged", "naive"), ("naive", "paged")])
+def test_rows_keep_their_locations_when_another_manager_goes_on(saved: str, then: str) -> None:
+    queue = entered("inplace", [Row(at, at, f"k{at}", at) for at in range(100)], memory=saved)
+    list(queue.on_more(60))
+    queue.on_rest()
+    other = restored(queue, {}, QueueSettings(memory=then, page=3))
+    assert [other.queue_metrics(100).used, other.queue_metrics(100).allocated] == [40, 40]
+    list(other.on_batch(0, batch_of([Row(100, 100, "k0", 100), Row(101, 101, "k99", 101)])))
+    assert values(other) == [*range(60, 99), 101, 100]
+    assert other.queue_metrics(101).allocated == (0 if then == "paged" else 41)
+
+
+def test_effective_usage_is_measured_so_a_location_that_is_not_given_back_shows() -> None:
+    def usage() -> list[float]:
+        queue = entered("inplace", [Row(0, at, f"k{at}", at) for at in range(20)])
+        for count in (1, 4):
+            list(queue.on_more(count))
+            queue.on_rest()
+        metrics = queue.queue_metrics(1)
+        return [metrics.used, metrics.allocated, metrics.effective_usage]
+
+    assert usage() == [15, 15, 1.0]
+    with patch.object(Pages, "release", lambda pages, zones: None):
+        assert usage() == [15, 20, 0.75]
+
+
 # Shedding
 
 
@@ -279,6 +308,31 @@ def test_a_save_costs_what_changed() -> None:
     second = queue.changes()
     assert sum(table.num_rows for table in second.added.values()) < 50
     assert not second.removed
+
+
+def test_what_a_queue_of_another_kind_has_saved_is_removed_and_no_number_used_again() -> None:
+    queue, segments, numbers, at = queue_of("append"), dict[int, pa.Table](), set[int](), 0
+
+    def save() -> Changes:
+        changes = queue.changes()
+        assert not numbers & set(changes.added)
+        numbers.update(changes.added)
+        for number in changes.removed:
+            del segments[number]
+        segments.update(changes.added)
+        return changes
+
+    for policy in ("append", "inplace", "append", "auto", "linecutting", "append"):
+        queue.configure(QueueSettings(policy))
+        save()
+        for size in (400, 90, 20, 4):
+            list(queue.on_batch(0, batch_of([Row(at, at + each, f"k{each}", at + each) for each in range(size)])))
+            at += size
+            changes = save()
+        made = queue_of(policy)
+        made.restore(Changes(dict(segments), (), changes.note))
+        assert made.queue_metrics(at) == queue.queue_metrics(at)
+    assert values(made) == values(queue)
 
 
 def test_state_saved_by_another_kind_of_queue_is_changed_when_it_comes_back() -> None:
