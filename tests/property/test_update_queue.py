@@ -171,7 +171,7 @@ def test_a_queue_that_changes_its_policy_loses_nothing(
 
 
 def check_answers(rows: Sequence[Row], server: Server, sheds: bool) -> None:
-    """Without shedding every key ends with its newest row; with it a key is stale since the next row behind its last."""
+    """Without shedding a key ends with its newest row; with it, it is stale since the next row behind its last."""
     accepted: dict[object, list[Row]] = {}
     for row in rows:
         known = accepted.setdefault(row.key, [])

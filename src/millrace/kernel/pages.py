@@ -77,8 +77,7 @@ class Pages:
             zones = self._from_open(count) if self._open else self._from_pool(count)
             parts.append(zones)
             count -= len(zones)
-        found = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        return found
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def release(self, zones: Numbers) -> None:
         """Take zones back, each once."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest.mock import PropertyMock, patch
 
 import numpy as np
 import pytest
 
-from millrace.kernel.queue_policies.cells import NONE, Cells
+from millrace.kernel.queue_policies.cells import NONE, Cells, Numbers
 from millrace.kernel.queue_policies.guard import Guard
 from millrace.kernel.queue_policies.line import Line, Stack
 from millrace.kernel.queue_settings import Access
@@ -24,16 +26,18 @@ class Looks:
     def __init__(self) -> None:
         self.entries = self.looks = 0
 
-    def counting(self) -> object:
+    @contextmanager
+    def counting(self) -> Iterator[None]:
         """As long as it holds, all lines count."""
         plain, looks = Line._standing, self
 
-        def standing(line: Line, start: int, stop: int) -> np.ndarray:  # type: ignore[type-arg]
+        def standing(line: Line, start: int, stop: int) -> Numbers:
             looks.entries += stop - start
             looks.looks += 1
             return plain(line, start, stop)
 
-        return patch.object(Line, "_standing", standing)
+        with patch.object(Line, "_standing", standing):
+            yield
 
 
 def filled(kind: type[Line], keys: int) -> tuple[Cells, Line]:
@@ -51,7 +55,7 @@ def filled(kind: type[Line], keys: int) -> tuple[Cells, Line]:
 def test_keys_that_have_left_are_passed_once(kind: type[Line], at_once: int) -> None:
     keys = 3000
     (cells, line), looks, found = filled(kind, keys), Looks(), list[int]()
-    with looks.counting():  # type: ignore[attr-defined]
+    with looks.counting():
         while len(front := line.peek(at_once)):
             found += front.tolist()
             cells["place"][front] = NONE
@@ -63,7 +67,7 @@ def test_keys_that_have_left_are_passed_once(kind: type[Line], at_once: int) -> 
 def test_a_gap_is_crossed_in_growing_steps(kind: type[Line]) -> None:
     (cells, line), looks = filled(kind, 4000), Looks()
     cells["place"][1:3999] = NONE
-    with looks.counting():  # type: ignore[attr-defined]
+    with looks.counting():
         assert sorted(line.peek(2).tolist()) == [0, 3999]
     assert looks.looks < 15
 
@@ -80,7 +84,7 @@ def test_a_turn_costs_the_same_however_many_keys_have_left(policy: str, at_once:
         list(queue.on_more(keys // 2))
         # The first turn after that may pass all that has left.
         list(queue.on_more(at_once))
-        with looks.counting():  # type: ignore[attr-defined]
+        with looks.counting():
             for turn in range(TURNS):
                 queue.on_time(2 + turn)
                 list(queue.on_batch(0, batch_of([Row(2 + turn, 2 + turn, f"k{turn}", turn)])))

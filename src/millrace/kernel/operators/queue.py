@@ -44,7 +44,7 @@ class Queue(Operator):
     """The time of the present call."""
     settings = QueueSettings()
     careful = False
-    """Whether it begins small: hosts say so whose clock is that of the world, in which work on one row may take long."""
+    """Whether it begins small: hosts say so whose clock is that of the world, where work on one row may take long."""
     most_rows = 0
     """The most rows that it has let go at once."""
     _rows = 0
