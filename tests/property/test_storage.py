@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from millrace.kernel import gathering, hashing, key_table, row_blocks
 from millrace.kernel.key_table import KeyTable
-from millrace.kernel.pages import NaivePages, Pages
+from millrace.kernel.pages import Pages
+from millrace.kernel.queue_policies.cells import NONE, Cells
+from millrace.kernel.queue_policies.locations import Locations
 from millrace.kernel.row_blocks import RowBlocks
 from millrace.kernel.state import Changes
 
@@ -86,7 +88,7 @@ def test_keys_are_numbered_as_a_dictionary_would(
         assert [canonical(key) for key in named] == list(model)
 
 
-class Locations:
+class ZoneModel:
     """Pages, and beside them what they must say: who has which zone, and which pages are in use."""
 
     def __init__(self, page: int, zone: int) -> None:
@@ -115,12 +117,12 @@ class Locations:
         self.check()
 
     def restore(self) -> None:
-        note, self.pages = self.pages.save(), Pages(self.page, self.zone)
-        self.pages.restore(note, np.array(sorted(self.taken), np.int64))
+        self.pages = Pages(self.page, self.zone)
+        self.pages.restore(np.array(sorted(self.taken), np.int64))
         self.check()
 
     def check(self) -> None:
-        assert self.pages.used == self.pages.allocated == len(self.taken) * self.zone
+        assert self.pages.allocated == len(self.taken) * self.zone
         assert self.pages.pages == len(self.in_use())
         assert all(zone < self.pages.capacity for zone in self.taken)
 
@@ -129,7 +131,7 @@ class Locations:
 def test_locations_are_handed_out_once_and_pages_only_when_needed(
     page: int, zone: int, steps: int, data: st.DataObject
 ) -> None:
-    model = Locations(page, zone)
+    model = ZoneModel(page, zone)
     for _ in range(steps):
         step = data.draw(st.sampled_from(["allocate", "release", "release", "restore"]))
         if step == "allocate":
@@ -143,7 +145,7 @@ def test_locations_are_handed_out_once_and_pages_only_when_needed(
 @pytest.mark.parametrize("most", [1, 2, 9])
 @pytest.mark.parametrize("page", [1, 2, 3, 8])
 def test_locations_stay_right_through_a_long_run(page: int, most: int) -> None:
-    model, generator = Locations(page, 1), np.random.default_rng(page)
+    model, generator = ZoneModel(page, 1), np.random.default_rng(page)
     for step in range(600):
         # The load rises and falls, so that pages come and go.
         if generator.random() < 0.5 + 0.3 * math.sin(step / 40):
@@ -152,28 +154,33 @@ def test_locations_stay_right_through_a_long_run(page: int, most: int) -> None:
             model.release(generator.permutation(sorted(model.taken))[: int(generator.integers(1, most + 1))].tolist())
 
 
-@pytest.mark.parametrize("kind", [Pages, NaivePages])
-@given(batches=st.lists(st.lists(st.integers(0, 12), max_size=10), max_size=25), zone=st.integers(1, 3), data=st.data())
-def test_owners_have_a_zone_each(kind: type[Pages], batches: list[list[int]], zone: int, data: st.DataObject) -> None:
-    pages = kind(4, zone)
-    zones: dict[int, int] = {}
-    seen: dict[int, int] = {}
-    for batch in batches:
-        # Owners are numbered as they are first seen.
-        owners = [seen.setdefault(owner, len(seen)) for owner in batch]
-        for owner, found in zip(owners, pages.allocate_for(np.array(owners, np.int64)).tolist(), strict=True):
-            assert zones.setdefault(owner, found) == found
-        assert len(set(zones.values())) == len(zones)
-        gone = data.draw(st.lists(st.sampled_from(sorted(zones)), unique=True)) if zones else []
-        pages.release_of(np.array(gone, np.int64))
-        for owner in gone:
-            del zones[owner]
+@given(
+    batches=st.lists(st.lists(st.integers(0, 12), unique=True, min_size=1, max_size=10), max_size=25),
+    naive=st.booleans(),
+    data=st.data(),
+)
+def test_the_rows_of_keys_stand_in_locations(batches: list[list[int]], naive: bool, data: st.DataObject) -> None:
+    cells, slots, page = Cells(), Cells(), 4
+    locations = Locations(cells, slots, page, naive=naive)
+    cells.grow(13)
+    waits, kept = dict[int, int](), dict[int, int]()
+    for number, batch in enumerate(batches):
+        locations.put_one(batch[0], number * 100)
+        locations.put(np.array(batch[1:], np.int64), number * 100 + np.arange(1, len(batch)))
+        waits.update({key: number * 100 + at for at, key in enumerate(batch)})
+        gone = data.draw(st.lists(st.sampled_from(sorted(waits)), unique=True)) if waits else []
+        assert locations.free(np.array(gone, np.int64)).tolist() == [waits.pop(key) for key in gone]
         if data.draw(st.booleans()):
-            held = np.array(list(zones), np.int64)
-            note, values, pages = pages.save(), pages.zones_of(held), kind(4, zone)
-            pages.restore(note, values, held)
-        assert pages.used == len(zones) * zone
-        assert pages.allocated == zone * (len(zones) if kind is Pages else len(seen))
+            page = data.draw(st.sampled_from([1, 4, 9]))
+            locations = Locations(cells, slots, page, naive=naive)
+            locations.restore()
+        found = {key: int(place) for key, place in enumerate(cells["location"][:13]) if place >= 0}
+        assert set(found) == (set(kept) | set(batch) if naive else set(waits))
+        assert len(set(found.values())) == len(found) == locations.allocated
+        assert all(found[key] == place for key, place in kept.items() if key in found and key not in batch)
+        kept = found
+        expected = [waits.get(key, NONE) for key in range(13)]
+        assert locations.entries(np.arange(13)).tolist() == [locations.entry(key) for key in range(13)] == expected
 
 
 @contextmanager

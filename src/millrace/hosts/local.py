@@ -198,6 +198,8 @@ class LocalRun:
 
     def _open_queues(self) -> None:
         queues = self.executor.queues()
+        for queue in queues.values():
+            queue.careful = True
         if queues:
             self.executor.open_queues({name: queue.budget for name, queue in queues.items()})
 

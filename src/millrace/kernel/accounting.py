@@ -12,37 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph import Arc, Node
 from millrace.kernel.metrics import InputCounts, least_processed
 from millrace.kernel.operators.queue import Queue
 from millrace.kernel.progress import LATE
 
 
-def counts_of(outlets: Iterable[Node], now: Microseconds) -> InputCounts:
+def counts_of(outlets: Iterable[Node]) -> InputCounts:
     """What the reader that has processed least has done with the rows of a stream, which has these outlets."""
     arcs = [arc for node in outlets if node.outlet != LATE for arc in node.outputs]
-    return least_processed(each for arc in arcs for each in _readers(arc, None, now))
+    return least_processed(each for arc in arcs for each in _readers(arc, None))
 
 
-def _readers(arc: Arc, before: int | None, now: Microseconds) -> Iterator[InputCounts]:
+def _readers(arc: Arc, before: int | None) -> Iterator[InputCounts]:
     """What is behind an arc, if so many rows stand before it; None stands for the arc out of the source."""
     consumer, waiting = arc.consumer, (before or 0) + arc.rows
     if isinstance(consumer.operator, Queue):
-        counts = _of_input(consumer.operator, arc.port, now)
+        counts = consumer.operator.input_counts()[arc.port]
         yield replace(counts, waiting=counts.waiting + waiting)
     elif _leads_to_queue(consumer):
         for following in consumer.outputs:
-            yield from _readers(following, waiting, now)
+            yield from _readers(following, waiting)
     else:
         yield InputCounts(waiting=waiting if before is None else before)
-
-
-def _of_input(queue: Queue, port: int, now: Microseconds) -> InputCounts:
-    metrics = queue.queue_metrics(now)
-    if metrics.by_input:
-        return metrics.by_input[port]
-    return InputCounts(metrics.entered, metrics.let_go, metrics.superseded, metrics.shed, metrics.waiting)
 
 
 def _leads_to_queue(node: Node) -> bool:

@@ -419,7 +419,7 @@ class Executor:
         )
 
     def _source_metrics(self, name: str) -> SourceMetrics:
-        ingress, counts = self.ingress[name], counts_of(self._outlets[name], self._now)
+        ingress, counts = self.ingress[name], counts_of(self._outlets[name])
         return SourceMetrics(
             received=ingress.received,
             late=ingress.late,

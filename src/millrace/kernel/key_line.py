@@ -61,9 +61,3 @@ class KeyLine:
             else:
                 tail.popleft()
         return None
-
-    def clear(self) -> None:
-        """Let all go."""
-        self._tail.clear()
-        self._heap.clear()
-        self._place.clear()

@@ -178,7 +178,7 @@ class QueueMetrics:
     """Rows that were not accepted, or overwritten before they left."""
     shed: int = 0
     allocated: int = 0
-    """Locations for rows that are set aside, and those of them in use."""
+    """Locations for rows that are set aside, as the memory manager counts them, and how many rows stand in them."""
     used: int = 0
     queue_now: float = 0.0
     queue_mean: float = 0.0
@@ -192,6 +192,11 @@ class QueueMetrics:
     """For how long the key that waits longest has waited."""
     by_input: tuple[InputCounts, ...] = ()
     """The counts of each input; they add up to the whole."""
+
+    @property
+    def effective_usage(self) -> float:
+        """The share of the locations set aside in which a row stands (002 section 7); 1 if there are none."""
+        return self.used / self.allocated if self.allocated else 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import numpy.typing as npt
 
@@ -22,17 +20,16 @@ from millrace.kernel.sorting import distinct
 
 Numbers = npt.NDArray[np.int64]
 
-_NONE = -1
 _FIRST_PAGES = 16
 """For how many pages there is room at the beginning."""
 
 
 class Pages:
-    """Zones in pages, handed out on demand: what is allocated is in use.
+    """Zones in pages, handed out on demand.
 
     >>> pages = Pages(page=4)
     >>> zones = pages.allocate(5)
-    >>> zones.tolist(), pages.pages, pages.used
+    >>> zones.tolist(), pages.pages, pages.allocated
     ([0, 1, 2, 3, 4], 2, 5)
     >>> pages.release(zones[[1, 4]])
     >>> pages.allocate(2).tolist(), pages.pages
@@ -54,18 +51,12 @@ class Pages:
         self._listed = np.zeros(_FIRST_PAGES, np.bool_)
         self._pool: list[int] = []
         """The page pool: pages that came back."""
-        self._made = self._in_use = self._zones = 0
-        self._of_owner = np.full(_FIRST_PAGES, _NONE, np.int64)
-
-    @property
-    def used(self) -> int:
-        """How many locations are in use."""
-        return self._zones * self.zone
+        self._made = self._in_use = 0
 
     @property
     def allocated(self) -> int:
-        """How many locations somebody keeps: here those in use."""
-        return self.used
+        """How many locations have been handed out and not been given back, as the pages have them."""
+        return int(self._counts.sum()) * self.zone
 
     @property
     def pages(self) -> int:
@@ -86,9 +77,7 @@ class Pages:
             zones = self._from_open(count) if self._open else self._from_pool(count)
             parts.append(zones)
             count -= len(zones)
-        found = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        self._zones += len(found)
-        return found
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def release(self, zones: Numbers) -> None:
         """Take zones back, each once."""
@@ -97,7 +86,6 @@ class Pages:
             return
         assert bool(self._taken[zones].all())
         self._taken[zones] = False
-        self._zones -= len(zones)
         pages = zones // self._per_page
         np.subtract.at(self._counts, pages, 1)
         pages = distinct(pages)
@@ -106,46 +94,17 @@ class Pages:
         self._in_use -= int(empty.sum())
         self._list(pages[~empty])
 
-    def allocate_for(self, owners: Numbers) -> Numbers:
-        """The zone of each owner; those without one get one."""
-        self._make_room_for(owners)
-        without = owners[self._of_owner[owners] < 0]
-        if len(without):
-            without = distinct(without) if len(without) > 1 else without
-            self._of_owner[without] = self.allocate(len(without))
-        return self._of_owner[owners]
-
-    def release_of(self, owners: Numbers) -> None:
-        """Take the zones of some owners back; each has one, and is named once."""
-        zones = self._of_owner[owners]
-        assert bool((zones >= 0).all())
-        self._of_owner[owners] = _NONE
-        self.release(zones)
-
-    def zones_of(self, owners: Numbers) -> Numbers:
-        """The zone of each owner; -1 for none."""
-        self._make_room_for(owners)
-        return self._of_owner[owners]
-
-    def save(self) -> dict[str, int]:
-        """What is to be kept besides the zones that are in use, which their owners keep."""
-        return {}
-
-    def restore(self, note: Mapping[str, int], zones: Numbers, owners: Numbers | None = None) -> None:
-        """Go on with the zones in use, and whose they are if they were handed out by owner."""
+    def restore(self, zones: Numbers) -> None:
+        """Go on with the zones that their owners have."""
         self._clear()
         pages = zones // self._per_page
-        self._make_pages(_beyond(pages))
+        self._make_pages(int(pages.max(initial=-1)) + 1)
         self._taken[zones] = True
         np.add.at(self._counts, pages, 1)
-        self._zones = len(zones)
         empty = self._counts[: self._made] == 0
         self._pool = np.flatnonzero(empty)[::-1].tolist()
         self._in_use = self._made - len(self._pool)
         self._list(np.flatnonzero(~empty)[::-1])
-        if owners is not None:
-            self._make_room_for(owners)
-            self._of_owner[owners] = zones
 
     def _next(self) -> int:
         """One zone: the first free one of the page at hand."""
@@ -154,7 +113,6 @@ class Pages:
         zone = begin + int(self._taken[begin : begin + self._per_page].argmin())
         self._taken[zone] = True
         self._counts[page] += 1
-        self._zones += 1
         return zone
 
     def _page_at_hand(self) -> int:
@@ -172,7 +130,6 @@ class Pages:
         assert self._taken[zone]
         page = zone // self._per_page
         self._taken[zone] = False
-        self._zones -= 1
         self._counts[page] -= 1
         if not self._counts[page]:
             self._pool.append(page)
@@ -230,70 +187,3 @@ class Pages:
         self._counts = grown(self._counts, self._made, 0)
         self._listed = grown(self._listed, self._made, False)
         self._taken = grown(self._taken, self._made * self._per_page, False)
-
-    def _make_room_for(self, owners: Numbers) -> None:
-        self._of_owner = grown(self._of_owner, _beyond(owners), _NONE)
-
-
-class NaivePages(Pages):
-    """A zone for every owner ever seen, which keeps it: what 002 compares pages with.
-
-    Owners are numbered as they are first seen; an owner's number is that of its zone.
-    """
-
-    def _clear(self) -> None:
-        super()._clear()
-        self._owners = 0
-
-    @property
-    def allocated(self) -> int:
-        """How many locations somebody keeps, in use or not."""
-        return self._owners * self.zone
-
-    @property
-    def pages(self) -> int:
-        return -(-self._owners // self._per_page)
-
-    def allocate(self, count: int) -> Numbers:
-        """The numbers of some zones of new owners."""
-        return self.allocate_for(np.arange(self._owners, self._owners + count))
-
-    def release(self, zones: Numbers) -> None:
-        """Zones are no longer in use; their owners keep them."""
-        assert bool(self._taken[zones].all())
-        self._taken[zones] = False
-        self._zones -= len(zones)
-
-    def allocate_for(self, owners: Numbers) -> Numbers:
-        """The zone of each owner, from now on in use."""
-        self._keep_for(_beyond(owners))
-        self._zones += len(distinct(owners[~self._taken[owners]]))
-        self._taken[owners] = True
-        return owners
-
-    def release_of(self, owners: Numbers) -> None:
-        self.release(owners)
-
-    def zones_of(self, owners: Numbers) -> Numbers:
-        """The zone of each owner that is in use; -1 for none."""
-        self._make_pages(-(-_beyond(owners) // self._per_page))
-        return np.where(self._taken[owners], owners, _NONE)
-
-    def save(self) -> dict[str, int]:
-        """How many owners have been seen."""
-        return {"owners": self._owners}
-
-    def restore(self, note: Mapping[str, int], zones: Numbers, owners: Numbers | None = None) -> None:
-        """Go on with the zones in use."""
-        self._clear()
-        self._keep_for(note["owners"])
-        self.allocate_for(zones)
-
-    def _keep_for(self, owners: int) -> None:
-        self._owners = max(self._owners, owners)
-        self._make_pages(-(-self._owners // self._per_page))
-
-
-def _beyond(numbers: Numbers) -> int:
-    """The number after the greatest."""
-    return int(numbers.max() if len(numbers) > 1 else numbers[0]) + 1 if len(numbers) else 0

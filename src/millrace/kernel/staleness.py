@@ -10,7 +10,7 @@ Rules:
 
 While a key is stale since `s` its staleness at t is t - s, and the integral up to t grows to (t - s)² / 2. So an area
 is kept of what ended alone: when `s` moves to `r` at time t, it grows by ((t - s)² - (t - r)²) / 2, and what goes on is
-added when somebody asks. Sums of all `s` give the present total at once.
+added when somebody asks.
 """
 
 from __future__ import annotations
@@ -38,11 +38,6 @@ class Staleness:
         cells.add("queue_area", 0, np.float64)
         cells.add("application_area", 0, np.float64)
         self._under_way: list[Numbers] = []
-        self.queue_keys = 0
-        """How many keys are stale in the queue, and the sum of since when; then the same for the application."""
-        self.queue_sum = 0
-        self.application_keys = 0
-        self.application_sum = 0
 
     # What happens
 
@@ -52,8 +47,6 @@ class Staleness:
         _fill(cells["first"], keys, arrived)
         _fill(cells["queue_since"], keys, arrived)
         keys, arrived = _fill(cells["application_since"], keys, arrived)
-        self.application_keys += len(keys)
-        self.application_sum += _sum(arrived)
         # A row may have arrived while the one before it was worked on, and enter only now.
         self._not_before("application_area", keys, arrived, cells["delivered"][keys])
 
@@ -65,8 +58,6 @@ class Staleness:
         if not fresh.all():
             keys, arrived = keys[fresh], arrived[fresh]
         stale = since[keys]
-        self.queue_keys += len(keys)
-        self.queue_sum += _sum(stale)
         # What was shed before this row came makes the key staler than the row's own wait, from its arrival on.
         self._not_before("queue_area", keys, stale, np.maximum(arrived, self._cells["left"][keys]))
 
@@ -78,8 +69,6 @@ class Staleness:
         cells["left"][keys] = now
         before = since[keys]
         waits[keys] -= counts
-        self.queue_keys -= len(keys)
-        self.queue_sum -= _sum(before)
         gained = _area(before, now)
         if newer is None:
             since[keys] = NONE
@@ -87,8 +76,6 @@ class Staleness:
             since[keys] = newer
             stay = waits[keys] > 0
             gained -= np.where(stay, _area(np.where(stay, newer, now), now), 0)
-            self.queue_keys += int(stay.sum())
-            self.queue_sum += _sum(newer[stay])
         cells["queue_area"][keys] += gained
 
     def arrive_one(self, key: int, arrived: Microseconds) -> None:
@@ -100,8 +87,6 @@ class Staleness:
             cells["queue_since"][key] = arrived
         if cells["application_since"][key] == NONE:
             cells["application_since"][key] = arrived
-            self.application_keys += 1
-            self.application_sum += arrived
             late = max(int(cells["delivered"][key]) - arrived, 0)
             if late:
                 cells["application_area"][key] -= late * late / 2
@@ -112,8 +97,6 @@ class Staleness:
         cells["waits"][key] += 1
         if cells["waits"][key] == 1:
             since = int(cells["queue_since"][key])
-            self.queue_keys += 1
-            self.queue_sum += since
             late = max(arrived, int(cells["left"][key])) - since
             if late > 0:
                 cells["queue_area"][key] -= late * late / 2
@@ -126,12 +109,8 @@ class Staleness:
         cells["waits"][key] -= 1
         since = int(cells["queue_since"][key])
         area = (now - since) ** 2 / 2
-        self.queue_keys -= 1
-        self.queue_sum -= since
         if cells["waits"][key]:
             area -= (now - newer) ** 2 / 2
-            self.queue_keys += 1
-            self.queue_sum += newer
         cells["queue_since"][key] = newer
         cells["queue_area"][key] += area
 
@@ -156,8 +135,6 @@ class Staleness:
         gained = _area(before, now) - np.where(stay, _area(np.where(stay, after, now), now), 0)
         cells["application_area"][keys] += gained
         cells["application_since"][keys] = after
-        self.application_keys += int(stay.sum()) - len(keys)
-        self.application_sum += _sum(after[stay]) - _sum(before)
 
     def _rest_one(self, key: int, now: Microseconds) -> None:
         cells = self._cells
@@ -165,12 +142,8 @@ class Staleness:
         cells["delivered"][key] = now
         before, after = int(cells["application_since"][key]), int(cells["queue_since"][key])
         area = (now - before) ** 2 / 2
-        self.application_keys -= 1
-        self.application_sum -= before
         if after != NONE:
             area -= (now - after) ** 2 / 2
-            self.application_keys += 1
-            self.application_sum += after
         cells["application_since"][key] = after
         cells["application_area"][key] += area
 
@@ -181,10 +154,6 @@ class Staleness:
             self._cells[area][keys[early]] -= _area(since[early], begins[early])
 
     # What is known
-
-    def total(self, now: Microseconds) -> Microseconds:
-        """The queue staleness of all keys together."""
-        return self.queue_keys * now - self.queue_sum
 
     def present(self, now: Microseconds, count: int) -> tuple[Lengths, Lengths]:
         """The queue and application staleness of the first `count` keys."""
@@ -208,17 +177,6 @@ class Staleness:
         lengths: Lengths = np.where(stale, now - np.where(stale, since, now), 0).astype(np.float64)
         return lengths
 
-    # Saving: all else is in the cells
-
-    def restore(self) -> None:
-        """Go on from restored cells."""
-        count = self._cells.count
-        queue, application = self._cells["queue_since"][:count], self._cells["application_since"][:count]
-        queue = queue[self._cells["waits"][:count] > 0]
-        application = application[application != NONE]
-        self.queue_keys, self.queue_sum = len(queue), _sum(queue)
-        self.application_keys, self.application_sum = len(application), _sum(application)
-
 
 def _fill(column: Times, keys: Numbers, arrived: Times) -> tuple[Numbers, Times]:
     """Put times into the cells that have none; these cells, and the times."""
@@ -227,14 +185,6 @@ def _fill(column: Times, keys: Numbers, arrived: Times) -> tuple[Numbers, Times]
         keys, arrived = keys[empty], arrived[empty]
     column[keys] = arrived
     return keys, arrived
-
-
-def _sum(times: Times) -> int:
-    """The sum of times, which 64 bits alone cannot hold for many of them."""
-    if not len(times):
-        return 0
-    base = int(times[0])
-    return int((times - base).sum()) + base * len(times)
 
 
 def _area(since: Times, until: Times | Microseconds) -> Lengths:

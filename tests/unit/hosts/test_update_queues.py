@@ -165,6 +165,24 @@ def slowly(take: Callable[[int, Batch], Iterator[Element]]) -> Callable[[int, Ba
     return slow
 
 
+@pytest.mark.parametrize("ending", ["available", "end"])
+@pytest.mark.parametrize("budget", ["", ", budget = '1 milliseconds'"])
+def test_slow_work_gives_its_first_answers_row_by_row(ending: Ending, budget: str) -> None:
+    run, sizes = LocalRun(parse_network(SQL.format(budget)), feeds={"s": [updates(20, 20)]}, ending=ending), list[int]()
+    [queue] = run.executor.queues().values()
+    let_go = queue.on_more
+
+    def slow(limit: int | None) -> Iterator[Element]:
+        for element in let_go(limit):
+            sizes.append(len(element) if isinstance(element, Batch) else 0)
+            time.sleep(0.02 * sizes[-1])
+            yield element
+
+    queue.on_more = slow  # type: ignore[method-assign]
+    run.run()
+    assert sizes == [1] * 20
+
+
 def files(folder: Path, *tables: pa.Table) -> str:
     """A folder of CSV files as what a stream reads."""
     folder.mkdir(exist_ok=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from millrace.kernel.operators.update_queue import UpdateQueue
 from millrace.kernel.queue_policies.load import HIGH, LOW, MOST, PERIOD, Load, Switch
 from millrace.kernel.queue_settings import QueueSettings
 from tests.reference_updates import Row
-from tests.unit.kernel.update_queues import Server, batch_of, check_counts, drained, queue_of
+from tests.unit.kernel.update_queues import Server, batch_of, check_counts, drained, queue_of, restored
 
 SECOND = 1_000_000
 COST = 10_000
@@ -122,3 +123,67 @@ def test_from_update_to_append_the_order_stays() -> None:
     queue.configure(QueueSettings("append"))
     list(queue.on_batch(0, batch_of([Row(9, 9, "b", 9)])))
     assert [row["v"] for row in drained(queue)] == [2, 1, 3, 9]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("count", [1, 10])
+def test_from_append_to_auto_no_key_goes_back_in_time(restarts: bool, count: int) -> None:
+    times = [(10, "a"), (5, "a"), (3, "b"), (2, "b"), (12, "a"), (4, "b"), (1, "b")]
+    queue, segments = queue_of("append"), dict[int, pa.Table]()
+    list(queue.on_batch(0, batch_of([Row(at, time, key, at) for at, (time, key) in enumerate(times)])))
+    list(queue.on_more(1))
+    queue.on_rest()
+    # What was saved under the old numbers is out of date, too.
+    queue = restored(queue, segments)
+    if restarts:
+        queue = restored(queue, segments, QueueSettings("auto"))
+    else:
+        queue.configure(QueueSettings("auto"))
+    check_counts(queue)
+    assert (queue.held, queue.queue_metrics(9).superseded) == (3, 3)
+    queue = restored(queue, segments)
+    assert queue.staleness(9).column("queue_now").to_pylist() == [5, 7], "since 12 of a came at 4, and b at 2"
+    queue.allowance, found = None, list[int]()
+    while queue.held:
+        for batch in queue.on_more(count):
+            found += [row["v"] for row in batch.rows.to_pylist()]  # type: ignore[union-attr]
+        queue.on_time(20)
+        queue.on_rest()
+    assert found == [2, 4, 5]
+    assert queue.staleness(30).column("application_now").to_pylist() == [0, 0]
+
+
+@pytest.mark.parametrize("then", ["inplace", "update_fifo", "linecutting", "linecutting_paper"])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_shed_makes_keys_stale_under_an_update_policy_too(then: str, count: int, restarts: bool) -> None:
+    queue = queue_of("append_shed", keep=1.0)
+    list(queue.on_batch(0, batch_of([Row(0, at, key, at) for at, key in enumerate("abc")])))
+    queue.configure(QueueSettings("append_shed", keep=1e-9))
+    list(queue.on_batch(0, batch_of([Row(5, 5, "a", 5), Row(6, 6, "b", 6)])))
+    queue.configure(QueueSettings(then))
+    queue = restored(queue, {}) if restarts else queue
+    list(queue.on_batch(0, batch_of([Row(7, 7, "b", 7)])))
+    queue.on_time(8)
+    while queue.held:
+        list(queue.on_more(count))
+        queue.on_rest()
+    assert queue.queue_metrics(10).shed == 2
+    assert queue.staleness(10).column("application_now").to_pylist() == [5, 0, 0], "a newer row than a's came at 5"
+    list(queue.on_batch(0, batch_of([Row(11, 11, "a", 11)])))
+    assert queue.staleness(13).column("queue_now").to_pylist() == [8, 0, 0]
+    list(queue.on_more(count))
+    queue.on_rest()
+    assert queue.staleness(13).column("application_now").to_pylist() == [0, 0, 0]
+
+
+def test_what_was_shed_is_remembered_from_append_to_update_and_back() -> None:
+    queue = queue_of("append_shed", keep=1.0)
+    list(queue.on_batch(0, batch_of([Row(0, 0, "a", 0)])))
+    queue.configure(QueueSettings("append_shed", keep=1e-9))
+    list(queue.on_batch(0, batch_of([Row(5, 5, "a", 5)])))
+    queue.configure(QueueSettings("inplace"))
+    queue.configure(QueueSettings("append"))
+    list(queue.on_more(1))
+    queue.on_rest()
+    assert queue.staleness(10).column("application_now").to_pylist() == [5]

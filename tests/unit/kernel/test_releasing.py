@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 from millrace.kernel.clock import StandingClock
@@ -245,6 +247,16 @@ def test_each_input_of_a_queue_is_accounted_for_by_itself() -> None:
     sources = executor.metrics().sources
     assert sum(each.processed for each in sources.values()) == 1
     assert sum(each.superseded for each in sources.values()) == 6
+
+
+def test_the_accounting_of_streams_does_not_look_at_the_staleness_of_keys() -> None:
+    queue = ToyQueue()
+    executor = Executor(queued(queue, "work"))
+    executor.push("s", rows(*range(3)), now=0)
+    executor.run(StandingClock(0))
+    with patch.object(queue, "queue_metrics", wraps=queue.queue_metrics) as asked:
+        assert executor.metrics().sources["s"].processed == 3
+    assert asked.call_count == 1, "for the metrics of the queue itself"
 
 
 def test_rows_under_way_are_part_of_no_save() -> None:

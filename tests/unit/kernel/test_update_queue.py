@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +14,11 @@ import pytest
 from millrace.errors import RequestError
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.expressions import Column
+from millrace.kernel.operators.queue import Queue
 from millrace.kernel.operators.update_queue import UpdateQueue
+from millrace.kernel.pages import Pages
 from millrace.kernel.queue_settings import POLICIES, Access, QueueSettings
+from millrace.kernel.state import Changes
 from tests.reference_updates import Row
 from tests.unit.kernel.update_queues import Server, batch_of, check_counts, drained, queue_of, restored
 
@@ -159,6 +164,41 @@ def test_what_leaves_at_once_is_worth_a_moment_of_work() -> None:
     assert [len(each) for each in queue.on_more(None) if isinstance(each, Batch)] == [10]
 
 
+def turns(queue: Queue, cost: int, many: int) -> list[int]:
+    """How many rows leave in each of so many turns, if nobody says how many, and a row takes so long."""
+    found, now = list[int](), queue.now
+    for _ in range(many):
+        queue.on_time(now)
+        queue.allowance = queue.budget
+        found.append(sum(len(each) for each in queue.on_more(None) if isinstance(each, Batch)))
+        now += found[-1] * cost
+        queue.on_time(now)
+        queue.on_rest()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cost", "options", "expected"),
+    [
+        (100_000, {}, [1] * 9),
+        (1900, {}, [1, 2, 4, 5, 5, 5, 5, 5, 5]),
+        (10, {}, [1, 2, 4, 8, 16, 32, 64, 128, 256]),
+        (90_000, {"budget_time": 500_000}, [1, 2, 4, 5, 5, 5, 5, 5, 5]),
+        (100_000, {"budget_rows": 7}, [7] * 9),
+        (0, {}, [1, 1999, 0, 0, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_nobody_knows_what_the_first_rows_cost_so_there_are_few(
+    cost: int, options: dict[str, Any], expected: list[int]
+) -> None:
+    rows = [Row(0, at, f"k{at}", at) for at in range(2000)]
+    queue = entered("inplace", rows, **options)
+    queue.careful = True
+    assert turns(queue, cost, 9) == expected
+    # In a time that the kernel is told nobody waits.
+    assert turns(entered("inplace", rows, **options), cost, 1) == [options.get("budget_rows", 64)]
+
+
 def test_what_a_row_costs_is_measured_from_letting_go_to_rest() -> None:
     queue = entered("inplace", [Row(0, at, f"k{at}", at) for at in range(10)])
     assert queue.row_cost is None
@@ -183,6 +223,32 @@ def test_pages_are_used_on_demand_and_naive_memory_stays_with_its_keys() -> None
     naive.configure(QueueSettings(memory="paged"))
     assert naive.queue_metrics(300).allocated == 40
     assert values(naive) == values(paged)
+
+
+@pytest.mark.parametrize(("saved", "then"), [("paged", "naive"), ("naive", "paged")])
+def test_rows_keep_their_locations_when_another_manager_goes_on(saved: str, then: str) -> None:
+    queue = entered("inplace", [Row(at, at, f"k{at}", at) for at in range(100)], memory=saved)
+    list(queue.on_more(60))
+    queue.on_rest()
+    other = restored(queue, {}, QueueSettings(memory=then, page=3))
+    assert [other.queue_metrics(100).used, other.queue_metrics(100).allocated] == [40, 40]
+    list(other.on_batch(0, batch_of([Row(100, 100, "k0", 100), Row(101, 101, "k99", 101)])))
+    assert values(other) == [*range(60, 99), 101, 100]
+    assert other.queue_metrics(101).allocated == (0 if then == "paged" else 41)
+
+
+def test_effective_usage_is_measured_so_a_location_that_is_not_given_back_shows() -> None:
+    def usage() -> list[float]:
+        queue = entered("inplace", [Row(0, at, f"k{at}", at) for at in range(20)])
+        for count in (1, 4):
+            list(queue.on_more(count))
+            queue.on_rest()
+        metrics = queue.queue_metrics(1)
+        return [metrics.used, metrics.allocated, metrics.effective_usage]
+
+    assert usage() == [15, 15, 1.0]
+    with patch.object(Pages, "release", lambda pages, zones: None):
+        assert usage() == [15, 20, 0.75]
 
 
 # Shedding
@@ -242,6 +308,31 @@ def test_a_save_costs_what_changed() -> None:
     second = queue.changes()
     assert sum(table.num_rows for table in second.added.values()) < 50
     assert not second.removed
+
+
+def test_what_a_queue_of_another_kind_has_saved_is_removed_and_no_number_used_again() -> None:
+    queue, segments, numbers, at = queue_of("append"), dict[int, pa.Table](), set[int](), 0
+
+    def save() -> Changes:
+        changes = queue.changes()
+        assert not numbers & set(changes.added)
+        numbers.update(changes.added)
+        for number in changes.removed:
+            del segments[number]
+        segments.update(changes.added)
+        return changes
+
+    for policy in ("append", "inplace", "append", "auto", "linecutting", "append"):
+        queue.configure(QueueSettings(policy))
+        save()
+        for size in (400, 90, 20, 4):
+            list(queue.on_batch(0, batch_of([Row(at, at + each, f"k{each}", at + each) for each in range(size)])))
+            at += size
+            changes = save()
+        made = queue_of(policy)
+        made.restore(Changes(dict(segments), (), changes.note))
+        assert made.queue_metrics(at) == queue.queue_metrics(at)
+    assert values(made) == values(queue)
 
 
 def test_state_saved_by_another_kind_of_queue_is_changed_when_it_comes_back() -> None:

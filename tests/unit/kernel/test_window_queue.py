@@ -308,6 +308,18 @@ def test_update_fifo_sends_a_key_to_the_end_of_the_line_with_each_window() -> No
     assert orders == {"inplace": ["a", "b"], "update_fifo": ["b", "a"]}
 
 
+def test_rows_of_several_keys_that_leave_together_count_together_when_more_are_let_go() -> None:
+    queue, sizes = queue_of(1, 1, "eager", 1), list[int]()
+    queue.careful = True
+    list(queue.on_batch(0, batch_of([(f"k{at}", 0, at) for at in range(40)])))
+    for turn in range(6):
+        queue.on_time(10 * turn)
+        sizes.append(sum(len(each) for each in queue.on_more(None) if isinstance(each, Batch)))
+        queue.on_time(10 * turn + 1)
+        queue.on_rest()
+    assert sizes == [1, 2, 4, 8, 16, 9]
+
+
 def test_the_printed_linecutting_rule_lets_slow_keys_cut() -> None:
     queue = queue_of(1, 1, "eager", 1, QueueSettings("linecutting_paper"))
     queue.learn_cost(10)

@@ -68,15 +68,17 @@ class ToyQueue(Queue):
     def held(self) -> int:
         return len(self.waits)
 
-    def queue_metrics(self, now: Microseconds) -> QueueMetrics:
-        by_input = tuple(
+    def input_counts(self) -> tuple[InputCounts, ...]:
+        return tuple(
             InputCounts(entered, let_go, superseded, 0, sum(each[3] == port for each in self.waits.values()))
             for port, (entered, let_go, superseded) in enumerate(self.counts)
         )
+
+    def queue_metrics(self, now: Microseconds) -> QueueMetrics:
         entered, let_go, superseded = map(sum, zip(*self.counts, strict=True))
         oldest = max((now - since for _, _, since, _ in self.waits.values()), default=0)
         return QueueMetrics(
-            "toy", len(self.waits), self.held, entered, let_go, superseded, oldest=oldest, by_input=by_input
+            "toy", len(self.waits), self.held, entered, let_go, superseded, oldest=oldest, by_input=self.input_counts()
         )
 
     def staleness(self, now: Microseconds) -> pa.Table:

@@ -7,6 +7,8 @@ Rules:
   (`on_rest`), which is the moment of delivery.
 - It is told the time (`on_time`) before every other call: staleness is measured by the clock, and by nothing else.
 - How many rows it may let go is its `allowance`, set from outside. The end of its input lifts it.
+- If nobody says how many, they are worth a moment of work, by what a row was measured to cost. A `careful` queue begins
+  with one row and lets at most twice as many go at once as ever before: nobody knows what the first ones cost.
 - entered = let_go + superseded + shed + waiting, at any moment.
 """
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millrace.kernel.elements import Microseconds
-from millrace.kernel.metrics import QueueMetrics
+from millrace.kernel.metrics import InputCounts, QueueMetrics
 from millrace.kernel.operators.operator import Operator
 from millrace.kernel.queue_settings import QueueSettings
 
@@ -24,7 +26,7 @@ MOMENT: Microseconds = 10_000
 MOST_ROWS = 65_536
 """The most rows that it lets go of at once."""
 FIRST_ROWS = 64
-"""How many it lets go of at once before it knows what a row costs."""
+"""How many it lets go of at once before it knows what a row costs, where it need not be careful."""
 
 
 class Queue(Operator):
@@ -41,6 +43,12 @@ class Queue(Operator):
     now: Microseconds = 0
     """The time of the present call."""
     settings = QueueSettings()
+    careful = False
+    """Whether it begins small: hosts say so whose clock is that of the world, where work on one row may take long."""
+    most_rows = 0
+    """The most rows that it has let go at once."""
+    _rows = 0
+    """How many it has let go since it was last asked for some."""
     told_cost: float | None = None
     """What a row costs downstream, in microseconds, as a host has measured it: then the clock does not say it."""
 
@@ -65,23 +73,31 @@ class Queue(Operator):
         settings, cost = self.settings, self.row_cost
         if settings.budget_rows is not None or settings.budget_time is None:
             return settings.budget_rows
-        if cost is None:
-            return FIRST_ROWS
-        return None if cost <= 0 else max(1, int(settings.budget_time / cost))
+        return self._worth(settings.budget_time, cost)
 
     def portion(self, limit: int | None, cost: float | None) -> int:
         """How many rows `on_more(limit)` lets go, if a row costs so many microseconds (None: nobody knows yet).
 
         At least one; never more than the allowance.
         """
+        self._rows = 0
         allowance = None if self.ended else self.allowance
         if limit is None:
-            worth = FIRST_ROWS if cost is None else MOST_ROWS if cost <= 0 else int(MOMENT / cost)
-            limit = min(max(worth, 1), MOST_ROWS) if allowance is None else allowance
+            limit = min(self._worth(MOMENT, cost), MOST_ROWS) if allowance is None else allowance
         return limit if allowance is None else min(limit, allowance)
 
+    def _worth(self, time: Microseconds, cost: float | None) -> int:
+        """How many rows can be worked off in a time, one at least; where nobody knows, not too many."""
+        if cost is not None and cost <= 0:
+            return MOST_ROWS
+        rows = FIRST_ROWS if cost is None else max(1, int(time / cost))
+        wary = self.careful and self.told_cost is None
+        return min(rows, max(1, 2 * self.most_rows)) if wary else rows
+
     def use_up(self, rows: int) -> None:
-        """Count rows that leave against the allowance."""
+        """Count rows that leave, against the allowance too."""
+        self._rows += rows
+        self.most_rows = max(self.most_rows, self._rows)
         if self.allowance is not None:
             self.allowance = max(0, self.allowance - rows)
 
@@ -103,6 +119,10 @@ class Queue(Operator):
     def configure(self, settings: QueueSettings) -> None:
         """Follow other settings from now on; what it holds stays."""
         self.settings = settings
+
+    def input_counts(self) -> tuple[InputCounts, ...]:
+        """What became of the rows of each input: at hand at any time, whatever the number of keys."""
+        raise AssertionError("a queue counts")
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
         """Its counts, and how stale its keys are."""

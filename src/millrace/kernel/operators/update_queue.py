@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation
-from millrace.kernel.metrics import QueueMetrics
+from millrace.kernel.metrics import InputCounts, QueueMetrics
 from millrace.kernel.operators.queue import Queue
 from millrace.kernel.queue_policies.kinds import ROWS, kind_of
 from millrace.kernel.queue_policies.load import Load, Switch
@@ -140,6 +140,8 @@ class UpdateQueue(Queue):
         kind = kind_of(self.settings, self._switch.appends)
         if kind != self._storage.kind or anew:
             self._storage.become(kind, self.settings)
+        if not self.settings.lossless:
+            self._storage.drop_older()
 
     # What is known
 
@@ -150,6 +152,9 @@ class UpdateQueue(Queue):
     @property
     def state_bytes(self) -> int:
         return self._storage.nbytes
+
+    def input_counts(self) -> tuple[InputCounts, ...]:
+        return self._storage.counts.by_input()
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
         whole, held, count = self._storage.counts.whole(), self._storage.held, self._storage.cells.count
@@ -173,7 +178,7 @@ class UpdateQueue(Queue):
             cost=self.row_cost or 0.0,
             switches=self._switch.switches,
             oldest=int(queue.max(initial=0)),
-            by_input=self._storage.counts.by_input(),
+            by_input=self.input_counts(),
         )
 
     def staleness(self, now: Microseconds) -> pa.Table:

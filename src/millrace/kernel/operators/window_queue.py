@@ -25,7 +25,7 @@ from millrace.kernel.elements import (
 )
 from millrace.kernel.frames import Frames, Numbers
 from millrace.kernel.key_table import KeyTable
-from millrace.kernel.metrics import QueueMetrics
+from millrace.kernel.metrics import InputCounts, QueueMetrics
 from millrace.kernel.operators.queue import Queue
 from millrace.kernel.queue_policies.counts import ENTERED, SUPERSEDED, Counts
 from millrace.kernel.queue_settings import QueueSettings
@@ -231,6 +231,9 @@ class WindowQueue(Queue):
 
     # What is known
 
+    def input_counts(self) -> tuple[InputCounts, ...]:
+        return self.counts.by_input()
+
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
         counts, windows = self.counts.whole(), self._windows
         queue, application = windows.cells.queue_staleness(now), windows.cells.application_staleness(now)
@@ -251,7 +254,7 @@ class WindowQueue(Queue):
             application_mean=means[3],
             cost=self.row_cost or 0.0,
             oldest=int(queue[0].max()) if len(queue[0]) else 0,
-            by_input=self.counts.by_input(),
+            by_input=self.input_counts(),
         )
 
     def staleness(self, now: Microseconds) -> pa.Table:

@@ -71,6 +71,14 @@ class Cells:
                 self._columns[name] = grown(column, count, self._fillers[name])
         self.count = max(self.count, count)
 
+    def clear(self) -> None:
+        """Have no cells; what was saved of them can go."""
+        self.count = 0
+        self._touched[:] = False
+        self._runs.clear()
+        for name, column in self._columns.items():
+            column[:] = self._fillers[name]
+
     def touch(self, keys: Numbers | int) -> None:
         """Some cells have changed, or will have by the next save."""
         self._touched[keys] = True

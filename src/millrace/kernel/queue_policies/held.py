@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.queue_policies.cells import Numbers
-from millrace.kernel.state import Changes
 
 
 class Taken(NamedTuple):
@@ -48,10 +48,10 @@ class Held:
         """The key that has waited longest, or nearly, and since when; -1 if none waits."""
         raise AssertionError("a queue knows its keys")
 
-    def changes(self) -> Changes:
-        """What changed since the last save, besides cells and rows."""
+    def note(self) -> dict[str, Any]:
+        """What is to be kept besides the stores; these are up to date from then on."""
         raise AssertionError("a queue saves its order")
 
-    def restore(self, changes: Changes) -> None:
-        """Go on from a save, with the cells restored."""
+    def restore(self, note: Mapping[str, Any]) -> None:
+        """Go on from a note, with the stores restored."""
         raise AssertionError("a queue saves its order")

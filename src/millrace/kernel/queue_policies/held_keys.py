@@ -1,61 +1,67 @@
-"""What an update queue holds: the newest row of each key that waits (002 section 4.1)."""
+"""What an update queue holds: the newest row of each key that waits (002 section 4.1).
+
+Rules:
+- A row that waits is the newest of its key, with one exception: where an append queue has shed a newer one, the key's
+  cell remembers when that arrived, `newer`, until a row comes that is newer than both. From then on the row is stale.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from millrace.kernel.elements import END_OF_TIME, Microseconds
 from millrace.kernel.frequency import Frequency
-from millrace.kernel.pages import NaivePages, Pages
 from millrace.kernel.queue_policies.cells import NONE, Cells, Numbers
 from millrace.kernel.queue_policies.held import Held, Taken
 from millrace.kernel.queue_policies.key_order import KeyOrder
+from millrace.kernel.queue_policies.locations import Locations
 from millrace.kernel.queue_policies.updates import Updates
 from millrace.kernel.staleness import Staleness
-from millrace.kernel.state import Changes
 
 
 class HeldKeys(Held):
-    """A row a key, in a location of a page; an order says which key is next."""
+    """A row a key, in a location; an order says which key is next."""
 
-    def __init__(self, cells: Cells, staleness: Staleness, frequency: Frequency, order: KeyOrder, pages: Pages) -> None:
+    def __init__(
+        self, cells: Cells, staleness: Staleness, frequency: Frequency, order: KeyOrder, locations: Locations
+    ) -> None:
         self._cells = cells
         self._staleness = staleness
         self._frequency = frequency
         self.order = order
-        self.pages = pages
-        cells.add("entry")
+        self._locations = locations
+        cells.add("newer")
 
     def __len__(self) -> int:
         return len(self.order)
 
     @property
-    def used(self) -> int:
-        return self.pages.used
-
-    @property
     def allocated(self) -> int:
-        return self.pages.allocated
+        return self._locations.allocated
+
+    def entry(self, key: int) -> int:
+        """The entry of a key's row; NONE if none waits."""
+        return self._locations.entry(key)
 
     def replace(self, updates: Updates) -> tuple[Numbers, Numbers, Numbers]:
         """Which rows are to be kept, whose keys' old rows go, and the entries of these."""
-        waits = self._cells["entry"][updates.distinct] != NONE
-        keys = updates.distinct[waits]
-        return np.sort(updates.last), keys, self._cells["entry"][keys]
+        entries = self._locations.entries(updates.distinct)
+        waits = entries != NONE
+        return np.sort(updates.last), updates.distinct[waits], entries[waits]
 
     def enter(self, updates: Updates, kept: Numbers, entries: Numbers, cost: float | None) -> None:
         """Put the last row of each key in; `kept` of the updates, under `entries`."""
         cells, keys = self._cells, updates.distinct
-        fresh = cells["entry"][keys] == NONE
-        cells["entry"][updates.keys[kept]] = entries
+        fresh = self._locations.entries(keys) == NONE
+        self._locations.put(updates.keys[kept], entries)
+        cells["newer"][keys] = NONE
         new = keys[fresh]
         arrived = updates.arrived[updates.first]
         self._staleness.arrive(keys, arrived)
         self._staleness.wait(new, 1, arrived[fresh])
-        if len(new):
-            self.pages.allocate_for(new)
         intervals = self._frequency.intervals(updates) if self.order.wants_intervals else None
         self._frequency.count(updates)
         self.order.enter(updates, fresh, intervals, cost)
@@ -63,30 +69,29 @@ class HeldKeys(Held):
     def enter_one(self, key: int, arrived: Microseconds, entry: int, cost: float | None) -> None:
         """Put one row in, which takes the place of what its key has."""
         cells = self._cells
-        fresh = bool(cells["entry"][key] == NONE)
-        cells["entry"][key] = entry
+        fresh = self._locations.entry(key) == NONE
+        self._locations.put_one(key, entry)
+        cells["newer"][key] = NONE
         self._staleness.arrive_one(key, arrived)
         if fresh:
             self._staleness.wait_one(key, arrived)
-            self.pages.allocate_for(np.array([key]))
         interval = self._frequency.interval(key, arrived) if self.order.wants_intervals else 0.0
         self._frequency.count_one(key, arrived)
         self.order.enter_one(key, arrived, fresh, interval, cost)
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> Taken:
-        keys = self.order.take(count, now, cost)
-        entries = self._cells["entry"][keys]
-        self._cells["entry"][keys] = NONE
-        self._cells.touch(keys)
+        cells, keys = self._cells, self.order.take(count, now, cost)
+        entries, newer = self._locations.free(keys), cells["newer"][keys]
+        cells["newer"][keys] = NONE
+        cells.touch(keys)
         if len(keys) == 1:
-            self._staleness.leave_one(int(keys[0]), NONE, now)
+            self._staleness.leave_one(int(keys[0]), int(newer[0]), now)
         else:
-            self._staleness.leave(keys, 1, None, now)
-        self.pages.release_of(keys)
-        return Taken(entries, self._cells["port"][keys])
+            self._staleness.leave(keys, 1, newer if (newer != NONE).any() else None, now)
+        return Taken(entries, cells["port"][keys])
 
     def entries(self) -> Numbers:
-        entries = self._cells["entry"][: self._cells.count]
+        entries = self._locations.entries(np.arange(self._cells.count))
         return entries[entries != NONE]
 
     def least(self) -> Microseconds:
@@ -99,18 +104,18 @@ class HeldKeys(Held):
 
     def adopt(self, keys: Numbers, entries: Numbers) -> None:
         """Go on with one waiting row of each key."""
-        self._cells["entry"][keys] = entries
+        self._locations.put(keys, entries)
         self._cells.touch(keys)
-        if len(keys):
-            self.pages.allocate_for(keys)
         self.order.adopt(keys)
 
-    def settle_in(self, pages: Pages) -> None:
-        """Have the rows in other pages."""
+    def settle_in(self, make: Callable[[], Locations]) -> None:
+        """Have the rows in other locations; these are made when nobody has any."""
         keys = self.order.waiting()
-        self.pages = pages
-        if len(keys):
-            pages.allocate_for(keys)
+        entries = self._locations.entries(keys)
+        self._locations.close()
+        self._locations = make()
+        self._locations.put(keys, entries)
+        self._cells.touch(np.arange(self._cells.count))
 
     def reorder(self, make: Callable[[], KeyOrder]) -> None:
         """Let another order go on with the keys that wait; it is made when the present one has let go of its cells."""
@@ -124,20 +129,16 @@ class HeldKeys(Held):
     def close(self) -> tuple[Numbers, Numbers]:
         """Give all up: the keys in order, and their entries."""
         keys = self.order.waiting()
-        entries = self._cells["entry"][keys]
+        entries = self._locations.entries(keys)
         self._cells["place"][keys] = NONE
         self.order.close()
-        self._cells.drop("entry")
+        self._locations.close()
         self._cells.drop("place")
         return keys, entries
 
-    def changes(self) -> Changes:
-        return Changes(note={"order": self.order.note(), "pages": self.pages.save()})
+    def note(self) -> dict[str, Any]:
+        return {"order": self.order.note()}
 
-    def restore(self, changes: Changes) -> None:
-        self.order.restore(changes.note["order"])
-        keys, note = self.order.waiting(), changes.note["pages"]
-        if note and isinstance(self.pages, NaivePages):
-            self.pages.restore(note, keys)
-        elif len(keys):
-            self.pages.allocate_for(keys)
+    def restore(self, note: Mapping[str, Any]) -> None:
+        self.order.restore(note["order"])
+        self._locations.restore()

@@ -9,6 +9,9 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -18,10 +21,9 @@ from millrace.kernel.growing import grown
 from millrace.kernel.queue_policies.cells import NONE, Cells, Numbers
 from millrace.kernel.queue_policies.held import Held, Taken
 from millrace.kernel.queue_policies.updates import Updates
-from millrace.kernel.runs import SortedRuns, concat_tables
+from millrace.kernel.runs import SortedRuns
 from millrace.kernel.sorting import stable_order, starts
 from millrace.kernel.staleness import Staleness
-from millrace.kernel.state import Changes
 
 _COLUMNS = ("key", "entry", "time", "port", "newer", "accepted", "before")
 _FIRST_ROOM = 64
@@ -30,7 +32,7 @@ _FIRST_ROOM = 64
 class HeldRows(Held):
     """Rows under numbers that grow, first in, first out."""
 
-    def __init__(self, cells: Cells, staleness: Staleness, frequency: Frequency) -> None:
+    def __init__(self, cells: Cells, staleness: Staleness, frequency: Frequency, runs: SortedRuns) -> None:
         self._cells = cells
         self._staleness = staleness
         self._frequency = frequency
@@ -43,7 +45,8 @@ class HeldRows(Held):
         self._next = 0
         """The numbers of the first row that waits, and of the next that will come."""
         self._saved = 0
-        self._runs = SortedRuns("number", concat_tables)
+        self._runs = runs
+        """The rows that were saved, by number."""
 
     def __len__(self) -> int:
         return self._next - self._first
@@ -202,9 +205,29 @@ class HeldRows(Held):
         self._cells["newest"][keys] = np.arange(first, self._next)
         self._cells.touch(keys)
 
+    def drop_older(self) -> tuple[Numbers, Numbers]:
+        """Let go of the rows that are not accepted: their entries and inputs."""
+        accepted = self._waiting("accepted") != 0
+        entries, ports = self._waiting("entry")[~accepted], self._waiting("port")[~accepted]
+        if len(entries):
+            self._keep(np.flatnonzero(accepted))
+        return entries, ports
+
+    def _keep(self, kept: Numbers) -> None:
+        """Hold some rows alone, under numbers behind all others: what was saved of rows up to then is out of date."""
+        columns, numbers = {name: self._waiting(name)[kept] for name in _COLUMNS}, self._first + kept
+        self._first = self._offset = self._next
+        self._next += len(kept)
+        for name, values in columns.items():
+            self._columns[name][: len(kept)] = values
+        keys, newest = columns["key"], self._cells["newest"]
+        last = np.flatnonzero(newest[keys] == numbers)
+        newest[keys[last]] = self._first + last
+        self._cells.touch(keys)
+
     def close(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """Give all up: the keys whose newest row waits, in the order of their first one, the entries of those rows;
-        and the entries and inputs of all other rows."""
+        and the entries and inputs of all other rows. Since when these newest rows are stale stays in the cells."""
         keys, accepted = self._waiting("key"), self._waiting("accepted") != 0
         numbers = np.arange(self._first, self._next)
         newest = accepted & (self._cells["newest"][keys] == numbers)
@@ -218,7 +241,7 @@ class HeldRows(Held):
         self._staleness.drop(keys[kept])
         self._cells.touch(keys)
         self._cells.drop("newest")
-        self._cells.drop("newer")
+        self._runs.clear()
         return keys[kept], entries[kept], entries[~newest], ports[~newest]
 
     # Room
@@ -244,7 +267,7 @@ class HeldRows(Held):
 
     # Saving
 
-    def changes(self) -> Changes:
+    def note(self) -> dict[str, Any]:
         begin = max(self._saved, self._first)
         if self._next > begin:
             names = [name for name in _COLUMNS if name != "newer"]
@@ -252,12 +275,10 @@ class HeldRows(Held):
             self._runs.add(pa.table({"number": np.arange(begin, self._next), **columns}))
         self._saved = self._next
         self._runs.drop(self._first - 1)
-        changes = self._runs.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "first": self._first, "following": self._next})
+        return {"first": self._first, "following": self._next}
 
-    def restore(self, changes: Changes) -> None:
-        self._runs.restore(changes)
-        self._first, self._next = changes.note["first"], changes.note["following"]
+    def restore(self, note: Mapping[str, Any]) -> None:
+        self._first, self._next = note["first"], note["following"]
         self._saved, self._offset = self._next, self._first
         for name, column in self._columns.items():
             self._columns[name] = grown(column, len(self), 0)

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.key_table import KeyTable
-from millrace.kernel.pages import NaivePages, Pages
 from millrace.kernel.queue_policies.by_access import ByAccess
 from millrace.kernel.queue_policies.cells import Cells, Numbers
 from millrace.kernel.queue_policies.key_order import InPlace, KeyOrder, UpdateFifo
 from millrace.kernel.queue_policies.linecutting import Linecutting
 from millrace.kernel.queue_policies.linecutting_paper import LinecuttingPaper
+from millrace.kernel.queue_policies.locations import Locations
 from millrace.kernel.queue_settings import Access, QueueSettings
 
 ROWS = "rows"
@@ -41,9 +41,9 @@ def key_order(kind: str, cells: Cells, settings: QueueSettings, table: KeyTable)
     return _ORDERS[kind](cells)
 
 
-def pages_of(settings: QueueSettings) -> Pages:
+def locations(settings: QueueSettings, cells: Cells, slots: Cells) -> Locations:
     """The memory manager of an update queue."""
-    return (NaivePages if settings.memory == "naive" else Pages)(settings.page)
+    return Locations(cells, slots, settings.page, naive=settings.memory == "naive")
 
 
 def access_classes(table: KeyTable, access: tuple[Access, ...], keys: Numbers) -> Numbers:

@@ -65,6 +65,8 @@ class Line:
 
     def peek(self, count: int) -> Numbers:
         """The keys at the front, at most so many."""
+        # What is out of date at the front is passed for good, or every look would begin with all that has left.
+        self.first()
         return self._keys[self._next(count)[0]]
 
     def pop(self, count: int) -> Numbers:
@@ -89,9 +91,9 @@ class Line:
     def _next(self, count: int) -> tuple[Numbers, int]:
         """Where the next keys stand, and the place after the last of them."""
         found: list[Numbers] = []
-        at = self._head
+        at, reach = self._head, 2 * count
         while count > 0 and at < self._tail:
-            stop = min(at + 2 * count, self._tail)
+            stop, reach = min(at + reach, self._tail), 2 * reach
             standing = at + np.flatnonzero(self._standing(at, stop))[:count]
             count -= len(standing)
             found.append(standing)
@@ -135,9 +137,9 @@ class Stack(Line):
     def _next(self, count: int) -> tuple[Numbers, int]:
         """Where the next keys stand, and how much of the stack is left without them."""
         found: list[Numbers] = []
-        stop = self._tail
+        stop, reach = self._tail, 2 * count
         while count > 0 and stop > 0:
-            start = max(stop - 2 * count, 0)
+            start, reach = max(stop - reach, 0), 2 * reach
             standing = start + np.flatnonzero(self._standing(start, stop))[::-1][:count]
             count -= len(standing)
             found.append(standing)

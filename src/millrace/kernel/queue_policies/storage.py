@@ -4,6 +4,8 @@ Rules:
 - A row that is accepted makes its key stale, whether it is kept or not.
 - An update queue keeps the newest row of a key; those before it are superseded, as are rows that are not accepted.
 - An append queue keeps every row that is not shed. If it is to update later, it keeps accepted rows alone.
+- What a queue of one kind saves besides cells and rows is a store of its own (`_line`: rows in order, `_slots`: where
+  the rows of keys stand), which stays when the kind changes: it is empty then, and what was saved of it can go.
 - One row alone takes a way of its own, without arrays, to the same effect.
 """
 
@@ -22,10 +24,11 @@ from millrace.kernel.queue_policies.cells import NONE, Cells, Numbers
 from millrace.kernel.queue_policies.counts import ENTERED, LET_GO, SHED, SUPERSEDED, Counts
 from millrace.kernel.queue_policies.held_keys import HeldKeys
 from millrace.kernel.queue_policies.held_rows import HeldRows
-from millrace.kernel.queue_policies.kinds import ROWS, key_order, pages_of
+from millrace.kernel.queue_policies.kinds import ROWS, key_order, locations
 from millrace.kernel.queue_policies.updates import Updates, accepted, hashed_shares
 from millrace.kernel.queue_settings import QueueSettings
 from millrace.kernel.row_blocks import RowBlocks
+from millrace.kernel.runs import SortedRuns, concat_tables
 from millrace.kernel.staleness import Staleness
 from millrace.kernel.state import Changes
 from millrace.kernel.stores import joined, parted
@@ -49,6 +52,8 @@ class Storage:
         self.table = KeyTable(key)
         self._truth = truth
         self._blocks = RowBlocks()
+        self._line = SortedRuns("number", concat_tables)
+        self._slots = Cells()
         self._least: Microseconds = END_OF_TIME
         self._gone = 0
         """No row that waits is older than this, as of so many rows ago."""
@@ -66,9 +71,9 @@ class Storage:
 
     def _holder(self, kind: str, settings: QueueSettings) -> HeldKeys | HeldRows:
         if kind == ROWS:
-            return HeldRows(self.cells, self.staleness, self.frequency)
-        order = key_order(kind, self.cells, settings, self.table)
-        return HeldKeys(self.cells, self.staleness, self.frequency, order, pages_of(settings))
+            return HeldRows(self.cells, self.staleness, self.frequency, self._line)
+        order, places = key_order(kind, self.cells, settings, self.table), locations(settings, self.cells, self._slots)
+        return HeldKeys(self.cells, self.staleness, self.frequency, order, places)
 
     def __len__(self) -> int:
         return len(self.held)
@@ -76,7 +81,8 @@ class Storage:
     @property
     def nbytes(self) -> int:
         """The memory of all of it."""
-        return self.table.nbytes + self.cells.nbytes + self._blocks.nbytes
+        stores = (self.table, self.cells, self._blocks, self._line, self._slots)
+        return sum(store.nbytes for store in stores)
 
     # Rows
 
@@ -152,7 +158,7 @@ class Storage:
     def _replace_one(
         self, held: HeldKeys, key: int, arrived: Microseconds, batch: Batch, time: Microseconds, cost: float | None
     ) -> None:
-        entry = self.cells["entry"][key]
+        entry = held.entry(key)
         if entry != NONE:
             self.counts.add(SUPERSEDED, int(self.cells["port"][key]), 1)
             self._blocks.release(np.array([entry]))
@@ -203,39 +209,53 @@ class Storage:
             held.reorder(lambda: key_order(kind, self.cells, settings, self.table))
         elif isinstance(held, HeldKeys):
             keys, entries = held.close()
-            self.held = rows = HeldRows(self.cells, self.staleness, self.frequency)
+            self.held = rows = HeldRows(self.cells, self.staleness, self.frequency, self._line)
             rows.adopt(keys, entries, self.cells["last"][keys], self.cells["port"][keys])
         elif kind != ROWS:
             kept, entries, others, ports = held.close()
-            self.counts.add_all(SUPERSEDED, ports)
-            self._blocks.release(others)
+            self._supersede(others, ports)
             self.held = keyed = self._holder(kind, settings)
             assert isinstance(keyed, HeldKeys)
             keyed.adopt(kept, entries)
 
+    def drop_older(self) -> None:
+        """Without rows that are older than one that came before them: an append queue is to update later."""
+        if isinstance(self.held, HeldRows):
+            self._supersede(*self.held.drop_older())
+
+    def _supersede(self, entries: Numbers, ports: Numbers) -> None:
+        """Rows that waited never leave."""
+        self.counts.add_all(SUPERSEDED, ports)
+        self._blocks.release(entries)
+        self._gone += len(entries)
+
     def settle_in(self, settings: QueueSettings) -> None:
-        """Have the rows in other pages."""
+        """Have the rows in other locations."""
         if isinstance(self.held, HeldKeys):
-            self.held.settle_in(pages_of(settings))
+            self.held.settle_in(lambda: locations(settings, self.cells, self._slots))
 
     # Saving
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        stores = [self.table.changes(), self.cells.changes(), self._blocks.changes(), self.held.changes()]
-        note = {"kind": self.kind, "counts": self.counts.note(), "frequency": self.frequency.note()}
-        return joined(stores, note)
+        note = {
+            "kind": self.kind, "counts": self.counts.note(), "frequency": self.frequency.note(),
+            "held": self.held.note(),
+        }  # fmt: skip
+        stores = (self.table, self.cells, self._blocks, self._line, self._slots)
+        return joined([store.changes() for store in stores], note)
 
     def restore(self, changes: Changes, settings: QueueSettings) -> None:
         """Go on from a save, in the kind of queue that saved it."""
-        table, cells, blocks, held = parted(changes)
+        table, cells, blocks, line, slots = parted(changes)
         self._set_up(changes.note["kind"], settings)
         self.table.restore(table)
         self.cells.restore(cells)
-        self.staleness.restore()
         self.frequency.restore(changes.note["frequency"])
         self.counts.restore(changes.note["counts"])
-        self.held.restore(held)
+        self._line.restore(line)
+        self._slots.restore(slots)
+        self.held.restore(changes.note["held"])
         self._blocks.restore(blocks, self.held.entries())
         self._least, self._gone = self.held.least(), 0
 
