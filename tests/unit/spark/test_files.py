@@ -9,11 +9,18 @@ from toys import IntegerFiles
 
 from millrace.errors import RunError
 from millrace.hosts.spark.commits import CommitLog
-from millrace.hosts.spark.files import START, FilePartition, Limit, Look, StreamFiles
+from millrace.hosts.spark.files import START, FilePartition, Limit, Look, Offset, StreamFiles
 
 
-def reader(folder: Path, limit: Limit | None = None, *, in_sequence: bool = False) -> StreamFiles:
-    return StreamFiles(IntegerFiles(str(folder), in_sequence), "bids", CommitLog(folder / "commits"), limit)
+class Files(StreamFiles):
+    """Files that are looked for by the clock."""
+
+    def next_offset(self, start: Offset, clock: int | None = None) -> Offset:
+        return super().next_offset(start, time_ns() // 1000 if clock is None else clock)
+
+
+def reader(folder: Path, limit: Limit | None = None, *, in_sequence: bool = False) -> Files:
+    return Files(IntegerFiles(str(folder), in_sequence), "bids", CommitLog(folder / "commits"), limit)
 
 
 def put(folder: Path, *names: str) -> None:
@@ -21,7 +28,7 @@ def put(folder: Path, *names: str) -> None:
         (folder / name).write_text("1")
 
 
-def failure(reader: StreamFiles, start: dict[str, Any]) -> RunError:
+def failure(reader: Files, start: dict[str, Any]) -> RunError:
     with pytest.raises(RunError) as raised:
         reader.next_offset(start)
     return raised.value
@@ -40,7 +47,7 @@ def test_a_file_came_when_it_was_put_in_its_place_unless_nobody_looked(tmp_path:
     put(tmp_path, "a.txt")
     files = reader(tmp_path)
     first = files.next_offset(dict(START))
-    assert first["came"] == first["now"]
+    assert first["came"] >= first["now"] == first["first"]
     sleep(0.05)
     put(tmp_path, ".b")
     sleep(0.05)
@@ -49,12 +56,25 @@ def test_a_file_came_when_it_was_put_in_its_place_unless_nobody_looked(tmp_path:
     sleep(0.05)
     second = files.next_offset(first)
     assert first["now"] + 90_000 < second["came"] <= placed < second["now"]
+    assert second["first"] == second["came"], "it is the only one"
     put(tmp_path, "c.txt", "d.txt")
     files.limit = Limit(files=1)
     third = files.next_offset(second)
     sleep(0.05)
     fourth = files.next_offset(third)
     assert fourth["came"] == third["now"], "what was there at the last look has come by then"
+
+
+def test_the_first_file_of_a_micro_batch_and_the_last_one_came_at_times_of_their_own(tmp_path: Path) -> None:
+    files = reader(tmp_path)
+    files.next_offset(dict(START))
+    put(tmp_path, "a.txt")
+    placed = time_ns() // 1000
+    sleep(0.05)
+    put(tmp_path, "b.txt", "c.txt")
+    offset = files.next_offset(dict(START))
+    assert offset["files"] == 3
+    assert offset["first"] <= placed < placed + 40_000 < offset["came"] <= offset["now"]
 
 
 def test_an_empty_folder_stays_at_the_start(tmp_path: Path) -> None:
@@ -86,7 +106,7 @@ def test_the_read_limit_is_kept_and_a_partition_is_one_file_in_order(tmp_path: P
     parts = [*files.partitions(dict(START), one), *files.partitions(one, two)]
     assert [_read(part) for part in parts] == [(["a.txt"], 0), (["b.txt"], 1), (["c.txt"], 2)]
     assert [part.before for part in parts] == [{}, {}, {"files": 2, "greatest": 8}]
-    assert parts[2].look == Look(two["now"], two["came"], all=True)
+    assert parts[2].look == Look(two["now"], two["first"], two["came"], all=True)
     assert not parts[0].look.all, "a file is left unread"
     assert [part.alone for part in parts] == [False, False, True]
 

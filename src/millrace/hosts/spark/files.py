@@ -6,7 +6,8 @@ Rules:
 - An unchanged listing gives an unchanged offset: the clock is put down only when files are added.
 - A file is read the same way on a replay: with the clock of its offset and what was known before its batch.
 - A row of external time came when its file did, not when it was read: that may be a whole trigger later, by which its
-  stream would seem to lag when it is spoken for.
+  stream would seem to lag when it is spoken for. For that the newest of a micro-batch's files counts; for how stale
+  answers are the first one does, so that they never seem fresher than they are.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from millrace.hosts.spark.commits import CommitLog
 
 Offset = dict[str, Any]
 
-START: Offset = {"files": 0, "last": "", "now": 0, "came": 0, "unread": 0, "names": ""}
+START: Offset = {"files": 0, "last": "", "now": 0, "first": 0, "came": 0, "unread": 0, "names": ""}
 
 
 class LowLevel(Protocol):
@@ -56,9 +57,11 @@ class LowLevel(Protocol):
 
 @dataclass(frozen=True)
 class Look:
-    """When a micro-batch looked for a stream's files, when the newest it took had come, and whether it took all."""
+    """When a micro-batch looked for a stream's files, when the first and the newest that it took had come, and whether
+    it took all."""
 
     now: int
+    first: int
     came: int
     all: bool
 
@@ -96,7 +99,8 @@ class FilePartition(InputPartition):
 
 
 class StreamFiles:
-    """Offsets over a listing: how many files, the last one's name, the clock, when it came, how many are left."""
+    """Offsets over a listing: how many files, the last one's name, the clock, when the first and the last file came of
+    those that a micro-batch takes, how many are left."""
 
     def __init__(self, low_level: LowLevel, stream: str, commits: CommitLog, limit: Limit | None = None) -> None:
         self.low_level = low_level
@@ -123,13 +127,16 @@ class StreamFiles:
         end = start["files"] + self.limit.allowed(self.low_level, paths[start["files"] : end])
         if end <= start["files"]:
             return start
-        came = self._came(paths[end - 1], looked, max(now, time.time_ns() // 1000))
+        seen = max(now, time.time_ns() // 1000)
+        came = self._came(paths[end - 1], looked, seen)
+        first = min(came, now, self._came(paths[start["files"]], looked, seen))
         names = self.seen[:end]
         unread = len(paths) - end
         return {
             "files": end,
             "last": names[-1],
             "now": now,
+            "first": first,
             "came": came,
             "unread": unread,
             "names": _digest(names),
@@ -145,7 +152,7 @@ class StreamFiles:
         counts = self.low_level.tasks(paths[start["files"] : end["files"]])
         places = pairwise(accumulate(counts, initial=start["files"]))
         now, alone = int(end["now"]), len(counts) == 1
-        look = Look(now, end.get("came", now), end.get("unread") == 0)
+        look = Look(now, end.get("first", now), end.get("came", now), end.get("unread") == 0)
         return [FilePartition(self.stream, tuple(paths[at:to]), at, look, before, alone) for at, to in places]
 
     def _came(self, path: str, looked: int | None, seen: int) -> int:

@@ -54,6 +54,8 @@ class StreamLowLevel:
     live: bool = False
     version: int = 1
     """The number of the plan."""
+    committed: int = 0
+    """When the micro-batch before was committed."""
 
     @cached_property
     def _stream(self) -> Stream:
@@ -176,5 +178,6 @@ class StreamLowLevel:
 
     def _summary(self, ingress: Ingress, read: int, look: Look) -> dict[str, Any]:
         """What the stream has come to, as every bucket is told."""
-        known = {"stream": self.stream_name, "files": read, "now": look.now, "all": look.all}
-        return {**known, "plan": self.version, "live": self.live, **ingress.save()}
+        known = {"stream": self.stream_name, "files": read, "now": look.now, "first": look.first, "all": look.all}
+        run = {"plan": self.version, "live": self.live, "committed": self.committed}
+        return {**known, **run, **ingress.save()}

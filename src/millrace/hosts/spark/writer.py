@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -138,7 +139,8 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                         _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
             reports.append({"metrics": {"took": watch.took}})
             log = CommitLog(self.folder / "commits")
-            log.write(batchId, {"batch": batchId, "outputs": outputs, **merge(log.before(batchId), reports)})
+            record = {"batch": batchId, "outputs": outputs, **merge(log.before(batchId), reports)}
+            log.write(batchId, {**record, "committed": time.time_ns() // 1000})
             if batchId % _PRUNE_EVERY == 0:
                 log.prune()
 
