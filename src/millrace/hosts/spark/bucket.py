@@ -70,7 +70,9 @@ class Bucket:
         level = Level.of(plan, number, graph)
         edges = {stream.name: Ingress(stream.time) for stream in plan.network.streams()}
         executor = Executor(graph)
-        queues = BucketQueues(executor, titles_of(executor, plan.queries_of_crossings(), number), place, producers)
+        titles = titles_of(executor, plan.queries_of_crossings(), number)
+        shares = {query.name: float(query.options.get("share", 1)) for query, _ in plan.roots}
+        queues = BucketQueues(executor, titles, place, producers, shares)
         return Bucket(level, executor, queues, producers, edges, level.streams(), version=version)
 
     # Work
@@ -91,10 +93,15 @@ class Bucket:
             for port in self.level.ports:
                 self.executor.end(port)
         clock, silent = StandingClock(news.now), self._silent(news) if news.live else {}
-        self.queues.shut()
+        self.queues.take_in(news.committed, self._arrived(news))
         self.executor.run(clock, silent)
         self.queues.serve(lambda: self.executor.run(clock, silent), news.now, pace or Pace(), free=not news.live)
         return self.executor.take(news.now)
+
+    def _arrived(self, news: News) -> dict[str, int]:
+        """By port when the first of the rows arrived that it gives now."""
+        streams = {stream: min(each["first"] for each in summaries) for stream, summaries in news.summaries.items()}
+        return {port: at for stream, at in streams.items() for port in self.ports.get(stream, ())}
 
     def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:
         """Learn how far a stream has come, and what became of its rows."""
