@@ -98,6 +98,7 @@ class Levels:
                     "wants": (self.known or {}).get("wants", {}),
                     "plan": 1,
                     "live": self.live,
+                    "committed": 0,
                 }
             )
             rows += [Row(bucket, CONTROL_PORT, 0, b"", note) for bucket in self.buckets]
@@ -116,7 +117,7 @@ class Levels:
         low = StreamLowLevel(self.plan, stream, self.buckets, self.live, folder=str(self.folder))
         known = (self.known or {}).get("sources", {}).get(stream, {})
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
-        look = Look(self.now, self.now, all=True)
+        look = Look(self.now, self.now, self.now, all=True)
         for together in tasks:
             names, alone = [str(path) for path in together], len(tasks) == 1
             for exchanged in low.read(names, self.read[stream], look, known, alone=alone):

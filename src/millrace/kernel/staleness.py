@@ -4,7 +4,9 @@ Rules:
 - Queue staleness of a key is the time since the first accepted row that is newer than the last one let go, as long as
   one waits; application staleness the time since the first one that is newer than what has been delivered. That row
   counts even if it has been overwritten or shed since.
-- A row is delivered when all work on it is done, whatever became of it there.
+- A row is delivered when all work on it is done, whatever became of it there; or later, if that is when others can see
+  its result. Until then a key is stale since another moment for the application than for the queue, and only then: so
+  which keys are under way need not be saved.
 - The average of a key is its integral over time, by the time since its first arrival; that of a queue is the mean over
   its keys.
 
@@ -155,9 +157,11 @@ class Staleness:
 
     # What is known
 
-    def present(self, now: Microseconds, count: int) -> tuple[Lengths, Lengths]:
-        """The queue and application staleness of the first `count` keys."""
-        return self._since(now, count, "queue_since"), self._since(now, count, "application_since")
+    def present(self, now: Microseconds, count: int, *, delivered: bool = False) -> tuple[Lengths, Lengths]:
+        """The queue and application staleness of the first `count` keys; also as if all let go had been delivered."""
+        waits, left = self._cells["waits"][:count] > 0, self._cells["queue_since"][:count]
+        application = left if delivered else self._cells["application_since"][:count]
+        return _lengths(np.where(waits, left, NONE), now), _lengths(application, now)
 
     def means(self, now: Microseconds, count: int) -> tuple[Lengths, Lengths]:
         """The average queue and application staleness of the first `count` keys."""
@@ -169,13 +173,14 @@ class Staleness:
             means.append(np.divide(whole, lived, out=np.zeros(count), where=lived > 0))
         return means[0], means[1]
 
-    def _since(self, now: Microseconds, count: int, name: str) -> Lengths:
-        since = self._cells[name][:count]
-        stale = since != NONE
-        if name == "queue_since":
-            stale &= self._cells["waits"][:count] > 0
-        lengths: Lengths = np.where(stale, now - np.where(stale, since, now), 0).astype(np.float64)
-        return lengths
+    # Saving: all else is in the cells
+
+    def restore(self) -> None:
+        """Go on from restored cells."""
+        count = self._cells.count
+        queue, application = self._cells["queue_since"][:count], self._cells["application_since"][:count]
+        under_way = np.flatnonzero(application != queue)
+        self._under_way = [under_way] if len(under_way) else []
 
 
 def _fill(column: Times, keys: Numbers, arrived: Times) -> tuple[Numbers, Times]:
@@ -185,6 +190,12 @@ def _fill(column: Times, keys: Numbers, arrived: Times) -> tuple[Numbers, Times]
         keys, arrived = keys[empty], arrived[empty]
     column[keys] = arrived
     return keys, arrived
+
+
+def _lengths(since: Times, now: Microseconds) -> Lengths:
+    """For how long each is stale; 0 where there is no moment since which it is."""
+    lengths: Lengths = (now - np.where(since == NONE, now, since)).astype(np.float64)
+    return lengths
 
 
 def _area(since: Times, until: Times | Microseconds) -> Lengths:

@@ -5,6 +5,8 @@ Rules:
 - A key that waits has a `place`, one under processing a `turn`: numbers in the order of the queues they stand in.
 - Staleness is the time since a tau. The area under it is booked when tau changes, so that at any moment it is what has
   been booked and half the square of the present staleness.
+- Where windows are delivered late, what the application is `shown` lags behind: its tau changes when it is told so, and
+  until then is the first of those that there were meanwhile.
 """
 
 from __future__ import annotations
@@ -48,8 +50,10 @@ _FIELDS = {
     "queue_tau": NONE,
     "application_tau": NONE,
     "ahead_tau": NONE,
+    "shown_tau": NONE,
+    "shown_at": NONE,
 }
-_AREAS = ("queue_area", "application_area")
+_AREAS = ("queue_area", "application_area", "shown_area")
 _NAMES = frozenset([*_FIELDS, *_AREAS])
 
 
@@ -90,11 +94,17 @@ class WindowCells(Cells):
     application_tau: Numbers
     ahead_tau: Numbers
     """What the application's tau will be once the committed window has been delivered."""
+    shown_tau: Numbers
+    """The application's tau by what it has been shown, and when that was last something else."""
+    shown_at: Numbers
     queue_area: Areas
     application_area: Areas
+    shown_area: Areas
 
     def __init__(self) -> None:
         super().__init__()
+        self.late = False
+        """Whether windows are delivered when somebody says so (`show`)."""
         for name, filler in _FIELDS.items():
             self.add(name, filler)
         for name in _AREAS:
@@ -124,10 +134,30 @@ class WindowCells(Cells):
         _book(self.queue_tau, self.queue_area, keys, np.full(len(keys), NONE), now)
 
     def deliver(self, keys: Numbers, now: Microseconds) -> None:
-        """The committed windows of keys have reached the application."""
+        """The committed windows of keys have reached the application, or will be shown to it."""
+        if self.late:
+            self._catch(keys)
         _book(self.application_tau, self.application_area, keys, self.ahead_tau[keys], now)
         self.delivered[keys] = self.start[keys]
         self.due[keys] = self.ahead[keys]
+
+    def show(self, at: Microseconds) -> None:
+        """All windows that were delivered before have been shown to the application at a moment."""
+        count = self.count
+        self._catch(np.arange(count))
+        keys = np.flatnonzero(self.shown_tau[:count] != self.application_tau[:count])
+        self.touch(keys)
+        _book(self.shown_tau, self.shown_area, keys, self.application_tau[keys], at)
+        self.shown_at[keys] = at
+
+    def _catch(self, keys: Numbers) -> None:
+        """Let what is shown of keys be stale if they are, though not before what was shown last."""
+        keys = keys[(self.shown_tau[keys] == NONE) & (self.application_tau[keys] != NONE)]
+        self.touch(keys)
+        self.shown_tau[keys] = self.application_tau[keys]
+        self.shown_area[keys] -= (
+            _age(self.shown_tau[keys], np.maximum(self.shown_at[keys], self.shown_tau[keys])) ** 2 / 2
+        )
 
     def queue_staleness(self, now: Microseconds) -> tuple[Areas, Areas]:
         """The queue staleness of each key: now, and on average since its first row."""
@@ -135,7 +165,11 @@ class WindowCells(Cells):
 
     def application_staleness(self, now: Microseconds) -> tuple[Areas, Areas]:
         """The application staleness of each key: now, and on average since its first row."""
-        return self._staleness(self.application_tau, self.application_area, now)
+        if not self.late:
+            return self._staleness(self.application_tau, self.application_area, now)
+        self._catch(np.arange(self.count))
+        # Who asks now has been shown all that was delivered; the average counts it when that is told.
+        return _age(self.application_tau[: self.count], now), self._staleness(self.shown_tau, self.shown_area, now)[1]
 
     def _staleness(self, tau: Numbers, area: Areas, now: Microseconds) -> tuple[Areas, Areas]:
         count = self.count
@@ -155,6 +189,6 @@ def _book(tau: Numbers, area: Areas, keys: Numbers, following: Numbers, now: Mic
     tau[keys] = following
 
 
-def _age(tau: Numbers, now: Microseconds) -> Areas:
+def _age(tau: Numbers, now: Microseconds | Times) -> Areas:
     ages: Areas = np.maximum(now - np.where(tau == NONE, now, tau), 0).astype(np.float64)
     return ages

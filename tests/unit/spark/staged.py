@@ -60,9 +60,12 @@ class Staged:
         live: bool = False,
         stages: int | None = None,
         pace: Pace | None = None,
+        took: int = 0,
     ) -> None:
         self.folder, self.buckets, self.live = folder, tuple(buckets), live
         self.pace = pace
+        self.took = took
+        """How long after its clock each micro-batch is committed."""
         self.version = 0
         self.change(network)
         self.depth = stages or self.plan.depth
@@ -78,16 +81,26 @@ class Staged:
         PlanLog(self.folder / "plans").write(self.version, Version(network))
 
     def batch(
-        self, files: Mapping[str, Sequence[pa.Table]], now: int, *, control: bool = False, end: bool = False
+        self,
+        files: Mapping[str, Sequence[pa.Table]],
+        now: int,
+        *,
+        control: bool = False,
+        end: bool = False,
+        first: int | None = None,
     ) -> dict[str, list[dict[str, Any]]]:
-        """Read a few files of each stream, and give the results; `control` wakes with the clock and what is wanted."""
-        rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, now)]
+        """Read a few files of each stream, and give the results; `control` wakes with the clock and what is wanted.
+
+        The first of the files came at `first`, or now.
+        """
+        look = Look(now, now if first is None else first, now, all=True)
+        rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, look)]
         if control or end:
             self.wants = self.record.get("wants", {})
-            rows += _rows_of(
-                waking_rows(ControlPartition(now, end, self.wants), self.buckets, self.version, live=self.live)
-            )
-        self.record, results = self._staged(rows)
+            partition, committed = ControlPartition(now, end, self.wants), self.record.get("committed", 0)
+            rows += _rows_of(waking_rows(partition, self.buckets, self.version, live=self.live, committed=committed))
+        record, results = self._staged(rows)
+        self.record = {**record, "committed": now + self.took}
         return results
 
     def restart(self) -> None:
@@ -113,8 +126,9 @@ class Staged:
             now += 1
         return dict(results)
 
-    def _exchanged(self, stream: str, tables: Sequence[pa.Table], now: int) -> list[Row]:
-        low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version, str(self.folder))
+    def _exchanged(self, stream: str, tables: Sequence[pa.Table], look: Look) -> list[Row]:
+        folder, committed = str(self.folder), self.record.get("committed", 0)
+        low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version, folder, committed)
         index, paths = self.read[stream], []
         for table in tables:
             paths.append(str(self.folder / f"{stream}-{self.read[stream]:04d}.parquet"))
@@ -124,9 +138,7 @@ class Staged:
         counts, rows = low.tasks(paths), []
         for number, count in enumerate(counts):
             at = sum(counts[:number])
-            read = low.read(
-                paths[at : at + count], index + at, Look(now, now, all=True), before, alone=len(counts) == 1
-            )
+            read = low.read(paths[at : at + count], index + at, look, before, alone=len(counts) == 1)
             rows += [row for batch in read for row in _rows_of(batch)]
         return rows
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from millrace.hosts.spark.budget import FIRST_ROWS, MOST, Cost, Pace, Purse, Waiting, even_share
+from millrace.hosts.spark.budget import FIRST_ROWS, MOST, SLICES, Cost, Pace, Purse, Waiting, even_share
 
 MILLISECOND = 1_000
 SECOND = 1_000_000
@@ -32,10 +34,15 @@ def test_buckets_share_a_budget_of_rows_and_all_of_them_get_a_turn(rows: int) ->
 
 
 def test_queues_of_one_query_share_its_rows() -> None:
-    own, first, second = purse(), Waiting("q", 100, Cost(), 30), Waiting("q", 10, Cost(), 30)
-    assert own.allowance(first, [second]) == 20
+    own = purse()
+    first, second = (Waiting("q", rows, Cost(), 30, name=f"queue {rows}") for rows in (100, 10))
+    assert own.next([first, second]) is first
+    assert own.allowance(first, [first, second]) == 20
     own.spend(first, 20)
-    assert own.allowance(second, []) == 10
+    assert own.next([first, second]) is second, "each has one turn"
+    assert own.allowance(second, [first, second]) == 10
+    own.spend(second, 10)
+    assert own.next([first, second]) is None
 
 
 def test_rows_that_one_query_does_not_let_go_are_not_for_another() -> None:
@@ -113,19 +120,46 @@ def test_what_costs_more_than_before_is_noticed() -> None:
     assert cost.row == pytest.approx(MILLISECOND, rel=0.05)
 
 
-def test_queries_share_the_time_evenly_and_leave_what_they_do_not_need() -> None:
-    own, slow, small = purse(), Waiting("q", 10**6, costing(1000)), Waiting("r", 100, costing(1000))
-    assert own.allowance(slow, [small]) == 700
-    own.spend(slow, 700)
-    assert own.allowance(small, []) == 100
+def let_go(own: Purse, *queues: Waiting) -> dict[str, int]:
+    """How many rows leave each queue, by name, if none becomes less urgent."""
+    held = {each.name: each.rows for each in queues}
+    while (waiting := own.next(due := [each for each in queues if held[each.name]])) is not None:
+        rows = min(held[waiting.name], own.allowance(waiting, due) or 0)
+        held[waiting.name] -= rows
+        own.spend(waiting, rows)
+    return {each.name: each.rows - held[each.name] for each in queues}
+
+
+def test_the_most_urgent_queue_lets_go_and_what_it_does_not_need_is_for_others() -> None:
+    slow = Waiting("q", 10**6, costing(1000), name="slow", urgency=1.0)
+    small = Waiting("r", 100, costing(1000), name="small", urgency=2.0)
+    assert let_go(purse(), slow, small) == {"slow": 700, "small": 100}
+    assert let_go(purse(), slow, replace(small, rows=10**6)) == {"slow": 0, "small": 800}
+
+
+def test_time_that_queues_share_is_cut_into_slices() -> None:
+    own, first = purse(), Waiting("q", 10**6, costing(1000), name="a", urgency=1.0)
+    assert own.allowance(first, [first, replace(first, name="b")]) == 800 // SLICES
+    assert own.allowance(first, [first]) == 800, "alone it has all of it"
+
+
+def test_a_queue_that_gains_nothing_by_its_next_row_has_one_slice() -> None:
+    urgent = Waiting("q", 10**6, costing(1000), name="urgent", urgency=1.0)
+    stuck = replace(urgent, name="stuck", urgency=0.0)
+    assert let_go(purse(), urgent, stuck) == {"urgent": 750, "stuck": 50}
+
+
+def test_a_row_that_costs_more_than_is_left_waits_for_its_turn() -> None:
+    cheap = Waiting("q", 10**6, costing(MILLISECOND), name="cheap", urgency=2.0)
+    dear = Waiting("r", 10, costing(10 * SECOND), name="dear", urgency=1.0)
+    assert let_go(purse(), cheap, dear) == {"cheap": 800, "dear": 0}
+    assert let_go(purse(), cheap, replace(dear, urgency=3.0)) == {"cheap": 0, "dear": 1}
 
 
 def test_a_query_with_a_budget_of_its_own_takes_no_time_of_others() -> None:
-    own, with_budget = purse(), Waiting("q", 10**6, costing(1000), budget_time=50 * MILLISECOND)
-    other = Waiting("r", 10**6, costing(1000))
-    assert own.allowance(with_budget, [other]) == 50
-    own.spend(with_budget, 50)
-    assert own.allowance(other, []) == 800
+    with_budget = Waiting("q", 10**6, costing(1000), budget_time=50 * MILLISECOND, name="own", urgency=1.0)
+    other = Waiting("r", 10**6, costing(1000), name="other", urgency=2.0)
+    assert let_go(purse(), with_budget, other) == {"own": 50, "other": 800}
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_waking_is_one_row_per_bucket(tmp_path: Path) -> None:
     batch = waking_rows(partition, (12, 6), plan=3, live=True)
     assert batch.column("bucket").to_pylist() == [12, 6]
     assert set(batch.column("port").to_pylist()) == {"__control"}
-    note = {"now": 70, "end": True, "wants": {"p": 50}, "plan": 3, "live": True}
+    note = {"now": 70, "end": True, "wants": {"p": 50}, "plan": 3, "live": True, "committed": 0}
     assert [json.loads(each) for each in batch.column("note").to_pylist()] == [note] * 2
 
 

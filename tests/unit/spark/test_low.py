@@ -39,7 +39,7 @@ def summary(
     """What the stream has come to after some files, and how many rows each of its ports was sent."""
     notes = [
         json.loads(row["note"])
-        for batch in low.read(paths, 0, Look(now, now if came is None else came, all=True), {}, alone=alone)
+        for batch in low.read(paths, 0, Look(now, now, now if came is None else came, all=True), {}, alone=alone)
         for row in batch.to_pylist()
         if row["port"] == STREAM_PORT
     ]

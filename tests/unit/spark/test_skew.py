@@ -29,7 +29,7 @@ def exchanged(folder: Path, keys: np.ndarray, options: str = "") -> Counter[int]
     table = pa.table({"k": keys, "v": np.ones(len(keys), np.int64), "ts": times})
     pq.write_table(table, folder / "0.parquet")
     low = StreamLowLevel(physical(parse_network(SQL.format(folder, options))), "s", BUCKETS)
-    given = low.read([str(folder / "0.parquet")], 0, Look(0, 0, all=True), {}, alone=True)
+    given = low.read([str(folder / "0.parquet")], 0, Look(0, 0, 0, all=True), {}, alone=True)
     rows = [row for each in given for row in each.to_pylist() if row["port"] != STREAM_PORT]
     found: Counter[int] = Counter()
     for row in rows:

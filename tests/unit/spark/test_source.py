@@ -139,6 +139,21 @@ def test_a_replay_speaks_for_silent_streams_if_the_first_attempt_did(tmp_path: P
         assert note["live"] == live
 
 
+def test_tasks_are_told_when_the_micro_batch_before_was_committed_also_on_a_replay(tmp_path: Path) -> None:
+    write_plan(tmp_path, 1, "a")
+    put(tmp_path, "a", 1)
+    source, log = reader(tmp_path, live=True), CommitLog(tmp_path / "commits")
+    first = through_spark(source.latestOffset(source.initialOffset(), ALL))
+    assert [note["committed"] for note in told(rows(source, source.initialOffset(), first), STREAM_PORT)] == [0]
+    known = {"batch": 0, "sources": {}, "committed": 70, "queued": 1}
+    log.write(0, known)
+    put(tmp_path, "a", 2)
+    second = through_spark(source.latestOffset(first, ALL))
+    log.write(1, {**known, "batch": 1, "committed": 90})
+    given = rows(reader(tmp_path, live=True), first, second)
+    assert [note["committed"] for port in (STREAM_PORT, CONTROL_PORT) for note in told(given, port)] == [70, 70]
+
+
 def test_what_there_is_now_is_all_that_a_bounded_run_reads(tmp_path: Path) -> None:
     write_plan(tmp_path, 1, "a")
     put(tmp_path, "a", 1)

@@ -11,6 +11,7 @@ import pytest
 from staged import Staged
 
 from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.files import Look
 from millrace.hosts.spark.stage import _AT_HAND
 from millrace.hosts.spark.standing_files import StandingFiles
 from millrace.kernel.order import PerGroup
@@ -50,7 +51,7 @@ def after(folder: Path, order: str, groups: int) -> tuple[int, int, int, int]:
     staged = Staged(network(order), folder)
     staged.batch({"s": [devices(groups, 1)]}, now=1)
     staged.batch({"s": [devices(2, 2)]}, now=2)
-    notes = sum(len(row.note) for row in staged._exchanged("s", [devices(2, 3)], now=3))
+    notes = sum(len(row.note) for row in staged._exchanged("s", [devices(2, 3)], Look(3, 3, 3, all=True)))
     staged.read["s"] -= 1
     before = set((folder / "commits" / "standings").iterdir())
     staged.batch({"s": [devices(2, 3)]}, now=3)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +43,7 @@ def visible(folder: Path) -> dict[str, list[int]]:
 
 
 def test_results_are_hidden_until_the_commit_and_then_named_by_batch_and_partition(tmp_path: Path) -> None:
+    began = time_ns() // 1000
     tasks = [written(tmp_path, 1, 3), written(tmp_path, 0, 1, 2)]
     assert visible(tmp_path) == {}
     writer(tmp_path).commit(list(tasks), 7)
@@ -50,6 +52,7 @@ def test_results_are_hidden_until_the_commit_and_then_named_by_batch_and_partiti
     assert record["metrics"]["took"].keys() == {"write", "commit"}
     files = ["part-00000007-0000.parquet", "part-00000007-0001.parquet"]
     outputs = {"out": {"rows": 3, "files": files}}
+    assert began <= record.pop("committed") <= time_ns() // 1000
     assert record == {"batch": 7, "outputs": outputs, **REPORT, "metrics": record["metrics"]}
 
 

@@ -79,7 +79,9 @@ class Bucket:
         for port, exchange in level.exchanges.items():
             if not exchange.outlet:
                 executor.ingress[port].share(edges[exchange.stream.name])
-        queues = BucketQueues(executor, titles_of(executor, plan.queries_of_crossings(), number), place, producers)
+        titles = titles_of(executor, plan.queries_of_crossings(), number)
+        shares = {query.name: float(query.options.get("share", 1)) for query, _ in plan.roots}
+        queues = BucketQueues(executor, titles, place, producers, shares)
         orders = {name: edge.changes() for name, edge in edges.items()}
         return Bucket(level, executor, queues, producers, edges, level.streams(), standings, orders, version=version)
 
@@ -101,10 +103,15 @@ class Bucket:
             for port in self.level.ports:
                 self.executor.end(port)
         clock, silent = StandingClock(news.now), self._silent(news) if news.live else {}
-        self.queues.shut()
+        self.queues.take_in(news.committed, self._arrived(news))
         self.executor.run(clock, silent)
         self.queues.serve(lambda: self.executor.run(clock, silent), news.now, pace or Pace(), free=not news.live)
         return self.executor.take(news.now)
+
+    def _arrived(self, news: News) -> dict[str, int]:
+        """By port when the first of the rows arrived that it gives now."""
+        streams = {stream: min(each["first"] for each in summaries) for stream, summaries in news.summaries.items()}
+        return {port: at for stream, at in streams.items() for port in self.ports.get(stream, ())}
 
     def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:
         """Learn how far a stream has come, and what became of its rows."""

@@ -7,6 +7,8 @@ Rules:
 - What Spark needs around the work differs. Where micro-batches take longer than the interval while rows wait, queues
   take less of it, down to 20 %; where they do not, more again.
 - Buckets that run one after another share the time: each has that of its cores.
+- Queues that share time have slices of it, each the most urgent one of them: what it gains by the time that its rows
+  take, times the `share` of its query. What one does not need is for the others.
 - All of it depends on what was saved with the micro-batch before, never on this one's clock: a micro-batch that is run
   again lets the same rows go.
 """
@@ -25,6 +27,8 @@ INTERVAL: Microseconds = 1_000_000
 """The interval of a run that goes on, but has no trigger to tell it."""
 MOST, _LEAST = 0.8, 0.2
 """How much of an interval the work behind queues may take; the rest is Spark's."""
+SLICES = 16
+"""Into how many slices time is cut that several queues share."""
 _SLACK = 1.05
 """By how much a micro-batch may be longer than its interval before anything is done about it."""
 _FADING = 0.7
@@ -91,8 +95,12 @@ class Cost:
         >>> Cost(rows=1000, micros=2000, most=1000).rows_in(1000.0)
         500
         """
-        bold = max(FIRST_ROWS, 2 * self.most)
-        return bold if not self.micros else max(1, min(bold, round(time * self.rows / self.micros)))
+        return self.bold if not self.micros else max(1, min(self.bold, round(time * self.rows / self.micros)))
+
+    @property
+    def bold(self) -> int:
+        """How many rows are let go at most in a micro-batch."""
+        return max(FIRST_ROWS, 2 * self.most)
 
     def saved(self) -> list[float]:
         """All of it as plain data, for `Cost(*saved)`."""
@@ -101,18 +109,15 @@ class Cost:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queue that holds rows: of which query, how many, and what a row costs; its query's budget."""
+    """A queue that holds rows: of which query, how many, and what a row costs; its query's budget; how urgent it is."""
 
     query: str
     rows: int
     cost: Cost
     budget_rows: int | None = None
     budget_time: Microseconds | None = None
-
-    @property
-    def need(self) -> float:
-        """How long it would take to let all of them go; nobody knows where it is not known what one costs."""
-        return self.rows * (self.cost.row or 0.0)
+    name: str = ""
+    urgency: float = 0.0
 
 
 class Purse:
@@ -128,26 +133,61 @@ class Purse:
         self.place, self.buckets = place, buckets
         self.turn = turn
         self.free = free
+        self.let_go: dict[str, int] = {}
+        """How many rows each queue has let go."""
+        self._full: set[str] = set()
         self._rows: dict[str, int] = {}
         self._time: dict[str | None, float] = {}
 
-    def allowance(self, queue: Waiting, later: Sequence[Waiting]) -> int | None:
-        """How many rows a queue may let go, with others that come after it; None is any number."""
+    def next(self, queues: Sequence[Waiting]) -> Waiting | None:
+        """Of queues that hold rows the one whose turn it is; None if no more may leave.
+
+        Those that do not share time come first, in their order, each once; and one that gains nothing by its next row,
+        for what is behind that row may be urgent.
+        """
+        some = [each for each in queues if each.name not in self._full and self._fits(each)]
+        for each in some:
+            if not self._shares_time(each) or (not each.urgency and each.name not in self.let_go):
+                return each
+        return max(some, key=lambda each: each.urgency, default=None)
+
+    def allowance(self, queue: Waiting, queues: Sequence[Waiting]) -> int | None:
+        """How many rows a queue may let go at its turn, among all that hold rows; None is any number."""
+        others = [each for each in queues if each.name != queue.name and each.name not in self._full]
         if queue.budget_rows is not None:
-            others = [each.rows for each in later if each.query == queue.query]
             left = self._share(queue.budget_rows) - self._rows.get(queue.query, 0)
-            return ceil(even_share(left, others))
-        if queue.budget_time is None and self.free:
+            return ceil(even_share(left, [each.rows for each in others if each.query == queue.query]))
+        if not self._shares_time(queue):
             return None
-        account = _account(queue)
-        left_time = self.pace.time(queue.budget_time, self.share) - self._time.get(account, 0.0)
-        return queue.cost.rows_in(even_share(left_time, [each.need for each in later if _account(each) == account]))
+        time = self._left(queue)
+        if any(self._shares_time(each) and _account(each) == _account(queue) for each in others):
+            time = min(time, self._whole(queue) / SLICES)
+        return min(queue.cost.rows_in(time), queue.cost.bold - self.let_go.get(queue.name, 0))
 
     def spend(self, queue: Waiting, rows: int) -> None:
-        """Take into account what a queue has let go."""
-        account = _account(queue)
+        """Take into account what a queue has let go at its turn."""
+        name, account = queue.name, _account(queue)
+        self.let_go[name] = self.let_go.get(name, 0) + rows
         self._rows[queue.query] = self._rows.get(queue.query, 0) + rows
         self._time[account] = self._time.get(account, 0.0) + rows * (queue.cost.row or 0.0)
+        if not rows or not self._shares_time(queue) or self.let_go[name] >= queue.cost.bold:
+            self._full.add(name)
+
+    def _fits(self, queue: Waiting) -> bool:
+        """Whether there is time for another row, more or less; there always is for the first one."""
+        return not self._shares_time(queue) or not self._spent(queue) or self._left(queue) >= (queue.cost.row or 0) / 2
+
+    def _shares_time(self, queue: Waiting) -> bool:
+        return queue.budget_rows is None and not (queue.budget_time is None and self.free)
+
+    def _whole(self, queue: Waiting) -> float:
+        return self.pace.time(queue.budget_time, self.share)
+
+    def _left(self, queue: Waiting) -> float:
+        return self._whole(queue) - self._spent(queue)
+
+    def _spent(self, queue: Waiting) -> float:
+        return self._time.get(_account(queue), 0.0)
 
     def _share(self, rows: int) -> int:
         """This bucket's part of a budget of rows; what does not divide goes to one bucket after another."""

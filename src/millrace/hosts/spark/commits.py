@@ -3,7 +3,8 @@
 Rules:
 - A record is written last, after all files of its batch are in place, and replaced whole when the batch is replayed.
 - A record is complete: what it says of a source holds until a later record says more. Of partitions and groups it
-  names the files in which they are (see standing_files.py).
+  names the files in which they are (see standing_files.py). Its clock (`now`) is that of the look for rows, and
+  `committed` the moment at which it was written, when all results of its batch could be seen.
 - The folder also holds the end marker, by which a run tells its source that no stream goes on, and the mark that holds
   the source between two micro-batches.
 """

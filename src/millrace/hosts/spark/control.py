@@ -79,8 +79,10 @@ class Waking:
         return [ControlPartition(end["now"], bool(set(end["ended"]).difference(start["ended"])), end["wants"])]
 
 
-def waking_rows(partition: ControlPartition, buckets: Sequence[int], plan: int, *, live: bool) -> pa.RecordBatch:
+def waking_rows(
+    partition: ControlPartition, buckets: Sequence[int], plan: int, *, live: bool, committed: int = 0
+) -> pa.RecordBatch:
     """A waking as one exchange row a bucket."""
-    told = {"now": partition.now, "end": partition.end, "wants": partition.wants, "plan": plan, "live": live}
-    note = json.dumps(told)
+    told = {"now": partition.now, "end": partition.end, "wants": partition.wants}
+    note = json.dumps({**told, "plan": plan, "live": live, "committed": committed})
     return exchange_rows([Row(bucket, CONTROL_PORT, 0, note=note) for bucket in buckets])

@@ -8,7 +8,8 @@ Rules:
 - An unchanged listing gives an unchanged offset: the clock is put down only when files are added.
 - A file is read the same way on a replay: with the clock of its offset and what was known before its batch.
 - A row of external time came when its file did, not when it was read: that may be a whole trigger later, by which its
-  stream would seem to lag when it is spoken for.
+  stream would seem to lag when it is spoken for. For that the newest of a micro-batch's files counts; for how stale
+  answers are the first one does, so that they never seem fresher than they are.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from millrace.hosts.spark.feed_files import file_name
 
 Offset = dict[str, Any]
 
-START: Offset = {"files": 0, "last": "", "now": 0, "came": 0, "unread": 0, "removed": 0, "names": ""}
+START: Offset = {"files": 0, "last": "", "now": 0, "first": 0, "came": 0, "unread": 0, "removed": 0, "names": ""}
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,11 @@ class LowLevel(Protocol):
 
 @dataclass(frozen=True)
 class Look:
-    """When a micro-batch looked for a stream's files, when the newest it took had come, and whether it took all."""
+    """When a micro-batch looked for a stream's files, when the first and the newest that it took had come, and whether
+    it took all."""
 
     now: int
+    first: int
     came: int
     all: bool
 
@@ -126,8 +129,8 @@ class FilePartition(InputPartition):
 
 
 class StreamFiles:
-    """Offsets over a listing: how many files, the last one's name, the clock, when it came, how many are left; how many
-    had been removed, and a digest of the names of the others."""
+    """Offsets over a listing: how many files, the last one's name, the clock, when the first and the last file came of
+    those that a micro-batch takes, how many are left; how many had been removed, and a digest of the others' names."""
 
     def __init__(self, low_level: LowLevel, stream: str, commits: CommitLog, limit: Limit | None = None) -> None:
         self.low_level = low_level
@@ -157,11 +160,14 @@ class StreamFiles:
             return start
         end = first + taken
         names = listing.names_of(listing.removed, end)
+        seen = max(now, time.time_ns() // 1000)
+        came = self._came(paths[taken - 1], looked, seen)
         return {
             "files": end,
             "last": names[-1],
             "now": now,
-            "came": self._came(paths[taken - 1], looked, max(now, time.time_ns() // 1000)),
+            "first": min(came, now, self._came(paths[0], looked, seen)),
+            "came": came,
             "unread": listing.count - end,
             "removed": listing.removed,
             "names": _digest(names),
@@ -178,7 +184,7 @@ class StreamFiles:
         counts = self.low_level.tasks(listing.paths_of(first, end["files"]))
         places = pairwise(accumulate(counts, initial=first))
         now, alone = int(end["now"]), len(counts) == 1
-        look = Look(now, end.get("came", now), end.get("unread") == 0)
+        look = Look(now, end.get("first", now), end.get("came", now), end.get("unread") == 0)
         return [
             FilePartition(self.stream, tuple(listing.paths_of(at, to)), at, look, before, alone) for at, to in places
         ]

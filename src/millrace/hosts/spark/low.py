@@ -59,6 +59,8 @@ class StreamLowLevel:
     """The number of the plan."""
     folder: str = ""
     """The checkpoint's, where the partitions of the stream are found."""
+    committed: int = 0
+    """When the micro-batch before was committed."""
 
     @cached_property
     def _stream(self) -> Stream:
@@ -193,7 +195,7 @@ class StreamLowLevel:
 
     def _summary(self, ingress: Ingress, read: int, look: Look, before: dict[str, Any]) -> dict[str, Any]:
         """What the stream has come to, as every bucket is told; `since` is how much had been read before."""
-        known = {"stream": self.stream_name, "files": read, "now": look.now, "all": look.all}
+        known = {"stream": self.stream_name, "files": read, "now": look.now, "first": look.first, "all": look.all}
+        run = {"plan": self.version, "live": self.live, "committed": self.committed}
         order = on_top(ingress, before.get("order", {}).get("runs", ()))
-        known |= {"plan": self.version, "live": self.live, "since": before.get("files", 0)}
-        return {**known, **ingress.save(order)}
+        return {**known, **run, "since": before.get("files", 0), **ingress.save(order)}

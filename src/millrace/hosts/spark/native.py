@@ -85,9 +85,10 @@ class NativeStream:
             now = max(_clock(first), known.get("now", 0))
             before = known.get("sources", {}).get(self.name, {})
             plan = PlanLog(Path(self.folder) / "plans").read(self.version).plan
-            low_level = StreamLowLevel(plan, self.name, self.buckets, self.live, self.version, self.folder)
+            committed = known.get("committed", 0)
+            low_level = StreamLowLevel(plan, self.name, self.buckets, self.live, self.version, self.folder, committed)
             chunks = _chunks(chain([first], rows), _stream(plan, self.name), plan)
-            look = Look(now, now, all=False)
+            look = Look(now, now, now, all=False)
             yield from low_level.exchange(chunks, partition, batch + 1, look, before, alone=self.alone)
 
 

@@ -34,6 +34,8 @@ class News:
     wants: dict[str, int] | None = None
     """The bound that later levels wait for, by port; None where nobody has said."""
     clocks: list[int] = field(default_factory=list)
+    committed: int = 0
+    """When the micro-batch before was committed; 0 if nobody has said."""
     live: bool = False
     """Whether silent streams may be spoken for."""
     end: bool = False
@@ -84,6 +86,7 @@ def read_news(rows: Iterable[Row], level: int, ports: Container[str]) -> News:
 def _hear(news: News, port: str, note: Summary) -> None:
     """Take in what concerns every level."""
     news.clocks.append(note["now"])
+    news.committed = max(news.committed, note["committed"])
     news.live = news.live or note["live"]
     if port == STREAM_PORT:
         news.summaries.setdefault(note["stream"], []).append(note)

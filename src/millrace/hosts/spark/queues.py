@@ -1,10 +1,13 @@
 """The queues of a bucket: they take in all rows of a micro-batch, then let go of what the budget allows.
 
 Rules:
-- Queues let go one after another, those nearer to the streams first, so that each can be told what its rows cost.
+- Queues let go one after another, so that each can be told what its rows cost: first those whose allowance does not
+  depend on others, nearer to the streams first. Those that share time let go in slices of it, always the most urgent,
+  as `Queue.urgency` and the query's `share` say; so the staleness of all of them together is least.
 - What a row costs is measured here by the clock of the worker; it counts from the next micro-batch on (see budget.py).
-- The clock of queues stands still in a micro-batch: rows arrive when it looked for them, and what it lets go is
-  delivered at the same moment. So staleness counts from micro-batch to micro-batch.
+  How urgent a queue is depends on its state and the micro-batch's clock alone.
+- The clock of queues stands still in a micro-batch. Rows arrived when the first file of it did, as the offset says.
+  What it lets go is delivered when it is committed; that moment is known to the next micro-batch, from the offset too.
 """
 
 from __future__ import annotations
@@ -39,25 +42,50 @@ _MEANS = ("queue_now", "queue_mean", "application_now", "application_mean")
 
 
 class BucketQueues:
-    """The queues of a bucket's graph; `titles` says by node to which query each belongs, and what it is called."""
+    """The queues of a bucket's graph; `titles` says by node to which query each belongs, and what it is called.
 
-    def __init__(self, executor: Executor, titles: Mapping[str, tuple[str, str]], place: int, buckets: int) -> None:
+    `shares` says by query what its staleness counts beside that of others: 1 if it is not there.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        titles: Mapping[str, tuple[str, str]],
+        place: int,
+        buckets: int,
+        shares: Mapping[str, float] | None = None,
+    ) -> None:
         self.executor = executor
         self.titles = titles
+        self.shares = shares or {}
         self.place, self.buckets = place, buckets
         self.pace = Pace()
         self.turn = 0
+        self.clock: Microseconds = 0
+        """That of the last micro-batch."""
         self.share = MOST
         self.behind: Microseconds | None = None
         """The clock of the last micro-batch, if it left rows behind: then the next one has followed at once."""
         self.costs: dict[str, Cost] = {}
+        for name in titles:
+            self._queue(name).deliver_late()
 
     # Work
 
-    def shut(self) -> None:
-        """Let queues take in all there is, and let nothing go."""
+    def take_in(self, committed: Microseconds, arrived: Mapping[str, Microseconds]) -> None:
+        """Let queues take in all there is, and let nothing go.
+
+        What they let go before was delivered when it was committed; `arrived` says by source of the graph when the rows
+        did that it gives now.
+        """
         if self.titles:
             self.executor.shut_queues()
+        for name in self.titles:
+            queue, inputs = self._queue(name), self.executor.graph.nodes[name].inputs
+            # Not before it was let go, whatever the clock was set to meanwhile.
+            queue.on_delivery(max(committed, self.clock))
+            sources = [_source(arc.producer) for arc in inputs]
+            queue.arrived = min([arrived[source] for source in sources if source in arrived], default=None)
 
     def serve(self, run: Callable[[], object], now: Microseconds, pace: Pace, *, free: bool) -> None:
         """Let queues let go of what they may, and `run` what is behind them; `pace` counts from the next time on."""
@@ -66,31 +94,45 @@ class BucketQueues:
         if self.behind is not None:
             self.share = self.pace.kept(self.share, now - self.behind)
         purse = Purse(self.pace, self.place, self.buckets, self.turn, free=free, share=self.share)
-        queues = [(name, queue) for name, queue in self.executor.queues().items()]
-        for position, (name, queue) in enumerate(queues):
-            if queue.due:
-                self._let_go(purse, name, [self._waiting(each) for each, _ in queues[position + 1 :]], run)
+        took: dict[str, float] = {}
+        while due := [self._waiting(name, now) for name, queue in self.executor.queues().items() if queue.due]:
+            if (chosen := purse.next(due)) is None:
+                break
+            took[chosen.name] = took.get(chosen.name, 0.0) + self._let_go(purse, chosen, due, run)
         self.executor.shut_queues()
-        self.turn, self.pace = self.turn + 1, pace
+        self._learn(purse, took)
+        self.turn, self.pace, self.clock = self.turn + 1, pace, now
         self.behind = now if self.held_back() else None
 
-    def _let_go(self, purse: Purse, name: str, later: Sequence[Waiting], run: Callable[[], object]) -> None:
-        """One queue's turn."""
-        waiting, node = self._waiting(name), self.executor.graph.nodes[name]
+    def _let_go(self, purse: Purse, chosen: Waiting, due: Sequence[Waiting], run: Callable[[], object]) -> float:
+        """One queue's turn; the microseconds it took."""
+        node = self.executor.graph.nodes[chosen.name]
         before, began = node.metrics.rows_out, time.perf_counter()
-        self.executor.open_queues({name: purse.allowance(waiting, later)})
+        self.executor.open_queues({chosen.name: purse.allowance(chosen, due)})
         run()
-        rows = node.metrics.rows_out - before
-        purse.spend(waiting, rows)
-        waiting.cost.learn(rows, (time.perf_counter() - began) * 1e6)
-        self.costs[name] = waiting.cost
-        if waiting.cost.row is not None:
-            self._queue(name).learn_cost(waiting.cost.row)
+        purse.spend(chosen, node.metrics.rows_out - before)
+        return (time.perf_counter() - began) * 1e6
 
-    def _waiting(self, name: str) -> Waiting:
-        queue, cost = self._queue(name), self.costs.get(name) or Cost()
+    def _learn(self, purse: Purse, took: Mapping[str, float]) -> None:
+        """Know what rows cost, from the next micro-batch on."""
+        for name, micros in took.items():
+            cost = self.costs.setdefault(name, Cost())
+            cost.learn(purse.let_go[name], micros)
+            if cost.row is not None:
+                self._queue(name).learn_cost(cost.row)
+
+    def _waiting(self, name: str, now: Microseconds) -> Waiting:
+        queue, query = self._queue(name), self.titles[name][0]
         settings = queue.settings or QueueSettings()
-        return Waiting(self.titles[name][0], queue.held, cost, settings.budget_rows, settings.budget_time)
+        return Waiting(
+            query,
+            queue.held,
+            self.costs.get(name) or Cost(),
+            settings.budget_rows,
+            settings.budget_time,
+            name=name,
+            urgency=self.shares.get(query, 1.0) * queue.urgency(now),
+        )
 
     def _queue(self, name: str) -> Queue:
         return self.executor.queues()[name]
@@ -108,7 +150,7 @@ class BucketQueues:
     def _told(self, name: str, now: Microseconds, streams: Mapping[str, str]) -> Told:
         queue = self._queue(name)
         metrics = queue.queue_metrics(now)
-        read = [_stream(arc.producer, streams) for arc in self.executor.graph.nodes[name].inputs]
+        read = [streams.get(_source(arc.producer)) for arc in self.executor.graph.nodes[name].inputs]
         stale = (
             [b64encode(pack(_by_staleness(queue.staleness(now)).slice(0, STALEST))).decode()]
             if 0 < metrics.keys <= _FEW_KEYS
@@ -122,12 +164,13 @@ class BucketQueues:
         """All that must be remembered, as plain data."""
         costs = {name: cost.saved() for name, cost in self.costs.items()}
         pace = [self.pace.interval, self.pace.cores]
-        return {"turn": self.turn, "pace": pace, "share": self.share, "behind": self.behind, "costs": costs}
+        note = {"turn": self.turn, "pace": pace, "share": self.share, "behind": self.behind, "clock": self.clock}
+        return {**note, "costs": costs}
 
     def recall(self, note: Mapping[str, Any]) -> None:
         """Go on from what `note` gave; of queues that have left nothing is kept."""
         self.turn, self.pace = note["turn"], Pace(*note["pace"])
-        self.share, self.behind = note["share"], note["behind"]
+        self.share, self.behind, self.clock = note["share"], note["behind"], note.get("clock", 0)
         self.costs = {name: Cost(*each) for name, each in note["costs"].items() if name in self.titles}
 
 
@@ -141,13 +184,13 @@ def titles_of(executor: Executor, queries: Mapping[str, str], level: int) -> dic
     return found
 
 
-def _stream(node: Node, streams: Mapping[str, str]) -> str | None:
-    """The stream whose rows come to a queue by a node; None if another queue, or an earlier level, is between."""
+def _source(node: Node) -> str:
+    """The source whose rows come to a queue by a node, by its name; none if another queue is between."""
     while not node.is_source:
         if isinstance(node.operator, Queue) or len(node.inputs) != 1:
-            return None
+            return ""
         node = node.inputs[0].producer
-    return streams.get(node.name)
+    return node.name
 
 
 def _by_staleness(keys: pa.Table) -> pa.Table:

@@ -4,6 +4,7 @@ Rules:
 - One source, not one a stream: Spark gives each Python source a process of its own, and starts them one after another.
 - The offset names the plan by which a micro-batch is carried out, and says whether silent streams may be spoken for. A
   replay reads by that plan, or by a later one with which the run has begun, and speaks for whom the first attempt did.
+- The offset also holds when the micro-batch before was committed, as its record says: then its results were delivered.
 - A source that is held does not advance: between two micro-batches the plan can then be changed.
 - The clock is read before any stream is looked at: what comes after that look is not spoken for.
 - Streams end with what had been read of them when the end was marked: files that come later are refused.
@@ -43,10 +44,12 @@ SOURCES = (*FORMATS, *GENERATED)
 
 @dataclass(frozen=True)
 class NetworkPartition(InputPartition):
-    """What one task reads, by which plan, and whether its run goes on until it is stopped."""
+    """What one task reads, by which plan, whether its run goes on until it is stopped, and when the micro-batch before
+    was committed."""
 
     plan: int
     live: bool
+    committed: int
     part: FilePartition | ControlPartition
 
 
@@ -69,8 +72,8 @@ class NetworkSource(DataSource):
 
 
 class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets: the number of the plan, whether the run is live, one offset a stream (see `StreamFiles`), and that of
-    the control (`Waking`)."""
+    """Offsets: the number of the plan, whether the run is live, when the last micro-batch was committed, one offset a
+    stream (see `StreamFiles`), and that of the control (`Waking`)."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.folder = options["folder"]
@@ -86,7 +89,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.bounded = False
 
     def initialOffset(self) -> Offset:
-        return {"plan": 0, "live": self.live, "streams": {}, "control": dict(AT_REST)}
+        return {"plan": 0, "live": self.live, "committed": 0, "streams": {}, "control": dict(AT_REST)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -114,7 +117,14 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             control = self.waking.next_offset(start["control"], now, names, anew=anew)
             if not new and control is start["control"]:
                 return start
-            return {"plan": version, "live": self.live, "streams": streams, "control": control}
+            committed = (self.commits.newest() or {}).get("committed", 0)
+            return {
+                "plan": version,
+                "live": self.live,
+                "committed": committed,
+                "streams": streams,
+                "control": control,
+            }
 
     def _looked(self, before: Mapping[str, Offset], now: int) -> dict[str, Offset]:
         """The offsets of all streams after a look at this time of the clock, unchanged where there is nothing new."""
@@ -127,16 +137,16 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for name, files in self.streams.items():
                 parts += files.partitions(*(offset["streams"].get(name, START) for offset in (start, end)))
             parts += self.waking.partitions(start["control"], end["control"])
-            return [NetworkPartition(self.version, end["live"], part) for part in parts]
+            return [NetworkPartition(self.version, end["live"], end.get("committed", 0), part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, NetworkPartition)
         with carrying():
-            part = partition.part
+            part, committed = partition.part, partition.committed
             if isinstance(part, ControlPartition):
-                yield waking_rows(part, self.buckets, partition.plan, live=partition.live)
+                yield waking_rows(part, self.buckets, partition.plan, live=partition.live, committed=committed)
                 return
-            low_level = self._low_level(part.stream, partition.plan, live=partition.live)
+            low_level = self._low_level(part.stream, partition.plan, live=partition.live, committed=committed)
             yield from low_level.read(part.paths, part.index, part.look, part.before, alone=part.alone)
 
     def _follow(self, version: int) -> None:
@@ -157,5 +167,6 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     files.prepare()
                 self.streams[stream.name] = files
 
-    def _low_level(self, stream: str, version: int, *, live: bool) -> StreamLowLevel:
-        return StreamLowLevel(self.plans.read(version).plan, stream, self.buckets, live, version, self.folder)
+    def _low_level(self, stream: str, version: int, *, live: bool, committed: int = 0) -> StreamLowLevel:
+        plan = self.plans.read(version).plan
+        return StreamLowLevel(plan, stream, self.buckets, live, version, self.folder, committed)

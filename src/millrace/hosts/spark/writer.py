@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -140,7 +141,8 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             log = CommitLog(self.folder / "commits")
             merged = merge(log.before(batchId), reports)
             merged["sources"] = log.standings.put_down(merged["sources"])
-            log.write(batchId, {"batch": batchId, "outputs": outputs, **merged})
+            record = {"batch": batchId, "outputs": outputs, **merged, "committed": time.time_ns() // 1000}
+            log.write(batchId, record)
             if batchId % _PRUNE_EVERY == 0:
                 log.prune()
 

@@ -4,7 +4,8 @@ Rules:
 - What it holds is its state: a graph is at rest, and may be saved, while queues hold rows that they may not let go.
 - It takes all its input before it lets go of anything, so what it chooses from is all there is.
 - It lets go (`on_more`) only when all that it let go before has been worked off downstream; then it is told so
-  (`on_rest`), which is the moment of delivery.
+  (`on_rest`), which is the moment of delivery. A host whose results count only when they are committed says later when
+  that was (`on_delivery`).
 - It is told the time (`on_time`) before every other call: staleness is measured by the clock, and by nothing else.
 - How many rows it may let go is its `allowance`, set from outside. The end of its input lifts it.
 - If nobody says how many, they are worth a moment of work, by what a row was measured to cost. A `careful` queue begins
@@ -42,6 +43,10 @@ class Queue(Operator):
     """Whether its input has ended: then all that it holds leaves, whatever the allowance."""
     now: Microseconds = 0
     """The time of the present call."""
+    arrived: Microseconds | None = None
+    """When the rows arrived that enter now and do not say it themselves, if a host knows better than `now`."""
+    delivers_late = False
+    """Whether what it let go is delivered when a host says so, and not when it has been worked off."""
     settings = QueueSettings()
     careful = False
     """Whether it begins small: hosts say so whose clock is that of the world, where work on one row may take long."""
@@ -106,7 +111,14 @@ class Queue(Operator):
         self.now = now
 
     def on_rest(self) -> None:
-        """Called when all that it let go has been worked off: now is the moment of delivery."""
+        """Called when all that it let go has been worked off: now is the moment of delivery, unless it is late."""
+
+    def deliver_late(self) -> None:
+        """From now on what it lets go is delivered when it is told so."""
+        self.delivers_late = True
+
+    def on_delivery(self, at: Microseconds) -> None:
+        """Called if it `delivers_late`, before anything else enters: all that it let go was delivered at a moment."""
 
     def learn_cost(self, micros: float) -> None:
         """Called by a host that measures itself what a row costs downstream."""

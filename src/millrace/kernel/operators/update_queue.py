@@ -46,7 +46,8 @@ class UpdateQueue(Queue):
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._load.come(len(batch))
-        terms = Terms(self.now, self.row_cost, self.settings.lossless, self._keep_share())
+        arrived = self.now if self.arrived is None else self.arrived
+        terms = Terms(arrived, self.row_cost, self.settings.lossless, self._keep_share())
         self._storage.enter(port, batch, terms)
         return iter(())
 
@@ -72,7 +73,11 @@ class UpdateQueue(Queue):
         if self._out and self.told_cost is None:
             self._load.work(self._out, self.now - self._out_at)
         self._out = 0
-        self._storage.staleness.rest(self.now)
+        if not self.delivers_late:
+            self._storage.staleness.rest(self.now)
+
+    def on_delivery(self, at: Microseconds) -> None:
+        self._storage.staleness.rest(at)
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         self._bound = punctuation.until
@@ -158,7 +163,7 @@ class UpdateQueue(Queue):
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
         whole, held, count = self._storage.counts.whole(), self._storage.held, self._storage.cells.count
-        queue, application = self._storage.staleness.present(now, count)
+        queue, application = self._storage.staleness.present(now, count, delivered=self.delivers_late)
         queue_mean, application_mean = self._storage.staleness.means(now, count)
         keys = max(count, 1)
         return QueueMetrics(
@@ -183,7 +188,7 @@ class UpdateQueue(Queue):
 
     def staleness(self, now: Microseconds) -> pa.Table:
         cells, count = self._storage.cells, self._storage.cells.count
-        queue, application = self._storage.staleness.present(now, count)
+        queue, application = self._storage.staleness.present(now, count, delivered=self.delivers_late)
         queue_mean, application_mean = self._storage.staleness.means(now, count)
         keys = self._storage.table.keys(np.arange(count)) if self.key else pa.table({})
         columns = {

@@ -129,10 +129,11 @@ class WindowQueue(Queue):
 
     def _arrivals(self, batch: Batch) -> Times:
         """When each row arrived: as the host says, or now."""
-        arrivals = np.full(len(batch), self.now)
+        otherwise = self.now if self.arrived is None else self.arrived
+        arrivals = np.full(len(batch), otherwise)
         if ARRIVED in batch.block.rows.schema.names:
             said = batch.block.integers(ARRIVED)[batch.start : batch.stop]
-            arrivals = np.where(said == NO_BOUND, self.now, said)
+            arrivals = np.where(said == NO_BOUND, otherwise, said)
         before = self._moment[1] if self._moment[0] == self.now else NO_BOUND
         self._moment = (self.now, max(before, int(arrivals.max())))
         return arrivals
@@ -209,6 +210,13 @@ class WindowQueue(Queue):
             cost = (self.now - self._since) / self._let_go
             self._cost = cost if self._cost is None else self._cost + _COST_WEIGHT * (cost - self._cost)
             self._let_go = 0
+
+    def deliver_late(self) -> None:
+        super().deliver_late()
+        self._windows.cells.late = True
+
+    def on_delivery(self, at: Microseconds) -> None:
+        self._windows.cells.show(at)
 
     @property
     def row_cost(self) -> float | None:

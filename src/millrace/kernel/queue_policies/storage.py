@@ -36,9 +36,10 @@ from millrace.kernel.stores import joined, parted
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which terms rows enter: the time, what a row costs, whether older rows are kept, and which share is kept."""
+    """On which terms rows enter: when they arrived, if they do not say it, what a row costs, whether older rows are
+    kept, and which share is kept."""
 
-    now: Microseconds
+    arrived: Microseconds
     cost: float | None
     lossless: bool
     keep: float
@@ -95,7 +96,7 @@ class Storage:
         self.cells.grow(len(self.table))
         self.counts.add(ENTERED, port, len(times))
         places = np.flatnonzero(accepted(self.cells, keys, times, port, self._truth))
-        updates = Updates(keys[places], _arrivals(batch, terms.now)[places], places, port)
+        updates = Updates(keys[places], _arrivals(batch, terms.arrived)[places], places, port)
         if isinstance(self.held, HeldRows):
             self._append(self.held, updates, keys, batch, first, terms)
         else:
@@ -143,7 +144,7 @@ class Storage:
         last = int(cells["last"][key])
         same = port == self._truth or last == NONE or int(cells["port"][key]) == port
         newer = time > last or (time == last and same)
-        arrived = int(_arrivals(batch, terms.now)[0])
+        arrived = int(_arrivals(batch, terms.arrived)[0])
         if isinstance(held, HeldRows):
             entry = self._append_one(port, batch, time, newer, number, terms)
             held.enter_one(key, arrived if newer else None, time, port, entry)
@@ -251,6 +252,7 @@ class Storage:
         self._set_up(changes.note["kind"], settings)
         self.table.restore(table)
         self.cells.restore(cells)
+        self.staleness.restore()
         self.frequency.restore(changes.note["frequency"])
         self.counts.restore(changes.note["counts"])
         self._line.restore(line)
@@ -260,9 +262,9 @@ class Storage:
         self._least, self._gone = self.held.least(), 0
 
 
-def _arrivals(batch: Batch, now: Microseconds) -> Times:
-    """When each row arrived: as the host has stamped it, or now."""
+def _arrivals(batch: Batch, otherwise: Microseconds) -> Times:
+    """When each row arrived: as the host has stamped it, or else at a moment."""
     if ARRIVED not in batch.block.rows.schema.names:
-        return np.full(len(batch), now, np.int64)
+        return np.full(len(batch), otherwise, np.int64)
     arrived = batch.block.integers(ARRIVED)[batch.start : batch.stop]
-    return np.where(arrived == NO_BOUND, now, arrived)
+    return np.where(arrived == NO_BOUND, otherwise, arrived)
