@@ -101,7 +101,8 @@ def local(task: Task, engine: str) -> Measured:
 
 def spark_host(task: Task, engine: str, settings: Mapping[str, str] | None = None, *, frames: bool = False) -> Measured:
     """The Spark host, in a session with its own settings; with `frames` Spark reads the files."""
-    session = open_session("local[*]", log_file=task.folder / engine / "spark.log", settings=settings)
+    log = task.folder / engine / "spark.log"
+    session = open_session("local[*]", log_file=log, settings=settings, reads_rows=frames)
     try:
         return spark_rounds(task, engine, session, frames=frames)
     finally:

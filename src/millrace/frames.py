@@ -75,7 +75,7 @@ def spark_session(master: str = "local[*]", *, settings: Mapping[str, str] | Non
     if running is not None:
         return prepared(running)
     log = Path(tempfile.mkdtemp(prefix="millrace-session-")) / "spark.log"
-    return open_session(master, log_file=log, settings=settings or {})
+    return open_session(master, log_file=log, settings=settings or {}, reads_rows=True)
 
 
 def _type(stream: str, field: Any) -> str:

@@ -157,7 +157,10 @@ class SparkRun:
         """Take the session that is given, or the one of this process, or open one."""
         session = session or running_session()
         if session is None:
-            self.session = open_session(master, log_file=self.log_file, verbose=verbose, settings=settings)
+            natively = _reads_natively(self.changes.network)
+            self.session = open_session(
+                master, log_file=self.log_file, verbose=verbose, settings=settings, reads_rows=natively
+            )
         else:
             self.session = prepared(session)
         self._shares_session = join_session(self.session, opened=session is None)
@@ -290,15 +293,10 @@ class SparkRun:
 
     def _await_rest(self, query: StreamingQuery) -> None:
         """Let the micro-batch under way end, and none begin."""
-        if not self._reads_natively:
+        if not _reads_natively(self.network):
             self._commits.hold()
             while query.isActive and query.status["isTriggerActive"] and not self._commits.is_held():
                 time.sleep(_PATIENCE)
-
-    @property
-    def _reads_natively(self) -> bool:
-        """Whether Spark itself reads streams: then the source that can be held is not the only one."""
-        return any(is_native(stream.connector) for stream in self.network.streams())
 
     def _sources(self) -> DataFrame:
         """The exchange rows of all streams and of the control, each source under its name."""
@@ -339,7 +337,7 @@ class SparkRun:
         """Let the micro-batch under way end, and none begin; or end the streaming query, to be started again."""
         if self._query is None or self._held or self._again:
             return
-        if self._reads_natively:
+        if _reads_natively(self.network):
             self._again = True
             self._query.stop()
             if self._is_pending():
@@ -378,7 +376,7 @@ class SparkRun:
             # What queries that leave have answered so far is still handed on.
             self._look()
             take_sinks()
-            self._again |= any(is_native(stream.connector) for stream in network.streams())
+            self._again |= _reads_natively(network)
             self._again |= self.sinks.relays_anew
             self.network = network
 
@@ -439,6 +437,11 @@ class SparkRun:
     def staleness(self, query: str) -> pa.Table:
         """How stale the most stale keys of a query were as of the newest commit."""
         return self._committed.staleness(query)
+
+
+def _reads_natively(network: Network) -> bool:
+    """Whether Spark itself reads streams: then the source that can be held is not the only one."""
+    return any(is_native(stream.connector) for stream in network.streams())
 
 
 def _make_active(session: SparkSession) -> None:
