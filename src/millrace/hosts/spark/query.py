@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,11 +16,14 @@ from millrace.hosts.spark.stage import Stage
 from millrace.hosts.spark.writer import NetworkSink
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_STARTING = Lock()
+"""Held while the session is changed for a query: runs of one process share it."""
 
 
 def network_rows(session: SparkSession, folder: Path, plan: int, buckets: Sequence[int], *, live: bool) -> DataFrame:
     """The exchange rows of all streams that we read ourselves, and of the control."""
-    session.dataSource.register(NetworkSource)
+    with _STARTING:
+        session.dataSource.register(NetworkSource)
     reader = session.readStream.format(NetworkSource.name()).option("folder", str(folder)).option("plan", plan)
     reader = reader.option("buckets", json.dumps(list(buckets))).option("live", live)
     return reader.name("network").load()
@@ -36,7 +40,6 @@ def started(
     """The query over exchange rows, at work: every `trigger`, or, without one, until all that is there is done."""
     interval = _micros(session, trigger) if trigger else None
     pace = Pace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
-    session.dataSource.register(NetworkSink)
     for level in range(1, levels + 1):
         stage = Stage(str(folder), buckets, level=level, last=level == levels, pace=pace)
         rows = rows.groupBy("bucket").transformWithStateInPandas(
@@ -45,13 +48,15 @@ def started(
     writer = rows.writeStream.format(NetworkSink.name()).outputMode("append").option("folder", str(folder))
     writer = writer.option("checkpointLocation", str(folder / "spark"))
     writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
-    # A streaming query keeps the settings that it was started with; the session may be the user's.
-    partitions = str(session.conf.get(_PARTITIONS))
-    session.conf.set(_PARTITIONS, str(len(buckets)))
-    try:
-        return writer.start()
-    finally:
-        session.conf.set(_PARTITIONS, partitions)
+    with _STARTING:
+        session.dataSource.register(NetworkSink)
+        # A streaming query keeps the settings that it was started with; the session may be the user's.
+        partitions = str(session.conf.get(_PARTITIONS))
+        session.conf.set(_PARTITIONS, str(len(buckets)))
+        try:
+            return writer.start()
+        finally:
+            session.conf.set(_PARTITIONS, partitions)
 
 
 def _micros(session: SparkSession, trigger: str) -> int:
