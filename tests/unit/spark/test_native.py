@@ -13,7 +13,7 @@ from millrace.hosts.spark.failures import CarriedError
 from millrace.hosts.spark.native import NativeStream
 from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.rows import STREAM_PORT, unpack
-from millrace.kernel.elements import NO_BOUND
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.language import parse_network
 
 UTC = pa.timestamp("us", tz="UTC")
@@ -66,6 +66,14 @@ def test_a_task_goes_on_from_the_record_before_its_batch_and_repeats_itself(tmp_
     # How long it took is all that may differ.
     repeated[1]["took"] = told(again)[1]["took"]
     assert told(again) == repeated
+
+
+def test_rows_after_the_end_of_a_stream_are_late(tmp_path: Path) -> None:
+    stream, log = native(tmp_path, "TIMESTAMP BY ts ORDERED"), CommitLog(tmp_path / "commits")
+    _, first = told(list(stream.read([batch(50, ("a", 10))], 0, 0)))
+    log.write(0, {"batch": 0, "now": 50 * SECOND, "sources": {"s": {**first, "bound": END_OF_TIME}}})
+    rows, note = told(list(stream.read([batch(60, ("a", 11), ("b", 12))], 1, 0)))
+    assert (rows, note["received"], note["late"]) == ([], 2, 2)
 
 
 def test_a_clock_that_is_set_back_stands_still(tmp_path: Path) -> None:
