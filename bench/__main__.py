@@ -15,7 +15,7 @@ WORKLOADS = {
     "band_join": "rows per second and seconds a micro-batch of a join, +-1 s, 65,536 keys: the same systems",
     "asof_join": "rows per second of as-of joins of recorded and made-up streams: local, Spark host, DuckDB in batch",
     "update_queue": "rows per second into and out of an update queue beside a dict; update queries beside stock Spark",
-    "stale_quotes": "staleness per symbol of recorded quotes under overload, by kind of queue: local, Spark host",
+    "stale_quotes": "staleness per symbol of recorded quotes and trades under overload, by queue: local, Spark host",
     "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
     "kernel_overhead": "microseconds a row and operator at k = 1, for 1 to 64 operators",
     "spark_table": "the Spark host beside stock Spark with both state stores, over all kinds of queries, as one table",
@@ -34,7 +34,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2, help="measured rounds, after one that is not (default: 2)")
     parser.add_argument("--data", type=Path, help="folder of recorded streams, for asof_join and stale_quotes")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="CASE", help="of spark_table: this workload alone"
+        "--only",
+        action="append",
+        default=[],
+        metavar="CASE",
+        help="of spark_table: this workload alone; of stale_quotes: this recording, host or queue",
     )
     parser.add_argument("--resume", action="store_true", help="of spark_table: go on with the last run")
     parser.add_argument(
@@ -61,7 +65,8 @@ def _given(name: str, options: argparse.Namespace) -> dict[str, Any]:
         return {"minutes": options.minutes}
     if name == "spark_table":
         return {"only": options.only, "resume": options.resume, "from_results": options.from_results}
-    return {"data": options.data} if name in ("asof_join", "stale_quotes") and options.data else {}
+    given = {"data": options.data} if name in ("asof_join", "stale_quotes") and options.data else {}
+    return {**given, "only": options.only} if name == "stale_quotes" else given
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""How stale the valuation of recorded quotes is when they come faster than it can be computed, by kind of queue.
+"""How stale the valuation of recorded quotes and trades is when they come faster than it can be computed, by queue.
 
-Quotes of six exchange feeds are replayed faster than they came; a function of `examples/slow_quotes.py` values each and
+Those of six exchange feeds are replayed faster than they came; a function of `examples/slow_quotes.py` values each and
 takes a known time. On the local host the stream is paced (`REPLAY BY`); on Spark files are written as their quotes fall
 due, and a micro-batch has a budget of time. Every kind of queue has a run of its own. Staleness of a symbol is how long
 ago the first quote came that is newer than the one last valued, averaged over the run: by the queue's own account, and
@@ -34,11 +34,11 @@ from millrace.hosts.spark.session import open_session
 from millrace.language import parse_network
 from millrace.plan.nodes import Network
 
-SPEED, MICROS, SECONDS = 5.0, 1_000, 30.0
-"""About 3,000 quotes a second, of which a core can value less than 1,000."""
+MICROS, SECONDS = 1_000, 30.0
+"""Of the rows of a second a core can value less than 1,000."""
 QUEUES = {
     "local host": ("append", "append_shed", "update_fifo", "inplace", "linecutting"),
-    "Spark host": ("append", "append_shed", "inplace", "linecutting"),
+    "Spark host": ("append", "append_shed", "update_fifo", "inplace", "linecutting"),
 }
 TRIGGER, BUDGET = "1 second", "600 milliseconds"
 """How often Spark looks, and how long the function may be at work in a micro-batch."""
@@ -61,7 +61,7 @@ class Overload:
 
     quotes: pa.Table
     folder: Path
-    speed: float = SPEED
+    speed: float
     micros: int = MICROS
     seconds: float = SECONDS
 
@@ -72,35 +72,62 @@ class Overload:
         )
 
 
+@dataclass(frozen=True)
+class Recording:
+    """A recorded stream: its file, what counts as bid and ask, and how much faster than it came it is replayed."""
+
+    file: str
+    bid: str
+    ask: str
+    speed: float
+
+    def rows(self, data: Path) -> pa.Table:
+        """Its rows in order of their receipt, which is their time."""
+        with duckdb.connect() as database:
+            database.execute("SET TimeZone = 'UTC'")
+            return database.sql(f"""
+                SELECT venue, symbol, {self.bid} AS bid, {self.ask} AS ask, make_timestamptz(recv_ns // 1000) AS ts
+                FROM read_csv('{data / self.file}') ORDER BY recv_ns""").to_arrow_table()
+
+
+RECORDINGS = {
+    "quotes": Recording("crypto_quotes.csv.gz", "bid", "ask", speed=5.0),
+    "trades": Recording("crypto_trades.csv.gz", "price", "price", speed=10.0),
+}
+"""About 3,000 and 1,600 rows a second."""
 Measure = Callable[[Overload, str], Valued]
 
 
-def run(rows: int, rounds: int, data: Path = DATA) -> None:
-    """Measure every queue on both hosts; print a table a host and append the results. Sizes are those of the quotes."""
-    if not (data / "crypto_quotes.csv.gz").exists():
-        print(f"stale_quotes: no recorded quotes in {data}; name their folder with --data", flush=True)
-        return
-    around, lines = record.circumstances(), []
+def run(rows: int, rounds: int, data: Path = DATA, only: Sequence[str] = ()) -> None:
+    """Measure every queue on both hosts, or the recordings, hosts and queues that are named; append the results."""
+    around = record.circumstances()
     sys.path.append(str(EXAMPLES))
-    for host, measure in HOSTS.items():
-        found: dict[str, Valued] = {}
-        for queue in QUEUES[host]:
-            with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
-                overload = Overload(recorded(data), Path(name))
-                found[queue] = measure(overload, queue)
-            print(f"  {host}, {queue}: {found[queue].text()}", flush=True)
-        print("\n".join([f"{host}: staleness in milliseconds, as seen from outside", *table(found)]), flush=True)
-        shared = {"host": host, "speed": SPEED, "micros": MICROS, "seconds": SECONDS}
-        lines += [{**shared, "queue": queue, **each.data()} for queue, each in found.items()]
-    print(f"appended to {record.append('stale_quotes', around, lines)}", flush=True)
+    for name, recording in RECORDINGS.items():
+        if not (data / recording.file).exists():
+            print(f"stale_quotes: no recorded {name} in {data}; name their folder with --data", flush=True)
+            continue
+        for host in HOSTS if _chosen(name, RECORDINGS, only) else ():
+            if _chosen(host, HOSTS, only):
+                record.append("stale_quotes", around, _measured(name, host, data, only))
 
 
-def recorded(data: Path) -> pa.Table:
-    """The quotes in order of their receipt, which is their time."""
-    with duckdb.connect() as database:
-        database.execute("SET TimeZone = 'UTC'")
-        return database.sql(f"""SELECT venue, symbol, bid, ask, make_timestamptz(recv_ns // 1000) AS ts
-            FROM read_csv('{data / "crypto_quotes.csv.gz"}') ORDER BY recv_ns""").to_arrow_table()
+def _chosen(name: str, among: Mapping[str, object] | Sequence[str], only: Sequence[str]) -> bool:
+    """Whether one of several is wanted: it is named, or none of them is."""
+    return name in only or not any(each in only for each in among)
+
+
+def _measured(recording: str, host: str, data: Path, only: Sequence[str]) -> list[dict[str, Any]]:
+    """Measure queues on a host, and print a table; lines of data."""
+    speed, found = RECORDINGS[recording].speed, dict[str, Valued]()
+    for queue in QUEUES[host]:
+        if _chosen(queue, QUEUES[host], only):
+            with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
+                found[queue] = HOSTS[host](Overload(RECORDINGS[recording].rows(data), Path(folder), speed), queue)
+            print(f"  {recording}, {host}, {queue}: {found[queue].text()}", flush=True)
+    title = f"{recording}, {host}: staleness in milliseconds, as seen from outside"
+    print("\n".join([title, *table(found)]), flush=True)
+    shared = {"rows": recording, "host": host, "speed": speed, "micros": MICROS, "seconds": SECONDS}
+    return [{**shared, "queue": queue, **each.data()} for queue, each in found.items()]
 
 
 def local(overload: Overload, queue: str) -> Valued:
