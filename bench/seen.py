@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,13 +37,17 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class Valued:
-    """Milliseconds of staleness by key, seen from outside and by the queue; quotes a second; rows in and out."""
+    """Milliseconds of staleness by key, seen from outside and by the queue; quotes a second; rows in and out.
+
+    On Spark also the seconds from one commit to the next.
+    """
 
     seen: dict[Key, float]
     told: dict[Key, float]
     per_second: dict[Key, float]
     entered: int
     let_go: int
+    batches: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -52,7 +57,8 @@ class Valued:
     def text(self) -> str:
         """What it comes to."""
         told = sum(self.told.values()) / max(1, len(self.told))
-        return f"{self.mean:,.1f} ms stale ({told:,.1f} by the queue), {self.let_go:,} of {self.entered:,} rows valued"
+        text = f"{self.mean:,.1f} ms stale ({told:,.1f} by the queue), {self.let_go:,} of {self.entered:,} rows valued"
+        return f"{text}, a micro-batch {median(self.batches):.2f} s" if self.batches else text
 
     def data(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -61,6 +67,7 @@ class Valued:
             "let_go": self.let_go,
             "stale_ms": {" ".join(key): round(value, 2) for key, value in self.seen.items()},
             "stale_ms_by_queue": {" ".join(key): round(value, 2) for key, value in self.told.items()},
+            **({"batch_seconds": [round(each, 3) for each in self.batches]} if self.batches else {}),
         }
 
 

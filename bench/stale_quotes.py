@@ -14,7 +14,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -163,10 +164,17 @@ def spark(overload: Overload, queue: str) -> Valued:
         with _working(run) as alive:
             _warm_up(source, seen, alive)
             seen.begin()
+            began = time.time()
             _feed(source, overload, alive)
-        return seen.valued(run, overload.seconds)
+        return replace(seen.valued(run, overload.seconds), batches=_between_commits(overload.folder / "state", began))
     finally:
         session.stop()
+
+
+def _between_commits(checkpoint: Path, began: float) -> tuple[float, ...]:
+    """The seconds from one commit to the next, of those since a moment."""
+    moments = sorted(path.stat().st_mtime for path in (checkpoint / "spark" / "commits").glob("[0-9]*"))
+    return tuple(after - before for before, after in pairwise(moments) if before >= began)
 
 
 HOSTS: Mapping[str, Measure] = {"local host": local, "Spark host": spark}
