@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import millrace as mr
 from millrace.errors import MillraceError
@@ -47,13 +48,14 @@ def counted(folder: Path, log: str) -> int:
     return len(list((folder / "spark" / log).glob("[0-9]*")))
 
 
-@pytest.fixture
-def nothing_left() -> Iterator[None]:
-    yield
-    assert running_session() is None, "the last run ends the session"
+@pytest.fixture(autouse=True)
+def session_before() -> Iterator[SparkSession | None]:
+    """The session that other tests have left open, if there is one: it stays, and no other one does."""
+    before = running_session()
+    yield before
+    assert running_session() is before
 
 
-@pytest.mark.usefixtures("nothing_left")
 def test_runs_share_a_session_and_each_ends_after_its_present_micro_batch(tmp_path: Path) -> None:
     for name in ("one", "other"):
         put(tmp_path / name, 1)
@@ -89,7 +91,9 @@ def test_runs_share_a_session_and_each_ends_after_its_present_micro_batch(tmp_pa
             run.close()
 
 
-def test_a_source_that_raises_ends_the_streaming_query_in_a_session_of_the_users(tmp_path: Path) -> None:
+def test_a_source_that_raises_ends_the_streaming_query_in_a_session_of_the_users(
+    tmp_path: Path, session_before: SparkSession | None
+) -> None:
     asked = iter([[row(1, symbol="A", price=1.0)]])
 
     def ask() -> list[dict[str, Any]] | None:
@@ -108,10 +112,10 @@ def test_a_source_that_raises_ends_the_streaming_query_in_a_session_of_the_users
             handle.wait()
         assert session.streams.active == []
     finally:
-        session.stop()
+        if session is not session_before:
+            session.stop()
 
 
-@pytest.mark.usefixtures("nothing_left")
 def test_an_answer_that_is_asked_for_right_after_a_change_is_given(tmp_path: Path) -> None:
     pushed = mr.Pushed()
     net = mr.Network()
