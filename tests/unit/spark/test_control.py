@@ -68,6 +68,7 @@ def test_the_end_comes_once_and_nothing_after_it(tmp_path: Path) -> None:
     control = reader(tmp_path)
     end = control.next_offset(START, 70, STREAMS)
     assert end == {"now": 70, "ended": ["a", "b"], "wants": {}}
+    CommitLog(tmp_path).write(0, {"wake_at": 50})
     assert control.next_offset(end, 90, STREAMS) is end
 
 

@@ -9,7 +9,7 @@ Rules:
 - It is told the time (`on_time`) before every other call: staleness is measured by the clock, and by nothing else.
 - How many rows it may let go is its `allowance`, set from outside. The end of its input lifts it.
 - If nobody says how many, they are worth a moment of work, by what a row was measured to cost. A `careful` queue begins
-  with one row and lets at most twice as many go at once as ever before: nobody knows what the first ones cost.
+  with single rows until one has been worked off, and lets at most twice as many go at once as ever before.
 - entered = let_go + superseded + shed + waiting, at any moment.
 """
 
@@ -96,8 +96,9 @@ class Queue(Operator):
         if cost is not None and cost <= 0:
             return MOST_ROWS
         rows = FIRST_ROWS if cost is None else max(1, int(time / cost))
-        wary = self.careful and self.told_cost is None
-        return min(rows, max(1, 2 * self.most_rows)) if wary else rows
+        if not self.careful or self.told_cost is not None:
+            return rows
+        return 1 if cost is None else min(rows, max(1, 2 * self.most_rows))
 
     def use_up(self, rows: int) -> None:
         """Count rows that leave, against the allowance too."""
