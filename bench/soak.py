@@ -120,7 +120,7 @@ def soak(folder: Path, seconds: float) -> tuple[list[Sample], int, int]:
     script.write_text(SCRIPT.format(folder=folder))
     options = ["--checkpoint", str(checkpoint), "--trigger", f"{TRIGGER:g} seconds"]
     with (folder / "said").open("wb") as said:
-        command = [sys.executable, "-m", "millrace.cli", "run", str(script), *options]
+        command = [sys.executable, "-m", "millrace", "run", str(script), *options]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         try:
             samples = _watch(process, folder, checkpoint, seconds)

@@ -370,7 +370,3 @@ def _why_arguments(commands: Commands) -> None:
     asked.add_argument("--timeout", default="10 seconds", metavar="INTERVAL", help="how long to wait for the answer")
     asked.add_argument("--json", action="store_true", help="one object")
     asked.set_defaults(carry_out=_why)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 SOURCE = Path(__file__).parents[2] / "src"
-COMMAND = [sys.executable, "-m", "millrace.cli"]
+COMMAND = [sys.executable, "-m", "millrace"]
 
 
 def environment() -> dict[str, str]:

@@ -43,13 +43,13 @@ def names(ending: str) -> list[str]:
 @pytest.mark.parametrize("host", ["local", "virtual"])
 @pytest.mark.parametrize("name", names(".sql"))
 def test_an_example_in_sql_gives_its_output(name: str, host: str) -> None:
-    run = ["-m", "millrace.cli", "run", f"examples/{name}.sql", "--on", host, "--until-end"]
+    run = ["-m", "millrace", "run", f"examples/{name}.sql", "--on", host, "--until-end"]
     assert output_of(*run) == expected(name)
 
 
 @pytest.mark.spark
 def test_the_first_example_gives_its_output_on_spark() -> None:
-    run = ["-m", "millrace.cli", "run", "examples/q1.sql", "--until-end", "--master", "local[2]"]
+    run = ["-m", "millrace", "run", "examples/q1.sql", "--until-end", "--master", "local[2]"]
     assert output_of(*run) == expected("q1")
 
 

@@ -175,7 +175,8 @@ def workers() -> Iterator[Executor]:
             _start(pool, count)
             yield pool
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # The pool's own thread sees them end, and is waited for: left alone it might close the pipe that
+            # Python's exit writes to.
             for process in active_children():
                 if process not in others:
                     process.terminate()
@@ -183,11 +184,11 @@ def workers() -> Iterator[Executor]:
 
 
 def _start(pool: Executor, count: int) -> None:
-    """Let the processes begin with Ctrl-C ignored: it reaches them too, but the first process answers for all."""
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Let the processes begin with Ctrl-C blocked: it reaches them too, but the first process answers for all."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     for _ in range(count):
         pool.submit(os.getpid)
-    signal.signal(signal.SIGINT, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def outcomes(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import active_children
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -15,7 +18,7 @@ from millrace.errors import RequestError
 from millrace.figures import command
 from millrace.figures.claims import Claim
 from millrace.figures.curves import chart, curves, latency, table
-from millrace.figures.experiment import Figure, Findings, Setting
+from millrace.figures.experiment import Figure, Findings, Setting, workers
 from millrace.figures.networks import ON_DEMAND, Source, selected_union
 from millrace.hosts.virtual import Costs
 
@@ -129,3 +132,14 @@ def test_progress_is_told_line_by_line_where_it_cannot_be_rewritten(monkeypatch:
     progress.told(1, 2)
     progress.end()
     assert err.getvalue() == "tiny: 1 of 2 runs, 0 s\n"
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_meanwhile_leaves_neither_process_nor_thread() -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt), workers() as pool:
+        running = pool.submit(sleep, 60)
+        raise KeyboardInterrupt
+    assert running.exception()
+    assert not active_children()
+    assert set(threading.enumerate()) <= before
