@@ -138,6 +138,8 @@ def test_wrong_requests_say_what_to_do(tmp_path: Path) -> None:
     assert 'holds no latest answers of a query "price"\nhint: It holds those of prices.' in wrong.stderr
     wrong = millrace("latest", "state", "prices", "--key", "A", folder=tmp_path)
     assert wrong.returncode == 2 and "symbol, venue" in wrong.stderr
+    wrong = millrace("latest", "state", "prices", "--key", "sybmol=A", "venue=1", folder=tmp_path)
+    assert wrong.returncode == 2 and '"sybmol" is no column of the key, which is symbol, venue' in wrong.stderr
     wrong = millrace("latest", "state", "prices", "--staleness", folder=tmp_path)
     assert wrong.returncode == 2 and "while a run is at work" in wrong.stderr
 

@@ -106,7 +106,13 @@ def _rows(rows: pa.Table, version: int = 0) -> Rows:
 
 def one_row(latest: Latest, key: object) -> pa.Table:
     """The answer of a key as a table, which is empty if there is none."""
-    row = latest.row(worded_key(key, latest.key))
+    try:
+        row = latest.row(worded_key(key, latest.key))
+    except RequestError:
+        _check_names(key, latest.key)
+        raise
+    if row is None:
+        _check_names(key, latest.key)
     return pa.Table.from_pylist([] if row is None else [row], schema=latest.schema)
 
 
@@ -122,6 +128,17 @@ def worded_key(key: object, names: Sequence[str]) -> object:
     if all(between for _, between, _ in pairs) and {name for name, _, _ in pairs} == set(names):
         return {name: value for name, _, value in pairs}
     return tuple(key)
+
+
+def _check_names(key: object, names: Sequence[str]) -> None:
+    """Refuse words that were found to be no key, where they may be meant as values of other columns."""
+    for word in key if isinstance(key, list) and names else ():
+        name, between, value = str(word).partition("=")
+        if between and name.isidentifier() and name not in names:
+            raise RequestError(
+                f'"{name}" is no column of the key, which is {", ".join(names)}',
+                hint=f'Write {names[0]}={value}; or {names[0]}={word}, if "{word}" is meant.',
+            )
 
 
 def query_table(standing: Standing, queries: Sequence[Query]) -> pa.Table:

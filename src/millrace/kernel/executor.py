@@ -242,10 +242,10 @@ class Executor:
         self._now = began
         if self._beating and self.beats:
             self._beat(began, silent)
-        fragment = scheduler.next(began)
-        if fragment is None:
+        chosen = scheduler.next(began)
+        if chosen is None:
             return bool(self._waiting) and self._enable(self._waiting, began, silent)
-        node = scheduler.entry(fragment, began)
+        fragment, node = chosen
         fragment.taken += self._stepper.step(node, clock)
         now = clock.now()
         node.metrics.cost += now - began

@@ -8,6 +8,8 @@ Rules:
 - Inside a fragment the rules of the state table decide; it is entered at the operator furthest downstream with input.
 - All that has queues is one component, so that the queries together are as little stale as can be: first whatever
   queues have let go is worked off, then all that comes enters the queues, and then the most urgent of them lets go.
+- A queue that gains nothing by what it lets go next may have urgent rows behind that: every second turn is for such
+  queues.
 """
 
 from __future__ import annotations
@@ -39,20 +41,16 @@ class Component:
 class Fragment:
     """Operators between break nodes, and where its rules stand."""
 
-    def __init__(self, component: Component, nodes: list[Node], scheduler: Scheduler, share: float = 1.0) -> None:
+    def __init__(self, component: Component, nodes: list[Node], scheduler: Scheduler) -> None:
         self.component = component
-        self.share = share
-        """What its staleness counts beside that of others."""
         self.nodes = set(nodes)
-        self.has_queues = any(_is_queue(node) for node in nodes)
         self.ready: set[Node] = set()
         self.current: Node | None = None
         self.taken = 0
         """Rows that the current operator has taken since it was entered."""
         self.priority = 0.0
         self.served = 0
-        self.let_go = 0
-        """When it was served last, and when a queue in it was last chosen to let go: turns of the scheduler."""
+        """At which turn of the scheduler it was served last."""
         self._scheduler = scheduler
         for node in nodes:
             node.ready, node.done = self.add, self.remove
@@ -85,9 +83,16 @@ class Scheduler:
         self._turn = 0
         component_of = _components(graph)
         self.fragments = [
-            Fragment(component_of[nodes[0]], [node for node in nodes if node.operator is not None], self, _share(nodes))
+            Fragment(component_of[nodes[0]], [node for node in nodes if node.operator is not None], self)
             for nodes in graph.components(cut=True)
         ]
+        self._fragment_of = {node: fragment for fragment in self.fragments for node in fragment.nodes}
+        self._shares = {node: _share_below(node) for node in self._order if _is_queue(node)}
+        """What the staleness of a queue counts beside that of others."""
+        self._let_go = dict.fromkeys(self._shares, 0)
+        """At which turn each queue let go last."""
+        self._gave_way = False
+        """Whether the last turn was that of a queue that gained nothing by it, while others would have."""
         if before is not None:
             self._go_on(before)
             self.prefer(self._priorities)
@@ -107,44 +112,47 @@ class Scheduler:
         if not component.busy:
             self._busy.pop(component, None)
 
-    def next(self, now: Microseconds = 0) -> Fragment | None:
-        """The fragment whose turn it is; None when nothing has input."""
+    def next(self, now: Microseconds = 0) -> tuple[Fragment, Node] | None:
+        """The fragment whose turn it is, and where it is entered; None when nothing has input."""
         if not self._busy:
             return None
         component = _least(self._busy, _spent)
         self._floor = max(self._floor, component.spent)
         self._turn += 1
-        if component.queued:
-            fragment = self._most_urgent(component, now)
+        fragment = _least(component.busy, _rank)
+        if component.queued and (len(component.busy) > 1 or len(fragment.ready) > 1):
+            fragment, node = self._among_queues(component, now)
         else:
-            fragment = _least(component.busy, _rank)
+            node = self._entry(fragment, fragment.ready)
         fragment.served = self._turn
-        return fragment
+        return fragment, node
 
-    def _most_urgent(self, component: Component, now: Microseconds) -> Fragment:
-        """Of the fragments with work one that has something to do before queues may let go, else the most urgent."""
-        busy = component.busy
-        if len(busy) == 1:
-            return next(iter(busy))
-        stages = {fragment: min(map(_stage, fragment.ready)) for fragment in busy}
+    def _among_queues(self, component: Component, now: Microseconds) -> tuple[Fragment, Node]:
+        """Somebody who has something to do before queues may let go, else the most urgent queue."""
+        stages = {node: _stage(node) for fragment in component.busy for node in fragment.ready}
         first = min(stages.values())
-        candidates = [fragment for fragment, stage in stages.items() if stage == first]
-        if first != _LETS_GO:
-            return min(candidates, key=_rank)
-        urgency = {each: each.share * max(_urgency(node, now) for node in each.ready) for each in candidates}
-        chosen = min(candidates, key=lambda each: (-urgency[each], each.let_go))
-        chosen.let_go = self._turn
+        if first == _LETS_GO:
+            node = self._most_urgent(list(stages), now)
+            fragment = self._fragment_of[node]
+            fragment.taken = 0
+            return fragment, node
+        ready = [node for node, stage in stages.items() if stage == first]
+        fragment = min((self._fragment_of[node] for node in ready), key=_rank)
+        return fragment, self._entry(fragment, fragment.ready.intersection(ready))
+
+    def _most_urgent(self, queues: list[Node], now: Microseconds) -> Node:
+        """The queue that gains most by letting go next; among equals the one that let go longest ago."""
+        urgency = {node: self._shares[node] * _urgency(node, now) for node in queues}
+        for_nothing = [node for node in queues if not urgency[node]]
+        self._gave_way = bool(for_nothing) and not self._gave_way
+        some = for_nothing if self._gave_way else queues
+        chosen = min(some, key=lambda node: (-urgency[node], self._let_go[node], -self._order[node]))
+        self._let_go[chosen] = self._turn
         return chosen
 
-    def entry(self, fragment: Fragment, now: Microseconds = 0) -> Node:
+    def _entry(self, fragment: Fragment, ready: set[Node]) -> Node:
         """Where a fragment is entered: at its current operator, else furthest downstream."""
-        current, ready = fragment.current, fragment.ready
-        if fragment.has_queues and len(ready) > 1:
-            first = min(map(_stage, ready))
-            ready = {node for node in ready if _stage(node) == first}
-            if first == _LETS_GO:
-                fragment.taken = 0
-                return max(ready, key=lambda node: (_urgency(node, now), self._order[node]))
+        current = fragment.current
         if current is not None and current.waiting and current in ready:
             return current
         fragment.taken = 0
@@ -182,6 +190,11 @@ def _share(nodes: Iterable[Node]) -> float:
     return sum(node.share for node in nodes if node.is_sink)
 
 
+def _share_below(node: Node) -> float:
+    """The shares of the sinks that a node leads to."""
+    return sum(arc.consumer.share if arc.consumer.is_sink else _share_below(arc.consumer) for arc in node.outputs)
+
+
 def _is_queue(node: Node) -> bool:
     return node.operator is not None and node.operator.queues
 
@@ -194,7 +207,8 @@ def _stage(node: Node) -> int:
 
 
 def _urgency(node: Node, now: Microseconds) -> float:
-    return node.operator.urgency(now) if isinstance(node.operator, Queue) else 0.0
+    assert isinstance(node.operator, Queue)
+    return node.operator.urgency(now)
 
 
 def _least(items: Mapping[_Item, None], key: Callable[[_Item], Any]) -> _Item:

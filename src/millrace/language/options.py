@@ -59,6 +59,10 @@ def _whole(text: str) -> bool:
     return text.isdigit() and int(text) > 0
 
 
+def _page(text: str) -> bool:
+    return _whole(text) and int(text) <= _MOST_LOCATIONS
+
+
 def _flush(text: str) -> bool:
     found = re.fullmatch(r"in_order|slow_flush\(\s*(\d+)\s*,\s*(\d+)\s*\)|lazy_flush\(\s*(\d+)\s*\)", text.lower())
     return found is not None and all(int(each) > 0 for each in found.groups() if each is not None)
@@ -94,6 +98,8 @@ def _interval(text: str) -> bool:
 
 
 _INTERVAL = "a length of time such as '5 seconds'"
+_MOST_LOCATIONS = 65_536
+"""Of a page: the first 16 pages of a queue are set aside at once."""
 _WINDOWS = ("lazy", "eager", "every", "random")
 
 OPTIONS: Mapping[str, Option] = {
@@ -122,7 +128,7 @@ OPTIONS: Mapping[str, Option] = {
     "low_level_groups": Option("a whole number above 0", _whole, _whole),
     "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),
     "memory": Option("paged or naive", _one_of(*MEMORIES), _one_of(*MEMORIES)),
-    "page": Option("a whole number above 0, of locations", _whole, _whole),
+    "page": Option(f"a whole number of locations from 1 to {_MOST_LOCATIONS}", _page, _page),
     "max_future_skew": Option(_INTERVAL, _interval, _interval),
     "state_limit": Option("a whole number above 0, of groups or rows", _whole, _whole),
 }

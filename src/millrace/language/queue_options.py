@@ -90,6 +90,9 @@ def _without_effect(key: str, options: Mapping[str, str], root: Node) -> tuple[s
         return f'option "{key}" has no effect on an update query', f"Leave it out, or {_APPEND}."
     if key == "queue":
         return _wrong_queue(options[key], root)
+    if key == "memory" and options[key] == "naive" and "tick" not in options and _has_update_windows(options, root):
+        hint = "Say how far apart two times of a key are at least, such as tick = '1 second'."
+        return 'memory = "naive" of windows is counted in ticks', hint
     reason = _missing(key, options, root) if key in QUEUE_OPTIONS else None
     return None if reason is None else (f'option "{key}" has no effect on this query', f"Leave it out: {reason}.")
 
@@ -108,8 +111,7 @@ def _wrong_queue(policy: str, root: Node) -> tuple[str, str] | None:
 
 def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
     """What an option of queues needs, if it is not there."""
-    mode = mode_of(root, options)
-    windows = mode == "update" and has_windows(root)
+    windows = _has_update_windows(options, root)
     match key:
         case "keep":
             sheds = options.get("queue") == "append_shed"
@@ -118,9 +120,14 @@ def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
         case "update_window" | "close":
             return None if windows else "it is for windows over update streams"
         case "tick":
-            own = windows and options.get("close") == "own"
-            return None if own else "it is for windows over update streams with close = 'own'"
-    return "it is for queries with queues, over update streams or with queue = 'append'" if mode == "plain" else None
+            counts = windows and (options.get("close") == "own" or options.get("memory") == "naive")
+            return None if counts else "it is for windows over update streams with close = 'own' or memory = 'naive'"
+    plain = mode_of(root, options) == "plain"
+    return "it is for queries with queues, over update streams or with queue = 'append'" if plain else None
+
+
+def _has_update_windows(options: Mapping[str, str], root: Node) -> bool:
+    return mode_of(root, options) == "update" and has_windows(root)
 
 
 def has_windows(root: Node) -> bool:

@@ -87,6 +87,32 @@ def test_a_key_is_of_the_first_class_whose_condition_holds(count: int) -> None:
     assert found == ["r1", "r2", "x1", "x2"], "nothing is read all the time: the earliest reads come first"
 
 
+def test_keys_press_just_before_they_are_read_or_when_they_were_not_let_go_in_time() -> None:
+    queue = queue_of("inplace", access=(Access(8 * SECOND),))
+    queue.learn_cost(float(COST))
+
+    def presses(at: float, *names: str) -> bool:
+        """Whether the queue is urgent at a moment, after updates of some keys."""
+        now = int(at * SECOND)
+        queue.on_time(now)
+        if names:
+            list(queue.on_batch(0, batch_of([Row(now, now, name, 0) for name in names])))
+        assert queue.urgency(now) > 0
+        return queue.urgency(now) > 1e-12
+
+    assert not presses(0.5, "a", "b") and not presses(6.9)
+    assert presses(7.1)
+    assert [len(batch.rows) for batch in queue.on_more(1) if isinstance(batch, Batch)] == [1]
+    assert presses(9), "one of them was still waiting at 8 seconds"
+    list(queue.on_more(1))
+    assert not presses(9, "a", "b") and not presses(10, "c")
+    assert presses(14.5, *(f"k{at}" for at in range(100))), "there is work for a second, and less than two are left"
+    list(queue.on_more(103))
+    assert not presses(15.8, "a"), "it has been let go for the moment at hand"
+    assert not presses(17), "it was updated again after that, and is read in seven seconds"
+    assert presses(23.5)
+
+
 def test_other_classes_hold_from_then_on_and_after_a_restart() -> None:
     rows = [Row(0, at, name, at) for at, name in enumerate(["c1", "r1", "s1", "r2"])]
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
 from unittest.mock import patch
 
 import pytest
@@ -8,7 +10,10 @@ from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.executor import Executor
 from millrace.kernel.graph import Graph
-from millrace.kernel.operators import Union
+from millrace.kernel.operators import Union, UpdateQueue, WindowQueue
+from millrace.kernel.operators.queue import Queue
+from millrace.kernel.progress import TimeContract
+from millrace.kernel.queue_settings import QueueSettings
 from tests.unit.kernel.graphs import INTERNAL, ORDERED, Costly, at_least, counting, numbers, path, rows
 from tests.unit.kernel.toy_queue import ToyQueue
 
@@ -164,14 +169,17 @@ def two_queries(costs: dict[str, int]) -> tuple[Executor, dict[str, ToyQueue]]:
     return Executor(graph, rows_per_step=1), queues
 
 
+def let_go_at(queues: dict[str, ToyQueue]) -> dict[str, list[int]]:
+    return {name: [now for now, what, _ in queue.log if what == "lets go"] for name, queue in queues.items()}
+
+
 def test_the_most_urgent_of_all_queries_lets_go_next() -> None:
     executor, queues = two_queries({"a": 10, "b": 10})
     queues["a"].fixed_urgency, queues["b"].fixed_urgency = 1.0, 2.0
     for name in queues:
         executor.push(name, rows(*range(3)), now=0)
     executor.run(Costly(**QUICK))
-    times = {name: [now for now, what, _ in queue.log if what == "lets go"] for name, queue in queues.items()}
-    assert times == {"b": [0, 10, 20], "a": [30, 40, 50]}
+    assert let_go_at(queues) == {"b": [0, 10, 20], "a": [30, 40, 50]}
 
 
 def test_equally_urgent_queries_take_turns() -> None:
@@ -181,8 +189,79 @@ def test_equally_urgent_queries_take_turns() -> None:
     for name in queues:
         executor.push(name, rows(*range(2)), now=0)
     executor.run(Costly(**QUICK))
-    times = {name: [now for now, what, _ in queue.log if what == "lets go"] for name, queue in queues.items()}
-    assert sorted(times.values()) == [[0, 20], [10, 30]]
+    assert sorted(let_go_at(queues).values()) == [[0, 20], [10, 30]]
+
+
+def over_one_stream(queues: Mapping[str, Queue], shares: Mapping[str, float] | None = None) -> Executor:
+    """Queries over one stream: their queues stand in one fragment."""
+    graph = Graph()
+    source = graph.source("s", TimeContract("external", "ts", disorder=1_000_000))
+    for name, queue in queues.items():
+        place = path(graph, graph.operator(f"{name}_queue", queue, [source]), f"work_{name}")
+        graph.sink(f"out_{name}", place, (shares or {}).get(name, 1.0))
+    return Executor(graph, rows_per_step=1)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_every_second_turn_is_for_queues_that_gain_nothing_by_what_is_next(together: bool) -> None:
+    queues = {name: ToyQueue() for name in ("a", "b")}
+    executor, queues = (over_one_stream(queues), queues) if together else two_queries({"a": 10, "b": 10})
+    queues["a"].fixed_urgency, queues["b"].fixed_urgency = 0.0, 2.0
+    for name in ["s"] if together else queues:
+        executor.push(name, rows(*range(3)), now=0)
+    executor.run(Costly(s=0, **QUICK))
+    assert let_go_at(queues) == {"a": [0, 20, 40], "b": [10, 30, 50]}
+
+
+def test_queries_over_one_stream_count_by_their_shares() -> None:
+    queues = {name: ToyQueue() for name in ("a", "b")}
+    queues["a"].fixed_urgency, queues["b"].fixed_urgency = 2.0, 1.0
+    executor = over_one_stream(queues, {"b": 3.0})
+    executor.push("s", rows(0, 1), now=0)
+    executor.run(Costly(**QUICK))
+    assert let_go_at(queues) == {"b": [0, 10], "a": [20, 30]}
+
+
+def overloaded(executor: Executor, clock: Costly, until: int) -> None:
+    """Rows of a new key each come faster than the slow query can work them off."""
+    number = 100
+    while clock.time < until:
+        executor.push("s", rows(*[clock.time] * 4, first=number), now=clock.time)
+        number += 4
+        after = clock.time + 400
+        while clock.time < after:
+            assert executor.step(clock), "there is always work"
+
+
+def test_an_older_row_does_not_stop_an_append_queue_while_another_is_overloaded() -> None:
+    every, risk = UpdateQueue(["n"], QueueSettings("append")), UpdateQueue(["n"], QueueSettings("inplace"))
+    executor, clock = over_one_stream({"every": every, "risk": risk}), Costly(work_risk=400, work_every=1)
+    executor.push("s", rows(5), now=0)
+    executor.run(clock)
+    executor.push("s", rows(4), now=clock.time)
+    overloaded(executor, clock, 20_000)
+    assert risk.held > 20 and every.held <= 5
+
+
+@pytest.mark.parametrize(("close", "slide", "later"), [("bound", 2_000, [1_500]), ("own", 1_000, [2, 1_500, 1_501])])
+def test_windows_are_reported_while_another_query_is_overloaded(
+    close: Literal["bound", "own"], slide: int, later: list[int]
+) -> None:
+    """What is next may be nothing but the end of a window, or a row of one that is still open."""
+    sums = WindowQueue(["n"], 1_000, slide, QueueSettings(), close=close)
+    risk = UpdateQueue(["n"], QueueSettings("inplace"))
+    graph, clock = Graph(), Costly(work_risk=400, work_sums=1)
+    for name, queue in {"sums": sums, "risk": risk}.items():
+        place = graph.operator(f"{name}_queue", queue, [graph.source("s" if name == "risk" else "w", ORDERED)])
+        graph.sink(f"out_{name}", path(graph, place, f"work_{name}"))
+    executor = Executor(graph, rows_per_step=1)
+    executor.push("w", rows(0, 0, 0), now=0)
+    executor.run(clock)
+    executor.push("s", rows(*range(100, 150), first=50), now=clock.time)
+    executor.push("w", rows(*later), now=clock.time)
+    overloaded(executor, clock, 20_000)
+    assert risk.held > 20
+    assert sums.held == 0 and sums.queue_metrics(clock.time).application_now == 0
 
 
 def test_what_comes_enters_its_queue_before_any_other_lets_go() -> None:

@@ -237,6 +237,18 @@ def test_rows_keep_their_locations_when_another_manager_goes_on(saved: str, then
     assert other.queue_metrics(101).allocated == (0 if then == "paged" else 41)
 
 
+def test_what_only_the_naive_manager_keeps_is_given_back_for_good() -> None:
+    """A location that another key has got is saved as that key's alone."""
+    saved: dict[int, pa.Table] = {}
+    queue = entered("inplace", [Row(at, at, f"k{at}", at) for at in range(20)], memory="naive")
+    list(queue.on_more(20))
+    queue.on_rest()
+    for number in range(3):
+        queue = restored(queue, saved, QueueSettings(memory="paged"))
+        list(queue.on_batch(0, batch_of([Row(100, 100 + number, f"new{number}", number)])))
+    assert values(restored(queue, saved, QueueSettings(memory="paged"))) == [0, 1, 2]
+
+
 def test_effective_usage_is_measured_so_a_location_that_is_not_given_back_shows() -> None:
     def usage() -> list[float]:
         queue = entered("inplace", [Row(0, at, f"k{at}", at) for at in range(20)])

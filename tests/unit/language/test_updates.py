@@ -284,12 +284,14 @@ def test_options_of_streams_that_a_query_has_no_use_for_are_left_out() -> None:
          "update_window"),
         (f"{COUNTS} WITH (queue = 'append', close = 'own')", '"close" has no effect', "close"),
         (f"{COUNTS} WITH (tick = '1 second')", '"tick" has no effect', "tick"),
+        (f"{COUNTS} WITH (memory = 'naive')", 'memory = "naive" of windows is counted in ticks', "memory"),
         (f"{COUNTS} WITH (keep = 0.4)", '"keep" has no effect', "keep"),
         (f"{COUNTS} WITH (queue = 'auto')", 'queue = "auto" is for queries without windows', "queue"),
         ("SELECT symbol, x FROM plain WITH (queue = 'inplace')", 'queue = "inplace" is for update streams', "queue"),
         ("SELECT symbol, x FROM plain WITH (budget = '4 rows')", '"budget" has no effect', "budget"),
         ("SELECT symbol, x FROM plain WITH (memory = 'naive')", '"memory" has no effect', "memory"),
         ("SELECT symbol, x FROM plain WITH (page = 4)", '"page" has no effect', "page"),
+        ("SELECT symbol, price FROM quotes WITH (page = 65537)", '"page" cannot be "65537"', "65537"),
     ],
 )  # fmt: skip
 def test_an_option_without_effect_is_refused_at_its_place(text: str, fact: str, offending: str) -> None:
@@ -304,6 +306,8 @@ def test_options_with_an_effect_are_kept() -> None:
     assert query(f"{COUNTS} WITH ({options})").options == {
         "update_window": "random", "keep": "0.5", "close": "own", "tick": "2000000", "page": "4", "memory": "paged"
     }  # fmt: skip
+    naive = query(f"{COUNTS} WITH (memory = 'naive', tick = '1 second', page = 65536)")
+    assert naive.options == {"memory": "naive", "tick": "1000000", "page": "65536"}
     shed = query("SELECT symbol, x FROM plain WITH (queue = 'append_shed', keep = 1, budget = '1 row')")
     assert shed.options == {"queue": "append_shed", "keep": "1", "budget": "1 rows"}
 

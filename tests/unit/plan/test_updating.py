@@ -316,7 +316,8 @@ def test_queues_are_explained() -> None:
     assert "above filters, so what they drop never enters it" in text
     assert "lets go at most 9 rows at a time" in text
     assert "read every 1 MINUTE when (k = 'x')" in text
-    windows = explain(plan(q=f"WITH (update_window = 'lazy', close = 'own', memory = 'naive') AS {COUNTS}"))
+    options = "update_window = 'lazy', close = 'own', tick = '1 second', memory = 'naive'"
+    windows = explain(plan(q=f"WITH ({options}) AS {COUNTS}"))
     assert "window queue by k, inplace, a location a key" in windows
     assert "commits to the newest window that is complete, of 5 MINUTES every 1 MINUTE" in windows
     assert "of the windows that the queue has committed to" in windows

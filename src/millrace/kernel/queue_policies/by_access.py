@@ -6,6 +6,9 @@ still make, the earliest first, as late as all of them can be served by theirs; 
 the time are served, in place. A key that is updated again after it was let go for a moment waits for the next one,
 unless nothing else waits. Classes that would take more than half of the service between two of their moments count as
 read all the time: at such a pace it is nearly the same, and the others would starve.
+
+Beside other queues, keys that are not read all the time take the time that these leave, until they press: in the last
+eighth before a moment of reading, when what is left is no more than twice what they take, or if they missed theirs.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ Classes = Callable[[Numbers], Numbers]
 
 _SHARE = 0.5
 """How much of the service classes with moments of reading may claim."""
+_LAST = 1 / 8
+"""How much of the time between two moments is kept for them, before the later one, whatever they take."""
 
 
 class _Class:
@@ -38,9 +43,13 @@ class _Class:
         self.many = [0, 0]
         """How many keys are in each."""
 
+    def moment(self, at: float) -> float:
+        """The first moment of reading that is not before `at`."""
+        return float(-(-at // self.every) * self.every) if self.every else float(NONE)
+
     def reach(self, at: float) -> None:
         """Go on to the first moment that is not before `at`."""
-        until = float(-(-at // self.every) * self.every) if self.every else float(NONE)
+        until = self.moment(at)
         if until > self.until:
             self.until = until
             if self.many[1]:
@@ -108,6 +117,26 @@ class ByAccess(InPlace):
         if due:
             return [due[0].ahead], max(1, int((due[0].until - at) / cost)) if cost else due[0].many[0]
         return (_lines(always), waiting) if waiting else (_lines(timed), self._waiting)
+
+    def presses(self, now: Microseconds, cost: float | None) -> bool:
+        cost = cost or 0.0
+        always, timed = self._parted(cost)
+        if any(sum(each.many) for each in always):
+            return True
+        needed = 0.0
+        for until, each in sorted(((each.moment(now + cost), each) for each in timed), key=lambda pair: pair[0]):
+            passed = until > each.until
+            ahead = each.many[0] + (each.many[1] if passed else 0)
+            needed += ahead * cost
+            pressing = until - now <= max(2 * needed, _LAST * (each.every or 0))
+            if ahead and (pressing or (passed and self._has_missed(each))):
+                return True
+        return False
+
+    def _has_missed(self, each: _Class) -> bool:
+        """Whether a key has been waiting since before the last moment, for which it was not let go."""
+        key = each.ahead.first()
+        return key >= 0 and float(self._cells["queue_since"][key]) < each.until
 
     def _parted(self, cost: float) -> tuple[list[_Class], list[_Class]]:
         """The classes that count as read all the time, and those that can be served by when they are read."""

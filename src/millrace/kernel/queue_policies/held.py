@@ -48,6 +48,10 @@ class Held:
         """The key that has waited longest, or nearly, and since when; -1 if none waits."""
         raise AssertionError("a queue knows its keys")
 
+    def presses(self, now: Microseconds, cost: float | None) -> bool:
+        """Whether what leaves next should not wait until other queues have nothing to do."""
+        return True
+
     def note(self) -> dict[str, Any]:
         """What is to be kept besides the stores; these are up to date from then on."""
         raise AssertionError("a queue saves its order")

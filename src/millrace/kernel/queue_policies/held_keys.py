@@ -102,6 +102,9 @@ class HeldKeys(Held):
         key = self.order.first()
         return key, int(self._cells["queue_since"][key]) if key >= 0 else 0
 
+    def presses(self, now: Microseconds, cost: float | None) -> bool:
+        return self.order.presses(now, cost)
+
     def adopt(self, keys: Numbers, entries: Numbers) -> None:
         """Go on with one waiting row of each key."""
         self._locations.put(keys, entries)

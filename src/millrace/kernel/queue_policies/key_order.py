@@ -63,6 +63,10 @@ class KeyOrder:
         """The key that has waited longest, or nearly; -1 if none waits."""
         return self._line.first()
 
+    def presses(self, now: Microseconds, cost: float | None) -> bool:
+        """Whether keys are to be let go before other queues have nothing to do."""
+        return True
+
     def waiting(self) -> Numbers:
         """All keys that wait, in the order of the line."""
         return self._line.all()

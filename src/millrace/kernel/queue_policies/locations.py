@@ -97,5 +97,7 @@ class Locations:
         """Go on from restored cells; what only the naive manager keeps is released if this is another one."""
         column = self._cells["location"][: self._cells.count]
         if not self._naive:
-            column[self.entries(np.arange(len(column))) == NONE] = _NOWHERE
+            left = np.flatnonzero((column >= 0) & (self.entries(np.arange(len(column))) == NONE))
+            column[left] = _NOWHERE
+            self._cells.touch(left)
         self._pages.restore(column[column >= 0])
