@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from millrace.connectors.files import FORMATS, list_files, read_file
 from millrace.connectors.generated import is_generated, make_slice, slices_of
+from millrace.connectors.listing import place_of
 from millrace.connectors.native import FRAME, refuse_source
 from millrace.errors import RunError
 from millrace.kernel.casts import cast
@@ -115,10 +116,9 @@ class FileInput:
 
     def _open(self) -> None:
         """Open the file after those read whole, if it is there."""
-        read = self._position["files"]
-        known = [path for path in self._paths if self._position["last"] and path <= self._position["last"]]
+        read, last = self._position["files"], self._position["last"]
+        known = [path for path in self._paths if last and place_of(path) <= place_of(last)]
         if len(known) != read:
-            last = self._position["last"]
             raise RunError(
                 f'stream "{self.stream.name}" has {len(known)} files up to "{last}", but {read} were read',
                 hint="Give new files names that sort after the old ones, and leave the old ones in place.",

@@ -32,6 +32,14 @@ def list_files(connector: Connector, stream: str) -> list[str]:
     return _matching(path, stream)
 
 
+def place_of(path: str) -> str:
+    """What paths are in order by: by folders, then by name.
+
+    No name holds what stands for "/" here. As they are "a.b/c" would sort before "a/c".
+    """
+    return path.replace(os.sep, "\0")
+
+
 def _in_folder(folder: Path) -> list[str]:
     # Folders grow long and are looked at again and again: no path is made, and no file asked about, for each name.
     with os.scandir(folder) as entries:
@@ -42,8 +50,7 @@ def _in_folder(folder: Path) -> list[str]:
 
 def _matching(path: Path, stream: str) -> list[str]:
     matches = glob(str(path), recursive=True) if has_magic(str(path)) else []
-    # By folders, then by name, as no name holds what stands for "/": as they are "a.b/c" would sort before "a/c".
-    found = sorted(filter(os.path.isfile, _data(matches)), key=lambda match: match.replace(os.sep, "\0"))
+    found = sorted(filter(os.path.isfile, _data(matches)), key=place_of)
     if not found:
         kind = "a pattern without a match" if has_magic(str(path)) else "not there"
         raise RequestError(f'the path "{path}" of stream "{stream}" is {kind}', hint=_hint(path))

@@ -220,9 +220,9 @@ class Partitioned(Order):
     def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
         """Each partition as far as any file brought it. A file's own bound knows nothing of the others' partitions."""
         self._absorb(saves)
-        if len(saves) == 1:
-            return max(bounds)
-        return int(self._standings.allowed.min()) if len(self._standings) else NO_BOUND
+        allowed = int(self._standings.allowed.min()) if len(self._standings) else NO_BOUND
+        # One that read everything may have passed a bound before a partition turned up that is behind it.
+        return max(*bounds, allowed) if len(saves) == 1 else allowed
 
     def _absorb(self, saves: Sequence[dict[str, Any]]) -> None:
         for text in (text for save in saves if not self._shared for text in save["partitions"]):

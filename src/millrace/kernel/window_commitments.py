@@ -216,6 +216,8 @@ class Commitments(SingleRows):
             "released": self._released_ever,
             "forgotten": self.forgotten(),
             "low": self._low,
+            "left": self._released,
+            "least": self._least,
         }
 
     def restore(
@@ -236,4 +238,5 @@ class Commitments(SingleRows):
         self._under_way = np.flatnonzero(opened == UNDER_WAY).tolist()
         waits = np.flatnonzero(place != NONE)
         self._stand(waits[np.argsort(place[waits])])
-        self._look_ahead()
+        # As they were known, not as they are: what is asked for and promised by them must be the same again.
+        self._released, self._least = note["left"], note["least"]

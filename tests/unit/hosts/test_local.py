@@ -80,6 +80,17 @@ def test_files_that_sort_before_those_read_are_not_passed_over_in_silence(tmp_pa
     assert raised.value.hint
 
 
+def test_files_of_a_pattern_are_read_by_folders_and_names(tmp_path: Path) -> None:
+    """As text "day-2/x.csv" would be before "day/x.csv", which has been read by then."""
+    for second, folder in enumerate(("day", "day-2", "day.3")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.csv").write_text(f"v,ts\n{second},2024-01-01 00:00:0{second}\n")
+    source = f"csv OPTIONS (path '{tmp_path / '*' / '*.csv'}')"
+    run = LocalRun(in_memory(parse_network(STREAM.format("", source) + "SELECT v FROM s;")), ending="available")
+    run.run()
+    assert [row["v"] for rows in run.memory.values() for each in rows for row in each.to_pylist()] == [0, 1, 2]
+
+
 def test_two_queries_do_not_write_to_one_folder(tmp_path: Path) -> None:
     sink = f"CREATE SINK {{}} TO csv OPTIONS (path '{tmp_path}');"
     sql = STREAM.format("", "iterable") + sink.format("one") + sink.format("two")

@@ -117,6 +117,17 @@ class Staged:
         self.read = defaultdict(int, read)
         self.restart()
 
+    def twice(self, *given: Any, **options: Any) -> tuple[dict[str, list[dict[str, Any]]], ...]:
+        """What `batch` gives with what is at hand, and what it gives when it is run again; the first goes on."""
+        before = self.saved()
+        first = self.batch(*given, **options)
+        after, at_hand = self.saved(), dict(_AT_HAND)
+        self.back_to(before)
+        again = self.batch(*given, **options)
+        self.back_to(after)
+        _AT_HAND.update(at_hand)
+        return first, again
+
     def drain(self, now: int) -> dict[str, list[dict[str, Any]]]:
         """Wake the buckets until their queues hold nothing back; the results."""
         results: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -59,10 +59,12 @@ def test_a_file_came_when_it_was_put_in_its_place_unless_nobody_looked(tmp_path:
     assert second["first"] == second["came"], "it is the only one"
     put(tmp_path, "c.txt", "d.txt")
     files.limit = Limit(files=1)
+    sleep(0.05)
     third = files.next_offset(second)
     sleep(0.05)
     fourth = files.next_offset(third)
     assert fourth["came"] == third["now"], "what was there at the last look has come by then"
+    assert fourth["first"] <= third["now"] - 40_000, "and is as stale as it is, though a limit left it behind"
 
 
 def test_the_first_file_of_a_micro_batch_and_the_last_one_came_at_times_of_their_own(tmp_path: Path) -> None:

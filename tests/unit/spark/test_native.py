@@ -14,6 +14,7 @@ from millrace.hosts.spark.native import NativeStream
 from millrace.hosts.spark.plans import PlanLog, Version
 from millrace.hosts.spark.rows import STREAM_PORT, unpack
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
+from millrace.kernel.progress import Ingress
 from millrace.language import parse_network
 
 UTC = pa.timestamp("us", tz="UTC")
@@ -91,6 +92,21 @@ def test_partitions_that_several_tasks_read_raise_no_bound_by_themselves(
     stream = native(tmp_path, "TIMESTAMP BY ts ORDERED PARTITIONED BY (k)", alone=alone)
     _, note = told(list(stream.read([batch(50, ("b", 5), ("a", 9))], 0, 0)))
     assert note["bound"] == bound
+
+
+def test_the_bound_follows_the_partitions_where_one_task_has_all_rows(tmp_path: Path) -> None:
+    """It does not know that it is the only one, and others that have none say nothing."""
+    stream, log = native(tmp_path, "TIMESTAMP BY ts ORDERED PARTITIONED BY (k)"), CommitLog(tmp_path / "commits")
+    (declared,) = PlanLog(tmp_path / "plans").read(1).network.streams()
+    edge, bounds = Ingress(declared.time), []
+    for number, rows in enumerate([[("b", 5), ("a", 9)], [("b", 15), ("a", 19)], [("a", 40)]]):
+        _, note = told(list(stream.read([batch(50 + number, *rows)], number, 0)))
+        edge.follow([note])
+        bounds.append(edge.bound)
+        known = {**edge.progress({**edge.changes(), "runs": note["order"].get("runs", [])}), "files": number + 1}
+        sources = log.standings.put_down({"s": known})
+        log.write(number, {"batch": number, "now": (50 + number) * SECOND, "sources": sources})
+    assert bounds == [5 * SECOND, 15 * SECOND, 15 * SECOND]
 
 
 def test_times_of_another_zone_are_the_same_times(tmp_path: Path) -> None:

@@ -3,13 +3,24 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from millrace.errors import RequestError
-from millrace.hosts.spark.session import java_version, log_tail, open_session, parallelism, with_retries
+from millrace.hosts.spark import session as sessions
+from millrace.hosts.spark.session import (
+    java_version,
+    join_session,
+    leave_session,
+    log_tail,
+    open_session,
+    parallelism,
+    with_retries,
+)
 from tests.e2e.commands import environment
 
 
@@ -125,3 +136,50 @@ session.stop()
     ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, env=environment(), timeout=180)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "1.changelog").read_text() == "second"
+
+
+class FakeSession:
+    """A session that says when it is being ended, and takes its time."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.conf = SimpleNamespace(set=lambda name, value: None)
+        self.ending, self.may_end, self.ended = Event(), Event(), False
+
+    def stop(self) -> None:
+        self.ending.set()
+        self.may_end.wait(10)
+        self.ended = True
+
+
+def test_nobody_joins_a_session_that_is_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    first: Any = FakeSession()
+    second: Any = FakeSession()
+    monkeypatch.setattr(sessions, "running_session", lambda: None if first.ended else first)
+    opened: list[Any] = [second, first]
+    with patch.object(first, "ended", True):
+        assert join_session(None, opened.pop) == (first, True)
+    ending = Thread(target=leave_session, args=(first,))
+    ending.start()
+    assert first.ending.wait(10)
+    found: list[Any] = []
+    joining = Thread(target=lambda: found.append(join_session(None, opened.pop)))
+    joining.start()
+    first.may_end.set()
+    joining.join(10)
+    ending.join(10)
+    assert found == [(second, True)]
+    assert not second.ended
+
+
+def test_the_last_run_ends_the_session_that_one_of_them_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = FakeSession()
+    session.may_end.set()
+    monkeypatch.setattr(sessions, "running_session", lambda: None)
+    assert join_session(session, FakeSession) == (session, False), "it was there before"  # type: ignore[arg-type]
+    assert join_session(None, lambda: session) == (session, True)
+    assert join_session(session, FakeSession) == (session, True)  # type: ignore[arg-type]
+    leave_session(session)
+    assert not session.ended
+    leave_session(session)
+    assert session.ended

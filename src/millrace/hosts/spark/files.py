@@ -140,6 +140,8 @@ class StreamFiles:
         self.target: int | None = None
         self.seen = Listing([])
         self.looked: int | None = None
+        self.began: int | None = None
+        """The clock of the last look, and that of the first."""
 
     def prepare(self) -> None:
         """Take the files that are there now as all that there will be."""
@@ -153,6 +155,7 @@ class StreamFiles:
         listing = self._listed_after(start)
         now = max(clock, start["now"])
         looked, self.looked = self.looked, now
+        self.began = now if self.began is None else self.began
         first = self._first(listing, start, listing.removed)
         paths = listing.paths_of(first, listing.count if self.target is None else self.target)
         taken = self.limit.allowed(self.low_level, paths)
@@ -166,7 +169,7 @@ class StreamFiles:
             "files": end,
             "last": names[-1],
             "now": now,
-            "first": min(came, now, self._came(paths[0], looked, seen)),
+            "first": min(came, now, self._came(paths[0], self.began, seen)),
             "came": came,
             "unread": listing.count - end,
             "removed": listing.removed,
@@ -197,7 +200,7 @@ class StreamFiles:
         return first
 
     def _came(self, path: str, looked: int | None, seen: int) -> int:
-        """The clock at which a file that was seen came: since the last look, or nobody knows when."""
+        """The clock at which a file that was seen came: since a look, or nobody knows when."""
         arrived = self.low_level.arrived(path)
         return seen if arrived is None or looked is None else min(max(arrived, looked), seen)
 

@@ -53,8 +53,6 @@ from millrace.hosts.spark.session import (
     leave_session,
     open_session,
     parallelism,
-    prepared,
-    running_session,
 )
 from millrace.hosts.spark.shipping import ship
 from millrace.hosts.spark.sinks import Sinks
@@ -155,15 +153,13 @@ class SparkRun:
         self, master: str, settings: Mapping[str, str], *, verbose: bool, session: SparkSession | None
     ) -> None:
         """Take the session that is given, or the one of this process, or open one."""
-        session = session or running_session()
-        if session is None:
-            natively = _reads_natively(self.changes.network)
-            self.session = open_session(
+        natively = _reads_natively(self.changes.network)
+        self.session, self._shares_session = join_session(
+            session,
+            lambda: open_session(
                 master, log_file=self.log_file, verbose=verbose, settings=settings, reads_rows=natively
-            )
-        else:
-            self.session = prepared(session)
-        self._shares_session = join_session(self.session, opened=session is None)
+            ),
+        )
 
     def _is_pending(self) -> bool:
         """Whether a micro-batch was begun and not ended: Spark will run it again."""
@@ -404,6 +400,8 @@ class SparkRun:
         """Ask the streams of a query that are asked for rows, and wait until a micro-batch has read what they gave."""
         # A change that was asked for before this may still hold the source.
         self._release()
+        if self._again:
+            raise RunError("a change is starting the streaming query again", hint="Ask again in a moment.")
         streams = Network(tuple(each for each in self.network.queries if each.name == query)).streams()
         files = self._fed.polls.ask(stream.name for stream in streams) if self.ending == "stopped" else {}
         while not has_read(self._committed.newest, files) and self._is_at_work():

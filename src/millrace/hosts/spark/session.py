@@ -17,9 +17,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
@@ -93,6 +94,8 @@ _JAVA_VARIABLES = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SP
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _RUNS: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
 """How many runs are at work in each session that one of them has opened."""
+_JOINING = Lock()
+"""Held while a session is found or opened, and while it is ended: nobody is to join one that is ending."""
 _LOG = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.file.ref = file
@@ -154,22 +157,28 @@ def running_session() -> SparkSession | None:
     return session if session is not None and session.sparkContext._jsc is not None else None
 
 
-def join_session(session: SparkSession, *, opened: bool) -> bool:
-    """Count a run that works in a session; False if it is one that no run has opened, which is not ours to end."""
-    context = session.sparkContext
-    if not opened and context not in _RUNS:
-        return False
-    _RUNS[context] = _RUNS.get(context, 0) + 1
-    return True
+def join_session(given: SparkSession | None, open_one: Callable[[], SparkSession]) -> tuple[SparkSession, bool]:
+    """The session that a run is to work in: the one given, that of this process, or a new one.
+
+    And whether the run has to leave it; it has not if no run has opened it, for then it is not ours to end.
+    """
+    with _JOINING:
+        session = given or running_session()
+        ours = session is None or session.sparkContext in _RUNS
+        session = open_one() if session is None else prepared(session)
+        if ours:
+            _RUNS[session.sparkContext] = _RUNS.get(session.sparkContext, 0) + 1
+        return session, ours
 
 
 def leave_session(session: SparkSession) -> None:
-    """Take back what `join_session` counted; the last run ends the session."""
-    context = session.sparkContext
-    _RUNS[context] -= 1
-    if not _RUNS[context]:
-        del _RUNS[context]
-        session.stop()
+    """Leave a session that a run has joined; the last run ends it."""
+    with _JOINING:
+        context = session.sparkContext
+        _RUNS[context] -= 1
+        if not _RUNS[context]:
+            del _RUNS[context]
+            session.stop()
 
 
 def prepared(session: SparkSession) -> SparkSession:

@@ -153,6 +153,7 @@ class WindowQueue(Queue):
         until = punctuation.until
         self.ended = self.ended or until == END_OF_TIME
         with_rows = self._moment[0] == self.now and not self.ended
+        self._windows.cost = self.row_cost
         self._windows.close(until, self._moment[1] if with_rows else self.now)
         yield from self._pass_on()
 

@@ -241,7 +241,7 @@ class Storage:
         """What changed since the last save."""
         note = {
             "kind": self.kind, "counts": self.counts.note(), "frequency": self.frequency.note(),
-            "held": self.held.note(),
+            "held": self.held.note(), "least": self._least, "gone": self._gone,
         }  # fmt: skip
         stores = (self.table, self.cells, self._blocks, self._line, self._slots)
         return joined([store.changes() for store in stores], note)
@@ -259,7 +259,8 @@ class Storage:
         self._slots.restore(slots)
         self.held.restore(changes.note["held"])
         self._blocks.restore(blocks, self.held.entries())
-        self._least, self._gone = self.held.least(), 0
+        # As it was known, not as it is: what is promised by it must be the same when rows come again.
+        self._least, self._gone = changes.note["least"], changes.note["gone"]
 
 
 def _arrivals(batch: Batch, otherwise: Microseconds) -> Times:
