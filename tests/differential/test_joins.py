@@ -149,6 +149,19 @@ def test_every_kind_of_join_is_what_the_reference_says(host: Host, expected: dic
         assert times == sorted(times)
 
 
+def test_rows_of_equal_time_count_by_their_entry_where_groups_promise(host: Host) -> None:
+    streams = STREAMS.replace(f"DISORDER INTERVAL {DISORDER} SECONDS", "PUNCTUATED BY ends PER (k)")
+    names = ("as_of", "recent", "chronicle", "rows", "rows_partitioned")
+    sql = streams + "".join(f"CREATE QUERY {name} AS {QUERIES[name]};\n" for name in names)
+    given = {
+        name: [{**row, "k": row["k"] or "d", "ends": None, "ts": row["ts"].replace(microsecond=0)} for row in rows]
+        for name, rows in INPUTS.items()
+    }
+    found = host.run(sql, {name: pieces(rows, seed=8, count=3) for name, rows in given.items()})
+    for query in parse_network(sql).queries:
+        assert same(found[query.name], evaluate(query, given)), query.name
+
+
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_reference_says_what_a_database_says(name: str, expected: dict[str, list[dict[str, Any]]]) -> None:
     connection = duckdb.connect()

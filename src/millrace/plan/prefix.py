@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millrace.plan.nodes import Filter, Node, Project, Scan, Since, UpdateQueue, walk
+from millrace.plan.nodes import Filter, Node, Project, RollUp, Scan, Since, UpdateQueue, walk
 
 
 def is_prefix(node: Node) -> bool:
@@ -11,12 +11,13 @@ def is_prefix(node: Node) -> bool:
 
 
 def keeps_entry(node: Node) -> bool:
-    """Whether rows come in the order in which they entered: those of a prefix, also through an append queue.
+    """Whether rows come in the order in which they entered: of a prefix, also rolled up or through an append queue.
 
     Joins that ask for it have no other queues below them.
     """
     return all(
-        isinstance(each, Scan | Filter | Project | Since) or (isinstance(each, UpdateQueue) and len(each.inputs) == 1)
+        isinstance(each, Scan | Filter | Project | Since | RollUp)
+        or (isinstance(each, UpdateQueue) and len(each.inputs) == 1)
         for each in walk(node)
     )
 
