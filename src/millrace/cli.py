@@ -32,6 +32,7 @@ from millrace.hosts.outputs import file_sinks
 from millrace.hosts.report import Ending, Listeners
 from millrace.language import bind_changes, parse_interval, parse_network, read_file
 from millrace.latest_command import latest_arguments
+from millrace.lengths import length
 from millrace.plan.changes import Added, Amendment
 from millrace.plan.changes import File as NetworkFile
 from millrace.plan.explain import explain
@@ -75,8 +76,8 @@ def _run(options: argparse.Namespace) -> int:
         if any(each.name == name and each.sink.connector.format == "console" for each in changes.network.queries):
             console.results(name, rows)
 
-    cost = None if options.cost is None else parse_interval(options.cost)
-    trigger = f"{parse_interval(options.trigger) // 1_000} milliseconds"
+    cost = None if options.cost is None else parse_interval(length("--cost", options.cost))
+    trigger = f"{parse_interval(length('--trigger', options.trigger)) // 1_000} milliseconds"
     chosen = RunOptions(
         options.on,
         _ending(options),
@@ -180,14 +181,14 @@ def _stop_on_signals(run: Run) -> None:
 
 def _ask(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.statement == "-" else options.statement
-    timeout = parse_interval(options.timeout) / 1e6
+    timeout = parse_interval(length("--timeout", options.timeout)) / 1e6
     for answer in ask(options.folder, text, timeout):
         print(json.dumps(answer) if options.json else answer_text(answer))
     return 0
 
 
 def _why(options: argparse.Namespace) -> int:
-    found = why(options.folder, parse_interval(options.timeout) / 1e6)
+    found = why(options.folder, parse_interval(length("--timeout", options.timeout)) / 1e6)
     print(json.dumps(found.data()) if options.json else found)
     return 0
 

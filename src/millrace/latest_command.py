@@ -11,6 +11,7 @@ from typing import TypeAlias
 from millrace.hosts.answers import rows_text
 from millrace.language import parse_interval
 from millrace.latest import Found, follow, latest
+from millrace.lengths import length
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -34,7 +35,7 @@ def latest_arguments(commands: Commands) -> None:
 
 
 def _latest(options: argparse.Namespace) -> int:
-    timeout = parse_interval(options.timeout) / 1e6
+    timeout = parse_interval(length("--timeout", options.timeout)) / 1e6
     if options.follow:
         headed: list[str] = []
         follow(options.folder, options.query, lambda found: _show(found, options, headed), timeout)

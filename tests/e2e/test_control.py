@@ -95,6 +95,13 @@ def test_a_second_run_on_a_checkpoint_in_use_is_refused(tmp_path: Path) -> None:
     assert "another run listens in" in second.stderr
 
 
+@pytest.mark.parametrize("command", [["control", "state", "SHOW QUERIES"], ["why", "state"], ["latest", "state", "q"]])
+def test_a_time_that_is_none_is_refused_with_its_option(tmp_path: Path, command: list[str]) -> None:
+    wrong = millrace(*command, "--timeout", "30", folder=tmp_path)
+    assert wrong.returncode == 2
+    assert "--timeout is a length of time, not \"30\"\nhint: Write --timeout='5 seconds'." in wrong.stderr
+
+
 def test_a_virtual_run_says_that_it_does_not_listen(tmp_path: Path) -> None:
     ran = millrace("run", project(tmp_path), "--on", "virtual", "--control", "commands", folder=tmp_path)
     assert ran.returncode == 2

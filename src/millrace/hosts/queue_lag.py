@@ -20,7 +20,7 @@ def queues_behind(executor: Executor, sinks: Mapping[str, Iterable[str]], now: M
     for name, queue in executor.queues().items():
         seen = queue.queue_metrics(now)
         if seen.waiting and seen.oldest >= _A_WHILE:
-            queued = Queued(seen.waiting, seen.oldest, not seen.policy.startswith("append"))
+            queued = Queued(seen.waiting, seen.oldest, queue.by_key)
             found += [(sink, queued) for sink in sinks[name]]
     return {name: asdict(each) for name, each in together(found).items()}
 

@@ -22,9 +22,11 @@ from millrace.plan.nodes import (
     AnyJoin,
     AnyWindow,
     Filter,
+    Following,
     Join,
     Node,
     Project,
+    RowsJoin,
     Scan,
     Union,
     Window,
@@ -100,7 +102,8 @@ def _refuse_mixture(root: Node) -> None:
     if plain is None or update is None:
         return
     name = plain.stream.late_into if plain.outlet == LATE else plain.stream.name
-    declare = "Let" if plain.outlet == LATE else f'Declare UPDATE KEY for "{name}" as well, or let'
+    in_vain = plain.outlet == LATE or any(isinstance(each, Following | RowsJoin) for each in walk(root))
+    declare = "Let" if in_vain else f'Declare UPDATE KEY for "{name}" as well, or let'
     raise NotAnUpdate(
         f'"{name}" is no update stream, and "{update.stream.name}" is one',
         hint=f"{declare} the query {APPEND}.",

@@ -143,19 +143,24 @@ def test_an_allowance_is_kept_until_the_input_ends() -> None:
     assert values(queue) == [3, 4, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.parametrize(("policy", "by_key"), [("append", False), ("inplace", True), ("auto", False)])
+def test_a_queue_says_whether_keys_wait_or_rows(policy: str, by_key: bool) -> None:
+    assert entered(policy, [Row(0, at, "k", at) for at in range(3)]).by_key == by_key
+
+
 @pytest.mark.parametrize("policy", ["append", "inplace", "update_fifo"])
 def test_bounds_wait_for_the_rows_that_wait(policy: str) -> None:
     queue = entered(policy, [Row(0, 10 + at, f"k{at}", at) for at in range(8)])
     assert list(queue.on_punctuation(Punctuation(100))) == [Punctuation(10)]
-    until, bound = 0, 10
+    bound = 10
     while queue.held:
-        for batch in queue.on_more(1):
-            assert isinstance(batch, Batch)
-            assert int(batch.times.min()) >= bound
-            until = bound if batch.until is None else batch.until
-            assert until >= bound
-            bound = until
-    assert until == 100
+        batch, *bounds = queue.on_more(1)
+        assert isinstance(batch, Batch) and batch.until is None, "a bound that rides on rows is not sent"
+        assert int(batch.times.min()) >= bound
+        for each in bounds:
+            assert isinstance(each, Punctuation) and each.until > bound
+            bound = each.until
+    assert bound == 100
 
 
 def test_what_leaves_at_once_is_worth_a_moment_of_work() -> None:

@@ -252,6 +252,13 @@ def test_a_wrong_source_of_truth_is_refused(text: str, fact: str, offending: str
     assert error.place is not None and error.place.text == offending
 
 
+def test_a_hint_does_not_lead_to_another_refusal() -> None:
+    joined = refused("SELECT x.symbol FROM quotes AS x JOIN plain AS y ON x.symbol = y.symbol")
+    followed = refused("SELECT x.symbol FROM quotes AS x ASOF JOIN plain AS y ON x.symbol = y.symbol AND y.ts <= x.ts")
+    assert "Declare UPDATE KEY" in joined.hint
+    assert "Declare UPDATE KEY" not in followed.hint and "append" in followed.hint
+
+
 # Options
 
 

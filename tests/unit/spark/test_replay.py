@@ -22,9 +22,10 @@ from millrace.testing.hosts import in_memory
 
 COUNTS = "SELECT k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k"
 LATE = "DISORDER INTERVAL 60 SECONDS"
-ON_DEMAND = "DISORDER INTERVAL 5 SECONDS ETS ON DEMAND SKEW INTERVAL 6 SECONDS"
+NEARLY = "DISORDER INTERVAL 5 SECONDS"
+ON_DEMAND = f"{NEARLY} ETS ON DEMAND SKEW INTERVAL 6 SECONDS"
 UPDATES = "UPDATE KEY (k)"
-PARTITIONED = "DISORDER INTERVAL 5 SECONDS PARTITIONED BY (k)"
+PARTITIONED = f"{NEARLY} PARTITIONED BY (k)"
 
 
 def network(time: str, key: str, query: str) -> Any:
@@ -74,6 +75,21 @@ def check_runs_again(net: Any, seed: int, folder: Path, pace: Pace | None = None
 
 def _sorted(results: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
     return {query: sorted(map(str, rows)) for query, rows in results.items() if rows}
+
+
+@pytest.mark.parametrize("queue", ["append", "append_shed"])
+def test_windows_behind_a_queue_of_all_rows_close_as_they_do_without_one(queue: str, tmp_path: Path) -> None:
+    """The bound follows the last rows that the queue lets go, though nothing comes after them."""
+    keep = ", keep = 1" if queue == "append_shed" else ""
+    queued = network(NEARLY, UPDATES, f"WITH (queue = '{queue}'{keep}) AS {COUNTS}")
+    found = []
+    for number, net in enumerate([queued, network(NEARLY, "", f"AS {COUNTS}")]):
+        (tmp_path / str(number)).mkdir()
+        staged = Staged(net, tmp_path / str(number), live=True)
+        batches = [staged.batch({"s": [table(rows_of(3)[at : at + 50])]}, START * SECOND) for at in range(0, 300, 50)]
+        found.append([_sorted(batch) for batch in batches])
+    assert found[0] == found[1]
+    assert found[0][-1], "some windows close"
 
 
 @pytest.mark.slow

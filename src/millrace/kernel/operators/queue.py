@@ -48,6 +48,8 @@ class Queue(Operator):
     delivers_late = False
     """Whether what it let go is delivered when a host says so, and not when it has been worked off."""
     settings = QueueSettings()
+    by_key = False
+    """Whether a key waits with one row alone."""
     careful = False
     """Whether it begins small: hosts say so whose clock is that of the world, where work on one row may take long."""
     most_rows = 0

@@ -69,8 +69,8 @@ class UpdateQueue(Queue):
         self.use_up(rows.num_rows)
         self._out_at = self._out_at if self._out else self.now
         self._out += rows.num_rows
-        before, self._passed = self._passed, self._promised()
-        yield Batch(rows, None if self._passed == before else self._passed)
+        yield Batch(rows)
+        yield from self._pass_on(ets=False)
 
     def on_rest(self) -> None:
         if self._out and self.told_cost is None:
@@ -85,14 +85,14 @@ class UpdateQueue(Queue):
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         self._bound = punctuation.until
         self.ended = self._bound == END_OF_TIME
-        until = self._promised()
+        yield from self._pass_on(punctuation.ets)
+
+    def _pass_on(self, ets: bool) -> Iterator[Element]:
+        """The bound that holds for all that leaves later, if it has advanced."""
+        until = min(self._bound, self._storage.least(self._bound))
         if until > self._passed:
             self._passed = until
-            yield Punctuation(until, punctuation.ets)
-
-    def _promised(self) -> Microseconds:
-        """The bound that holds for all that leaves later."""
-        return max(self._passed, min(self._bound, self._storage.least(self._bound)))
+            yield Punctuation(until, ets)
 
     # Time, cost, and the switch
 
@@ -153,6 +153,10 @@ class UpdateQueue(Queue):
             self._storage.drop_older()
 
     # What is known
+
+    @property
+    def by_key(self) -> bool:  # type: ignore[override]
+        return self._storage.kind != ROWS
 
     @property
     def held(self) -> int:
