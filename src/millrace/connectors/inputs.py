@@ -8,6 +8,7 @@ Rules:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -117,10 +118,10 @@ class FileInput:
     def _open(self) -> None:
         """Open the file after those read whole, if it is there."""
         read, last = self._position["files"], self._position["last"]
-        known = [path for path in self._paths if last and place_of(path) <= place_of(last)]
-        if len(known) != read:
+        known = bisect_right(self._paths, place_of(last), key=place_of) if last else 0
+        if known != read:
             raise RunError(
-                f'stream "{self.stream.name}" has {len(known)} files up to "{last}", but {read} were read',
+                f'stream "{self.stream.name}" has {known} files up to "{last}", but {read} were read',
                 hint="Give new files names that sort after the old ones, and leave the old ones in place.",
             )
         self._batches = iter(())

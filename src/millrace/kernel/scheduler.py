@@ -119,10 +119,10 @@ class Scheduler:
         component = _least(self._busy, _spent)
         self._floor = max(self._floor, component.spent)
         self._turn += 1
-        fragment = _least(component.busy, _rank)
-        if component.queued and (len(component.busy) > 1 or len(fragment.ready) > 1):
+        if component.queued and sum(len(fragment.ready) for fragment in component.busy) > 1:
             fragment, node = self._among_queues(component, now)
         else:
+            fragment = _least(component.busy, _rank)
             node = self._entry(fragment, fragment.ready)
         fragment.served = self._turn
         return fragment, node
