@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.answers import opened
 from bench.workload import PeerWork, Work
 from millrace.connectors.native import FRAME
-from millrace.hosts.local import LocalRun
+from millrace.experiments.stock_spark import Job, Query, StockSpark
+from millrace.hosts.local.host import LocalRun
 from millrace.hosts.spark.host import SparkRun
-from millrace.hosts.spark.native import spark_schema
-from millrace.hosts.spark.session import open_session
-from millrace.hosts.spark.stock import Job, Query, StockSpark
-from millrace.plan.nodes import Connector, Network, Stream
+from millrace.hosts.spark.session.session import open_session
+from millrace.hosts.spark.source.native_streams import spark_schema
+from millrace.plan.nodes.network import Connector, Network, Stream
 
 _STATE = "spark.sql.streaming.stateStore.providerClass"
 _STATE_CLASSES = "org.apache.spark.sql.execution.streaming.state."

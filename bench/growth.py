@@ -26,7 +26,7 @@ from bench.files import write_file
 from bench.links import ORIGIN
 from bench.pairs import APART, write_pairs
 from bench.workload import Work, Workload
-from millrace.hosts.local import LocalRun
+from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners, Report
 
 TIMES = 10

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from bench import record
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.executor import Executor
-from millrace.kernel.expressions import Call, Column, Literal
-from millrace.kernel.graph import Graph, Node
-from millrace.kernel.operators import Filter
-from millrace.kernel.progress import TimeContract
+from millrace.kernel.columns.expressions import Call, Column, Literal
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.relational.filter import Filter
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64)
 STRATEGIES = ("dfs", "bfs")

@@ -13,7 +13,7 @@ from bench.files import write_file
 from bench.links import ORIGIN
 from bench.workload import declared
 from millrace.language import parse_network
-from millrace.plan.nodes import TIMESTAMP, Network
+from millrace.plan.nodes.network import TIMESTAMP, Network
 
 COLUMNS = "key STRING, n BIGINT, ts TIMESTAMP, value DOUBLE"
 """`n` is the number of the row in its stream, as it arrived."""

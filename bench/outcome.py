@@ -24,8 +24,8 @@ from bench.answers import opened
 from bench.engines import Task
 from bench.published import numbered, published
 from bench.workload import Work
-from millrace.demo.watching import committed_batches
-from millrace.hosts.spark.commits import CommitLog
+from millrace.experiments.demo.sink_watcher import committed_batches
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
 
 Numbers = npt.NDArray[np.int64]
 

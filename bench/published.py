@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from millrace.demo.watching import committed_files
+from millrace.experiments.demo.sink_watcher import committed_files
 
 
 def published(output: Path) -> dict[str, int]:

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from bench.memory import resident
 from millrace.kernel.elements import TIME, Batch
-from millrace.kernel.operators.update_queue import UpdateQueue
-from millrace.kernel.queue_settings import QueueSettings
+from millrace.kernel.updates.queue_settings import QueueSettings
+from millrace.kernel.updates.update_queue import UpdateQueue
 
 Numbers = npt.NDArray[np.int64]
 Row = tuple[int, int, float]

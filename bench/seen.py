@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.hosts.paced import PacedInput
+from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.report import Report
 
 Numbers = npt.NDArray[np.int64]

@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 from bench.engines import Measured, PeerFailed, Task
 from bench.links import COLUMNS
 from bench.workload import Workload
-from millrace.demo.feeding import Feeder
-from millrace.demo.links import Feed, Link, Shipment, shipments
-from millrace.demo.watching import committed_batches, wait_until
+from millrace.experiments.demo.feeder import Feeder
+from millrace.experiments.demo.links import Feed, Link, Shipment, shipments
+from millrace.experiments.demo.sink_watcher import committed_batches, wait_until
+from millrace.experiments.stock_spark import Job, StockSpark
 from millrace.hosts.spark.host import SparkRun
-from millrace.hosts.spark.session import open_session
-from millrace.hosts.spark.stock import Job, StockSpark
+from millrace.hosts.spark.session.session import open_session
 
 SECONDS = 30.0
 WINDOW = 2

@@ -27,13 +27,13 @@ import pyarrow.parquet as pq
 from bench import record
 from bench.recorded import DATA
 from bench.seen import Seen, Valued
-from millrace.hosts.local import LocalRun
-from millrace.hosts.paced import PacedInput
+from millrace.hosts.local.host import LocalRun
+from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.report import Listeners
 from millrace.hosts.spark.host import SparkRun
-from millrace.hosts.spark.session import open_session
+from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
-from millrace.plan.nodes import Network
+from millrace.plan.nodes.network import Network
 
 MICROS, SECONDS = 1_000, 30.0
 """Of the rows of a second a core can value less than 1,000."""

@@ -22,12 +22,12 @@ import pyarrow as pa
 from bench import record
 from bench.files import write_file
 from bench.links import ORIGIN
-from millrace.hosts.local import LocalRun
+from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.spark.host import SparkRun
-from millrace.hosts.spark.session import open_session
+from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
-from millrace.plan.nodes import Network
+from millrace.plan.nodes.network import Network
 
 BATCHES = 64
 _SECOND = 1_000_000

@@ -1,4 +1,4 @@
-"""A band join of two streams on stock Spark, and a count over it; see `millrace.hosts.spark.stock`."""
+"""A band join of two streams on stock Spark, and a count over it; see `millrace.experiments.stock_spark`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from millrace.hosts.spark.stock import carry_out
+from millrace.experiments.stock_spark import carry_out
 
 
 @dataclass(frozen=True)

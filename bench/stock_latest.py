@@ -1,4 +1,4 @@
-"""The latest row of every key on stock Spark; see `millrace.hosts.spark.stock`."""
+"""The latest row of every key on stock Spark; see `millrace.experiments.stock_spark`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from millrace.hosts.spark.stock import carry_out
+from millrace.experiments.stock_spark import carry_out
 
 VERSIONS = "versions"
 """The folder of the table, in which every micro-batch leaves a version of its own."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from millrace.hosts.spark.stock import Count, Query
+from millrace.experiments.stock_spark import Count, Query
 from millrace.language import parse_network
-from millrace.plan.nodes import Network
+from millrace.plan.nodes.network import Network
 
 
 class Work(Protocol):

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.plan.nodes import (
+from millrace.plan.nodes.network import (
     LATE,
     SEQUENCE,
     WINDOW_END,
@@ -36,7 +36,7 @@ from millrace.plan.nodes import (
     Since,
     Union,
 )
-from millrace.plan.updating import key_of
+from millrace.plan.updates.queue_placement import key_of
 from tests.reference_admission import admitted
 from tests.reference_aggregates import Between, aggregate
 from tests.reference_joins import joined

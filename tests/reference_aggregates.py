@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.kernel.user_aggregates import PythonAggregate, SqlAggregate
-from millrace.plan.nodes import Aggregation
+from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, SqlAggregate
+from millrace.plan.nodes.network import Aggregation
 from tests.reference_values import TIME, Row, nulls_first, value_of
 
 Arguments = tuple[Any, ...]

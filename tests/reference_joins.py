@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millrace.kernel.sides import RowsSide, Side
-from millrace.plan.levels import is_prefix
-from millrace.plan.nodes import AnyJoin, Following, Join, Node, RowsJoin
+from millrace.kernel.joins.sides import RowsSide, Side
+from millrace.plan.nodes.network import AnyJoin, Following, Join, Node, RowsJoin
+from millrace.plan.physical.levels import is_prefix
 from tests.reference_values import TIME, Row, micros, nulls_first, values_of
 
 Rows = list[Row]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.kernel.expressions import Column, Expression
+from millrace.kernel.columns.expressions import Column, Expression
 
 Row = dict[str, Any]
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

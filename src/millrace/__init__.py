@@ -17,14 +17,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millrace.api import Handle, Network, Relation
-    from millrace.connectors.polled import Pushed
+    from millrace.api.dataframes import spark_session
+    from millrace.api.network import Handle, Network, Relation
+    from millrace.api.polled_source import Polled
+    from millrace.connectors.push_pull import Pushed
     from millrace.errors import MillraceError
-    from millrace.frames import spark_session
-    from millrace.kernel.user_functions import columns
+    from millrace.hosts.sinks.writer import Writer
+    from millrace.kernel.columns.user_functions import columns
     from millrace.language import parse_network
-    from millrace.polled import Polled
-    from millrace.writers import Writer
 
 __version__ = "0.1.0"
 
@@ -42,16 +42,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Handle": "millrace.api",
+    "Handle": "millrace.api.network",
     "MillraceError": "millrace.errors",
-    "Network": "millrace.api",
-    "Polled": "millrace.polled",
-    "Pushed": "millrace.connectors.polled",
-    "Relation": "millrace.api",
-    "Writer": "millrace.writers",
-    "columns": "millrace.kernel.user_functions",
+    "Network": "millrace.api.network",
+    "Polled": "millrace.api.polled_source",
+    "Pushed": "millrace.connectors.push_pull",
+    "Relation": "millrace.api.network",
+    "Writer": "millrace.hosts.sinks.writer",
+    "columns": "millrace.kernel.columns.user_functions",
     "parse_network": "millrace.language",
-    "spark_session": "millrace.frames",
+    "spark_session": "millrace.api.dataframes",
 }
 
 

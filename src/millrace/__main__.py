@@ -8,9 +8,9 @@ import sys
 def main() -> int:
     """Carry out the command of this process; the exit code."""
     try:
-        from millrace import cli
+        from millrace.commands import command_line
 
-        return cli.main()
+        return command_line.main()
     except KeyboardInterrupt:
         return 130
 

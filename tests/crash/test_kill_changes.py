@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from millrace.errors import RequestError, RunError
-from millrace.hosts.control import ask
+from millrace.hosts.control.request_folder import ask
 from tests.crash.kills import Kill, killing
 from tests.crash.test_kill import growing
 from tests.e2e.commands import Started, millrace, wait_for
@@ -117,7 +117,10 @@ def check(run: list[object], folder: Path, files: int, starts: dict[str, int], l
         assert found == (answer if name in last else answer[: len(found)]), name
 
 
-RECORD, PLAN = "millrace.hosts.spark.fixed:Fixed.write", "millrace.hosts.spark.plans:PlanLog.write"
+RECORD, PLAN = (
+    "millrace.hosts.spark.commit_log.checkpoint_manifest:Fixed.write",
+    "millrace.hosts.spark.commit_log.plan_log:PlanLog.write",
+)
 POINTS = {
     # A start comes to each of these points once, and the change a second time.
     "before": Kill(RECORD, call=2),

@@ -20,9 +20,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "postgres_sink.py"
 WRITER = "postgres_sink:PostgresWriter"
 ON_THE_WAY = [
     # Staged, and no epoch knows of it.
-    Kill("millrace.hosts.checkpoint:Checkpoint.save", "before", call=2),
+    Kill("millrace.hosts.checkpoint.checkpoint:Checkpoint.save", "before", call=2),
     # Recorded, and not handed over; then again while that is made up for.
-    Kill("millrace.hosts.checkpoint:Checkpoint.save", "after"),
+    Kill("millrace.hosts.checkpoint.checkpoint:Checkpoint.save", "after"),
     Kill(f"{WRITER}.write", "before"),
     # Rows have been sent, and their transaction is open.
     Kill(f"{WRITER}.copy", "after"),
@@ -30,7 +30,7 @@ ON_THE_WAY = [
     Kill(f"{WRITER}.write", "after", call=2),
     Kill(f"{WRITER}.write", "after"),
     # Taken and removed, in the middle of an epoch.
-    Kill("millrace.hosts.handing:hand_over", "after"),
+    Kill("millrace.hosts.sinks.writer_protocol:hand_over", "after"),
 ]
 
 

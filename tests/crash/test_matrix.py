@@ -23,10 +23,10 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the way to the JVM is found in /proc"),
 ]
 
-READER = "millrace.hosts.spark.source:NetworkReader"
-STAGE = "millrace.hosts.spark.stage:Stage"
-WRITER = "millrace.hosts.spark.writer:NetworkWriter"
-LOG = "millrace.hosts.spark.commits:CommitLog"
+READER = "millrace.hosts.spark.source.network_source:NetworkReader"
+STAGE = "millrace.hosts.spark.stage.stage:Stage"
+WRITER = "millrace.hosts.spark.sink.network_sink:NetworkWriter"
+LOG = "millrace.hosts.spark.commit_log.commit_log:CommitLog"
 
 POINTS = {
     "before the offsets are logged": Kill(f"{READER}.latestOffset", call=4),

@@ -16,7 +16,7 @@ from typing import Any
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.language import parse_network
-from millrace.plan.nodes import (
+from millrace.plan.nodes.network import (
     Aggregate,
     Distinct,
     Following,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.hosts.changes import Changes
-from millrace.hosts.local import LocalRun
+from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.local.host import LocalRun
 from millrace.language import bind_changes, parse_network, read_file
 from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
 from tests.property.cases import batch

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.figures.key_arrivals import keys_of
-from millrace.hosts import local
+from millrace.experiments.figures.key_arrivals import keys_of
+from millrace.hosts.local import host
 from millrace.hosts.report import Listeners, Report
 from millrace.language import parse_network
 from millrace.testing.hosts import in_memory
-from tests.unit.spark.staged import Staged
+from tests.unit.hosts.spark.staged import Staged
 
 KEYS, LOAD = 1000, 5
 POLICIES = ("inplace", "linecutting", "update_fifo", "append")
@@ -117,7 +117,7 @@ def on_local(
 ) -> Watched:
     """The local host, whose clock moves with each turn."""
     moment, watched = [BEGIN], Watched()
-    monkeypatch.setattr(local.SystemClock, "now", lambda self: moment[0])
+    monkeypatch.setattr(host.SystemClock, "now", lambda self: moment[0])
 
     def progress(report: Report) -> None:
         watched.progress(report)
@@ -126,7 +126,7 @@ def on_local(
     write(rows, folder / "s", size)
     network = parse_network(script(folder / "s", size, policies))
     listeners = Listeners(results=watched.results, progress=progress)
-    local.LocalRun(network, ending="available", listeners=listeners, interval=0.0).run()
+    host.LocalRun(network, ending="available", listeners=listeners, interval=0.0).run()
     return watched
 
 

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from millrace.commands.latest_answers import latest
 from millrace.errors import RunError
-from millrace.latest import latest
 from tests.e2e.commands import COMMAND, Started, environment, millrace, wait_for
 
 pytestmark = pytest.mark.slow

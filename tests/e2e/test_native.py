@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 
 import millrace as mr
 from millrace.errors import MillraceError, RequestError, RunError
-from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
 
@@ -240,7 +240,7 @@ def test_results_go_to_a_sink_of_sparks_once_each(tmp_path: Path, spark_session:
 
 
 def test_a_relay_follows_and_says_what_made_it_fail(tmp_path: Path, spark_session: Any) -> None:
-    from millrace.hosts.spark.relay import Relay
+    from millrace.hosts.spark.sink.relay import Relay
 
     def relay(path: Path, name: str) -> Relay:
         text = script("FROM iterable", f"TO orc OPTIONS (path '{path}')")
@@ -299,7 +299,7 @@ def test_kafka_when_its_package_is_there(spark_session: Any) -> None:
           TIMESTAMP BY `timestamp` ORDERED PARTITIONED BY (partition)
           FROM kafka OPTIONS (kafka.bootstrap.servers '127.0.0.1:1', subscribe 'bids', maxOffsetsPerTrigger 100);
         SELECT value FROM s;"""
-    from millrace.hosts.spark.native import load
+    from millrace.hosts.spark.source.native_streams import load
 
     (stream,) = parse_network(text).streams()
     assert {"value", "partition", "timestamp", "offset"} <= set(load(spark_session, stream).columns)

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import millrace as mr
-from millrace.hosts.spark.budget import FIRST_ROWS
-from millrace.hosts.spark.commits import CommitLog, Record
-from millrace.hosts.spark.queues import STALEST
+from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
+from millrace.hosts.spark.stage.bucket_queues import STALEST
+from millrace.hosts.spark.stage.budget import FIRST_ROWS
 from millrace.language import parse_network
-from millrace.plan.nodes import Network
+from millrace.plan.nodes.network import Network
 from tests.e2e.commands import wait_for
 from tests.e2e.slow_functions import SECONDS
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import millrace as mr
-from millrace.hosts.spark import polls
-from millrace.hosts.spark.commits import CommitLog
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
+from millrace.hosts.spark.source import polls
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.fed import row
 

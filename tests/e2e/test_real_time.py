@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from millrace.hosts.local import LocalRun
+from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners
 from millrace.language import parse_network
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.hosts.spark.commits import CommitLog, Record
+from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from millrace.connectors.inputs import open_input, read_schema
 from millrace.language import parse_network
-from millrace.plan.nodes import Connector, Network, Stream
-from millrace.plan.updating import key_of
+from millrace.plan.nodes.network import Connector, Network, Stream
+from millrace.plan.updates.queue_placement import key_of
 from tests.reference import evaluate, settled
 
 HERE = Path(__file__).parent

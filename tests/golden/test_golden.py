@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from millrace.errors import MillraceError
-from millrace.hosts.local import LocalRun
+from millrace.hosts.local.host import LocalRun
 from millrace.language import parse_network
-from millrace.plan.explain import explain
-from millrace.plan.nodes import Connector, Network, OrderByTime, walk
-from millrace.plan.stages import physical
+from millrace.plan.explain.explain import explain
+from millrace.plan.nodes.network import Connector, Network, OrderByTime, walk
+from millrace.plan.physical.stages import physical
 from millrace.testing import Host, in_memory
 from tests.golden.cases import Golden, Row, golden_queries, last_answers, lines, reference, rendered, together
 from tests.reference import same

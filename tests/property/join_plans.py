@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from millrace.kernel.expressions import Call, Column, Expression
-from millrace.kernel.progress import TimeContract
-from millrace.kernel.sides import RowsSide, Side
-from millrace.plan.nodes import (
+from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.kernel.joins.sides import RowsSide, Side
+from millrace.kernel.progress.admission import TimeContract
+from millrace.plan.nodes.network import (
     Aggregate,
     Aggregation,
     Connector,

@@ -8,10 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.figures.window_joins import ADAPTIVE, FILTER, SYNC, Arrivals, even, network, poisson, responses
-from millrace.hosts.virtual import Costs, VirtualRun
+from millrace.experiments.figures.window_joins import (
+    ADAPTIVE,
+    FILTER,
+    SYNC,
+    Arrivals,
+    even,
+    network,
+    poisson,
+    responses,
+)
+from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.kernel.elements import Times
-from millrace.kernel.operators.ordered_join import OrderedJoin
+from millrace.kernel.joins.in_order.ordered_join import OrderedJoin
 from millrace.language import parse_network
 
 pytestmark = pytest.mark.slow

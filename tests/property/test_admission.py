@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.expressions import Column, Expression
-from millrace.kernel.progress import Ingress, TimeContract
+from millrace.kernel.progress.admission import Ingress, TimeContract
 from tests.reference import admitted
 
 pytestmark = pytest.mark.slow

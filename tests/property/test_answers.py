@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from millrace.connectors.inputs import as_rows, read_schema
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, without_reserved
-from millrace.kernel.executor import Executor, Place
-from millrace.plan.nodes import Network, OrderByTime, walk
-from millrace.plan.stages import physical
+from millrace.kernel.graph.executor import Executor, Place
+from millrace.plan.nodes.network import Network, OrderByTime, walk
+from millrace.plan.physical.stages import physical
 from millrace.testing import Host
 from tests.property.cases import Case, Row, batch, cases, schedules
 from tests.reference import multiset

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.hosts.answers import Answer
-from millrace.hosts.changes import Changes, Changing
-from millrace.hosts.local import LocalRun
-from millrace.hosts.virtual import Costs, VirtualRun
+from millrace.hosts.control.live_changes import Changes, Changing
+from millrace.hosts.control.replies import Answer
+from millrace.hosts.local.host import LocalRun
+from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.kernel.elements import ARRIVED
 from millrace.language import bind_changes, parse_network
-from millrace.plan.nodes import Query
+from millrace.plan.nodes.network import Query
 from tests.property.cases import EPOCH, SECOND, Row, batch, declared, queries, rows, schedules
 from tests.reference import evaluate, multiset
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.hosts.awaited import Awaited, StreamLag
-from millrace.hosts.lag import Lag
+from millrace.hosts.why.lag import Lag
+from millrace.hosts.why.waits import Awaited, StreamLag
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.executor import Executor
+from millrace.kernel.graph.executor import Executor
 from millrace.language import parse_network
-from millrace.plan.stages import Physical, physical
+from millrace.plan.physical.stages import Physical, physical
 
 ORDERS = (
     "ORDERED",

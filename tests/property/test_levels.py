@@ -16,21 +16,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.hosts.spark import stage as stages
-from millrace.hosts.spark.buckets import bucket_ids
-from millrace.hosts.spark.files import Look
-from millrace.hosts.spark.low import StreamLowLevel
-from millrace.hosts.spark.plans import PlanLog, Version
-from millrace.hosts.spark.reports import merge
-from millrace.hosts.spark.rows import CONTROL_PORT, REPORT_OUTPUT, Row, unpack
-from millrace.hosts.spark.segment_files import SegmentFiles
-from millrace.hosts.spark.stage import Stage
-from millrace.hosts.spark.standing_files import StandingFiles
-from millrace.kernel.expressions import Column
-from millrace.kernel.progress import TimeContract
+from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
+from millrace.hosts.spark.commit_log.progress_files import StandingFiles
+from millrace.hosts.spark.exchange.buckets import bucket_ids
+from millrace.hosts.spark.exchange.rows import CONTROL_PORT, REPORT_OUTPUT, Row, unpack
+from millrace.hosts.spark.sink.reports import merge
+from millrace.hosts.spark.source.low_level import StreamLowLevel
+from millrace.hosts.spark.source.stream_files import Look
+from millrace.hosts.spark.stage import stage as stages
+from millrace.hosts.spark.stage.segment_files import SegmentFiles
+from millrace.hosts.spark.stage.stage import Stage
+from millrace.kernel.columns.expressions import Column
+from millrace.kernel.progress.admission import TimeContract
 from millrace.language import parse_network
-from millrace.plan.nodes import Connector, Network, Project, Query, Scan, Sink, Stream
-from millrace.plan.stages import physical
+from millrace.plan.nodes.network import Connector, Network, Project, Query, Scan, Sink, Stream
+from millrace.plan.physical.stages import physical
 from tests.property.cases import SECOND, Case, batch, cases, declared, schedules
 from tests.property.cases import Row as Given
 from tests.property.test_admission import SCHEMA as ADMISSION_SCHEMA

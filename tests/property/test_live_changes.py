@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from millrace.connectors.inputs import as_rows, read_schema
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, without_reserved
-from millrace.kernel.executor import Executor, Place
+from millrace.kernel.graph.executor import Executor, Place
 from millrace.language import parse_network
-from millrace.plan.nodes import Network, Query
-from millrace.plan.points import start_of
-from millrace.plan.stages import Physical, physical, starting_at
+from millrace.plan.evolution.start_points import start_of
+from millrace.plan.nodes.network import Network, Query
+from millrace.plan.physical.stages import Physical, physical, starting_at
 from tests.property.cases import EPOCH, Row, batch, declared, queries, rows, schedules
 from tests.reference import evaluate, multiset
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.executor import Executor
+from millrace.kernel.graph.executor import Executor
 from millrace.language import parse_network
-from millrace.plan.stages import physical
+from millrace.plan.physical.stages import physical
 
 SECOND = 1_000_000
 STREAM = """

@@ -13,13 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.kernel import gathering, hashing, key_table, row_blocks
-from millrace.kernel.key_table import KeyTable
-from millrace.kernel.pages import Pages
-from millrace.kernel.queue_policies.cells import NONE, Cells
-from millrace.kernel.queue_policies.locations import Locations
-from millrace.kernel.row_blocks import RowBlocks
+from millrace.kernel.columns import hashing
 from millrace.kernel.state import Changes
+from millrace.kernel.stores import key_table, row_blocks
+from millrace.kernel.stores import row_gather as gathering
+from millrace.kernel.stores.key_table import KeyTable
+from millrace.kernel.stores.row_blocks import RowBlocks
+from millrace.kernel.updates.pages import Pages
+from millrace.kernel.updates.policies.key_cells import NONE, Cells
+from millrace.kernel.updates.policies.locations import Locations
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millrace.kernel.aggregates.marked_aggregate import MarkedAggregate
+from millrace.kernel.aggregates.panes.window_geometry import Frames
+from millrace.kernel.aggregates.partials import Aggregation, Partials
 from millrace.kernel.elements import END_OF_TIME, MARK, TIME, Batch, Element, GroupPunctuation, Punctuation
-from millrace.kernel.frames import Frames
-from millrace.kernel.operators import MarkedAggregate, Operator, WindowQueue
-from millrace.kernel.partials import Aggregation, Partials
-from millrace.kernel.queue_settings import QueueSettings
+from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
+from millrace.kernel.updates.queue_settings import QueueSettings
+from millrace.kernel.updates.windows.window_queue import WindowQueue
 from tests.reference_windows_updates import FOREVER, NaiveAcceptance, NaiveWindows, Row, windows_of
 from tests.unit.kernel.window_queues import Server, enter, queue_of
 

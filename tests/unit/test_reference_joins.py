@@ -7,10 +7,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.expressions import Call, Column
-from millrace.kernel.progress import TimeContract
-from millrace.kernel.sides import JoinTime, RowsSide, Side
-from millrace.plan.nodes import AnyJoin, Connector, Following, Join, Node, Project, RowsJoin, Scan, Stream, Union
+from millrace.kernel.columns.expressions import Call, Column
+from millrace.kernel.joins.sides import JoinTime, RowsSide, Side
+from millrace.kernel.progress.admission import TimeContract
+from millrace.plan.nodes.network import (
+    AnyJoin,
+    Connector,
+    Following,
+    Join,
+    Node,
+    Project,
+    RowsJoin,
+    Scan,
+    Stream,
+    Union,
+)
 from tests.reference_joins import joined
 from tests.reference_values import TIME, timestamp
 

@@ -6,6 +6,6 @@ Rules:
 - What `write_file` writes, `read_file` reads back.
 """
 
-from millrace.connectors.files import FORMATS, FileBatch, extension, list_files, read_file, write_file
+from millrace.connectors.files.formats import FORMATS, FileBatch, extension, list_files, read_file, write_file
 
 __all__ = ["FORMATS", "FileBatch", "extension", "list_files", "read_file", "write_file"]

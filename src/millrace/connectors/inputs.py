@@ -18,14 +18,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.files import FORMATS, list_files, read_file
-from millrace.connectors.generated import is_generated, make_slice, slices_of
-from millrace.connectors.listing import place_of
+from millrace.connectors.files.formats import FORMATS, list_files, read_file
+from millrace.connectors.files.listing import place_of
+from millrace.connectors.generators.generators import is_generated, make_slice, slices_of
 from millrace.connectors.native import FRAME, refuse_source
 from millrace.errors import RunError
-from millrace.kernel.casts import cast
+from millrace.kernel.columns.casts import cast
 from millrace.kernel.elements import ARRIVED
-from millrace.plan.nodes import Stream
+from millrace.plan.nodes.network import Stream
 
 Position = Mapping[str, Any]
 CHUNK_ROWS = 131_072

@@ -7,10 +7,10 @@ Rules:
 
 from __future__ import annotations
 
-from millrace.connectors.generated import GENERATED
-from millrace.connectors.options import FORMATS, meant
+from millrace.connectors.files.options import FORMATS, meant
+from millrace.connectors.generators.generators import GENERATED
 from millrace.errors import RequestError
-from millrace.plan.nodes import Connector, Sink, Stream
+from millrace.plan.nodes.network import Connector, Sink, Stream
 
 FED = "iterable"
 """The connector of a stream that is fed from Python."""

@@ -4,10 +4,10 @@ Read as: `dialect` (tokens), `script_parser` and its bases (statements), `ddl` a
 `network` (all of a script), `changes` (statements to a network that runs).
 """
 
-from millrace.language.changes import bind_changes, declarations_of, read_file
-from millrace.language.intervals import parse_interval
-from millrace.language.network import bind_expression, bind_select_item, parse_network
-from millrace.language.script_parser import parse_script
+from millrace.language.change_requests import bind_changes, declarations_of, read_file
+from millrace.language.grammar.intervals import parse_interval
+from millrace.language.grammar.script_parser import parse_script
+from millrace.language.script import bind_expression, bind_select_item, parse_network
 
 __all__ = [
     "bind_changes",

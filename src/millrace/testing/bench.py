@@ -18,11 +18,11 @@ from millrace.connectors.inputs import as_rows, read_schema
 from millrace.errors import RequestError
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import without_reserved
-from millrace.kernel.executor import Executor, Place
+from millrace.kernel.graph.executor import Executor, Place
 from millrace.kernel.metrics import Metrics
 from millrace.language import parse_interval, parse_network
-from millrace.plan.nodes import Network, Stream
-from millrace.plan.stages import physical
+from millrace.plan.nodes.network import Network, Stream
+from millrace.plan.physical.stages import physical
 from millrace.testing.tables import Rows, table
 
 Row = dict[str, Any]

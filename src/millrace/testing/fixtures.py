@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A quiet Spark session on two cores, started when it is first asked for."""
     # Imported here: a test of another host needs neither Spark nor Java.
-    from millrace.hosts.spark.session import open_session
+    from millrace.hosts.spark.session.session import open_session
 
     session = open_session("local[2]", log_file=tmp_path_factory.mktemp("spark") / "spark.log")
     yield session

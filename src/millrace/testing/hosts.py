@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from millrace.api.runs import HOSTS, HostName, Run, RunOptions, open_run
 from millrace.hosts.report import Ending
 from millrace.kernel.elements import ARRIVED
 from millrace.language import parse_network
-from millrace.plan.nodes import Connector, Network, Sink, Stream
-from millrace.runs import HOSTS, HostName, Run, RunOptions, open_run
+from millrace.plan.nodes.network import Connector, Network, Sink, Stream
 from millrace.testing.tables import Rows
 
 __all__ = ["HOSTS", "Host", "in_memory"]

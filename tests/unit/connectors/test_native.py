@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from millrace.connectors.files.options import read_options
 from millrace.connectors.inputs import open_input
-from millrace.connectors.options import read_options
 from millrace.errors import RequestError
-from millrace.hosts.outputs import file_sinks
+from millrace.hosts.sinks.outputs import file_sinks
 from millrace.language import parse_network
-from millrace.plan.nodes import Network
+from millrace.plan.nodes.network import Network
 
 STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED"
 
@@ -85,6 +85,9 @@ def test_a_micro_batch_of_files_can_be_limited(format: str, key: str) -> None:
 def test_a_file_with_sources_of_sparks_is_checked_without_spark(tmp_path: Path) -> None:
     file = tmp_path / "query.sql"
     file.write_text(f"{STREAM} FROM kafka; CREATE SINK o TO orc; CREATE QUERY q INTO o AS SELECT v FROM s;")
-    program = "import sys; from millrace.cli import main; main(sys.argv[1:]); assert 'pyspark' not in sys.modules"
+    program = (
+        "import sys; from millrace.commands.command_line import main; main(sys.argv[1:]);"
+        "assert 'pyspark' not in sys.modules"
+    )
     ran = subprocess.run([sys.executable, "-c", program, "check", str(file)], capture_output=True, text=True)
     assert (ran.returncode, "no fault" in ran.stdout) == (0, True), ran.stderr

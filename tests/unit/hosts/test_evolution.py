@@ -12,9 +12,9 @@ import pytest
 
 import millrace as mr
 from millrace.errors import CheckpointError, RequestError
-from millrace.hosts.changes import Changes
-from millrace.hosts.checkpoint import pending_change
-from millrace.hosts.local import LocalRun
+from millrace.hosts.checkpoint.checkpoint import pending_change
+from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Ending
 from millrace.language import bind_changes, parse_network, read_file
 from tests.unit.hosts.fed import row

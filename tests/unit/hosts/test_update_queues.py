@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from millrace.connectors.inputs import CHUNK_ROWS
-from millrace.hosts.changes import Changes
-from millrace.hosts.local import LocalRun
+from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.hosts.virtual import Costs, VirtualRun
+from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.kernel.elements import Batch, Element
 from millrace.kernel.metrics import SourceMetrics
 from millrace.language import bind_changes, parse_network, read_file

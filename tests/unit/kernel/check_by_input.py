@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
-from millrace.kernel.operators import Operator
+from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
 from tests.unit.kernel.check_operator import Make, Script, check_bounds, rows_of
 

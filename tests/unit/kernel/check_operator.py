@@ -19,7 +19,7 @@ from millrace.kernel.elements import (
     Punctuation,
     Times,
 )
-from millrace.kernel.operators import Operator
+from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
 
 Make = Callable[[], Operator]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from millrace.kernel.aggregates.panes.window_geometry import Frames
+from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.executor import Executor
-from millrace.kernel.expressions import Call, Column, Literal
-from millrace.kernel.frames import Frames
-from millrace.kernel.graph import Graph, Node
-from millrace.kernel.operators import Filter, WindowAggregate
-from millrace.kernel.partials import Aggregation, Partials
-from millrace.kernel.progress import TimeContract
+from millrace.kernel.columns.expressions import Call, Column, Literal
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.relational.filter import Filter
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 ORDERED = TimeContract("external", "ts")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from millrace.kernel.columns.ordinals import ordinals
 from millrace.kernel.elements import ARRIVED, TIME, Batch
-from millrace.kernel.ordinals import ordinals
 from tests.unit.kernel.check_operator import Script
 
 Row = dict[str, Any]

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, Batch, Element, JointPunctuation, Microseconds, Punctuation
-from millrace.kernel.executor import Executor
-from millrace.kernel.graph import Graph
-from millrace.kernel.operators import Merge
-from millrace.kernel.operators.operator import Operator
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.graph import Graph
+from millrace.kernel.operator import Operator
+from millrace.kernel.relational.merge import Merge
 from tests.unit.kernel.graphs import INTERNAL, ORDERED, Costly, at_least, numbers, rows
 
 

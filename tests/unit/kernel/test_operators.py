@@ -3,22 +3,20 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from millrace.kernel.aggregates.panes.window_geometry import Frames
+from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.pre_aggregate import PreAggregate
+from millrace.kernel.aggregates.window_aggregate import WindowAggregate
+from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
-from millrace.kernel.expressions import Call, Column, Literal
-from millrace.kernel.frames import Frames
-from millrace.kernel.operators import (
-    Distinct,
-    Filter,
-    Merge,
-    Number,
-    Operator,
-    PreAggregate,
-    Project,
-    Rank,
-    Union,
-    WindowAggregate,
-)
-from millrace.kernel.partials import Aggregation, Partials
+from millrace.kernel.operator import Operator
+from millrace.kernel.relational.distinct import Distinct
+from millrace.kernel.relational.filter import Filter
+from millrace.kernel.relational.merge import Merge
+from millrace.kernel.relational.number import Number
+from millrace.kernel.relational.project import Project
+from millrace.kernel.relational.rank import Rank
+from millrace.kernel.relational.union import Union
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, rows_of
 
 AGGREGATIONS = [

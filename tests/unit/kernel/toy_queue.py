@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation
 from millrace.kernel.metrics import InputCounts, QueueMetrics
-from millrace.kernel.operators.queue import Queue
 from millrace.kernel.state import Changes
+from millrace.kernel.updates.queue import Queue
 
 
 class ToyQueue(Queue):

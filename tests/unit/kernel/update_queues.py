@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.metrics import InputCounts
-from millrace.kernel.operators.update_queue import UpdateQueue
-from millrace.kernel.queue_settings import QueueSettings
 from millrace.kernel.state import Changes
+from millrace.kernel.updates.queue_settings import QueueSettings
+from millrace.kernel.updates.update_queue import UpdateQueue
 from tests.reference_updates import Delivery, Row
 
 Cut = Callable[[Sequence[Row]], Iterator[Sequence[Row]]]

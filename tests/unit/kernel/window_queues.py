@@ -8,8 +8,8 @@ from itertools import groupby
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, MARK, TIME, Batch, GroupPunctuation, Punctuation
-from millrace.kernel.operators import WindowQueue
-from millrace.kernel.queue_settings import QueueSettings
+from millrace.kernel.updates.queue_settings import QueueSettings
+from millrace.kernel.updates.windows.window_queue import WindowQueue
 from tests.reference_windows_updates import Row
 
 Log = list[tuple[object, ...]]

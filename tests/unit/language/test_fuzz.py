@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from millrace.errors import MillraceError
 from millrace.language import bind_expression, parse_interval, parse_network
-
-from .scripts import STREAMS
-from .test_expressions import ROW
+from tests.unit.language.expressions.test_expression_binder import ROW
+from tests.unit.language.scripts import STREAMS
 
 QUERIES = """
 SELECT srcIP, count(*) AS n FROM control UNION main1 UNION main2 [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts] GROUP BY srcIP;

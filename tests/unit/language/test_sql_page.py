@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from millrace.language import parse_network
-from millrace.plan.stages import physical
+from millrace.plan.physical.stages import physical
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sql.md"
 STREAM = "CREATE STREAM s (k STRING, v DOUBLE, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');"

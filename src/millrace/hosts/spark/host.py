@@ -32,34 +32,29 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millrace.connectors.native import is_native
 from millrace.errors import RunError
-from millrace.hosts.changes import Changes
-from millrace.hosts.checkpoint import fingerprint
-from millrace.hosts.control import Control
-from millrace.hosts.durable import lock_checkpoint
-from millrace.hosts.lag import Lag
+from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.checkpoint.checkpoint import fingerprint
+from millrace.hosts.checkpoint.durable_files import lock_checkpoint
+from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.request_folder import Control
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.hosts.spark.buckets import bucket_ids
-from millrace.hosts.spark.commits import CommitLog
-from millrace.hosts.spark.committed import Committed
+from millrace.hosts.spark.commit_log.checkpoint_manifest import Fixed, go_on, points
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
+from millrace.hosts.spark.commit_log.commit_reader import Committed
+from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
+from millrace.hosts.spark.exchange.buckets import bucket_ids
 from millrace.hosts.spark.failures import unwrap
-from millrace.hosts.spark.fed import Fed
-from millrace.hosts.spark.fixed import Fixed, go_on, points
-from millrace.hosts.spark.native import check_native, native_rows
-from millrace.hosts.spark.plans import PlanLog, Version
-from millrace.hosts.spark.polls import has_read
-from millrace.hosts.spark.query import network_rows, started
-from millrace.hosts.spark.session import (
-    join_session,
-    leave_session,
-    open_session,
-    parallelism,
-)
-from millrace.hosts.spark.shipping import ship
-from millrace.hosts.spark.sinks import Sinks
-from millrace.hosts.standing import Standing
-from millrace.plan.nodes import Network
-from millrace.plan.points import Points
-from millrace.plan.stages import Physical, physical
+from millrace.hosts.spark.session.session import join_session, leave_session, open_session, parallelism
+from millrace.hosts.spark.session.shipped_code import ship
+from millrace.hosts.spark.sink.destinations import Sinks
+from millrace.hosts.spark.source.native_streams import check_native, native_rows
+from millrace.hosts.spark.source.polls import has_read
+from millrace.hosts.spark.source.python_streams import Fed
+from millrace.hosts.spark.streaming_query import network_rows, started
+from millrace.hosts.why.lag import Lag
+from millrace.plan.evolution.start_points import Points
+from millrace.plan.nodes.network import Network
+from millrace.plan.physical.stages import Physical, physical
 
 _POLL = 0.1
 _PATIENCE = 0.01

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from millrace.kernel.expressions import Call, Expression
-from millrace.plan.nodes import Filter, Node, with_inputs
+from millrace.kernel.columns.expressions import Call, Expression
+from millrace.plan.nodes.network import Filter, Node, with_inputs
 
 
 def plain_conditions_first(node: Node) -> Node:

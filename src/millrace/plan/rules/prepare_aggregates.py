@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from millrace.kernel.expressions import Call, Column, Expression
-from millrace.plan.nodes import Aggregate, Aggregation, Distinct, Node, Project, with_inputs
+from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.plan.nodes.network import Aggregate, Aggregation, Distinct, Node, Project, with_inputs
 
 
 def prepare_aggregates(node: Node) -> Node:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millrace.kernel.expressions import Column
-from millrace.plan.nodes import AnyJoin, AnyQueue, Node, Project, Union, UpdateJoin, with_inputs
-from millrace.plan.reading import read_of_inputs
+from millrace.kernel.columns.expressions import Column
+from millrace.plan.nodes.columns_read import read_of_inputs
+from millrace.plan.nodes.network import AnyJoin, AnyQueue, Node, Project, Union, UpdateJoin, with_inputs
 
 
 def prune_columns(root: Node) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millrace.plan.nodes import Filter, Node, Project, Union, with_inputs
+from millrace.plan.nodes.network import Filter, Node, Project, Union, with_inputs
 
 
 def push_below_unions(node: Node) -> Node:

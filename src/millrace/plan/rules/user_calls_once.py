@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import count
 
-from millrace.kernel.expressions import Call, Column, Expression
-from millrace.kernel.guarded import computed_everywhere
-from millrace.kernel.user_functions import UserCall
-from millrace.plan.join_steps import substituted
-from millrace.plan.nodes import Filter, Node, Project, with_inputs
-from millrace.plan.reading import names_of
+from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.kernel.columns.short_circuit import computed_everywhere
+from millrace.kernel.columns.user_functions import UserCall
+from millrace.plan.joins.join_steps import substituted
+from millrace.plan.nodes.columns_read import names_of
+from millrace.plan.nodes.network import Filter, Node, Project, with_inputs
 
 Calls = Mapping[Expression, str]
 """Calls, each with the column that holds its value."""

@@ -1,0 +1,48 @@
+"""What a user expects of streams and machine, from the words that a command or Python gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from millrace.api.durations import Length, in_words
+from millrace.errors import RequestError
+from millrace.language import parse_interval
+from millrace.language.grammar.places import listed, near
+from millrace.plan.explain.cost_words import Expected
+from millrace.plan.nodes.network import Network
+
+_NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+
+
+def expected(rates: Sequence[str], pair_cost: Length | None, network: Network) -> Expected:
+    """The rates of streams, written as `main1=10` in rows a second, and what comparing a pair of rows takes.
+
+    >>> from datetime import timedelta
+    >>> expected([], "0.5ms", Network(())).pair, expected([], timedelta(seconds=1), Network(())).pair
+    (500.0, 1000000.0)
+    """
+    streams = {stream.name.lower(): stream.name for stream in network.streams()}
+    cost = in_words(pair_cost)
+    return Expected(dict(_rate(each, streams) for each in rates), None if cost is None else _micros(cost))
+
+
+def _rate(text: str, streams: dict[str, str]) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    if not re.fullmatch(_NUMBER, number.strip()):
+        raise RequestError(f'"{text}" is no rate of a stream', hint="Write a stream and its rows a second: main1=10.")
+    if name.strip().lower() not in streams:
+        raise RequestError(
+            f'no query reads a stream "{name.strip()}"',
+            hint=f"{near(name.strip(), streams.values())}The streams are {listed(streams.values())}.",
+        )
+    return streams[name.strip().lower()], float(number)
+
+
+def _micros(text: str) -> float:
+    """A length of time in microseconds, which may be a part of one."""
+    found = re.fullmatch(rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*", text)
+    length = float(found[1]) * parse_interval(f"1 {found[2]}") if found else float(parse_interval(text))
+    if length <= 0:
+        raise RequestError(f'a pair of rows cannot cost "{text}"', hint="Write a length of time such as 0.5ms.")
+    return length

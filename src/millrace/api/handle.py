@@ -1,0 +1,299 @@
+"""A handle on a run: wait for it, stop it, read its results, change its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from threading import Thread, current_thread
+from typing import TYPE_CHECKING, Any, Final, Protocol, overload
+
+import pyarrow as pa
+
+from millrace.api.query_text import pairs, query_statements
+from millrace.api.reader import Reader
+from millrace.api.runs import Once, RunOptions, open_run
+from millrace.api.update_clauses import Reads
+from millrace.commands.console import Console
+from millrace.connectors.native import HANDED, is_native_sink
+from millrace.errors import RequestError
+from millrace.hosts.answers.subscriptions import Callback, Subscription
+from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.replies import Answer, Started, Waits
+from millrace.hosts.report import Listeners, Report
+from millrace.hosts.sinks.outputs import PLAIN, sink_folder
+from millrace.hosts.why.lag import Lag
+from millrace.language import bind_changes, declarations_of, parse_script, read_file
+from millrace.language.grammar.places import listed, near
+from millrace.language.grammar.statements import Declared, QueryStatement
+from millrace.plan.evolution.evolution import Evolution
+from millrace.plan.nodes.network import Network, Query
+
+if TYPE_CHECKING:
+    from millrace.api.server import Server
+
+_ALL: Final = object()
+"""Stands for all keys: any value may be a key."""
+
+
+class Author(Protocol):
+    """Who writes the statements of a network."""
+
+    @property
+    def script(self) -> str:
+        """All statements so far."""
+
+
+class Written(Protocol):
+    """A relation as its author writes it."""
+
+    @property
+    def network(self) -> Author:
+        """Whose streams it reads."""
+
+    @property
+    def sql(self) -> str:
+        """The query."""
+
+
+class Handle:
+    """A network at work, or one that has ended."""
+
+    def __init__(
+        self, network: Network, options: RunOptions, feeds: Mapping[str, Iterable[Any]], author: Author
+    ) -> None:
+        self._author = author
+        self._feeds = feeds
+        self._on = options.on
+        self._changes = Changes(network, author.script, bind_changes, read_file)
+        self._console = Console()
+        self._printed: dict[str, list[pa.Table]] = {}
+        self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
+        self._reader = Reader(self._run, self._changes)
+        self._known = self.queries
+        """All queries that there have been: the results of one that was dropped can still be read."""
+        self._use(stream.name for stream in self._changes.network.streams())
+        self._error: BaseException | None = None
+        self._servers: list[Server] = []
+        self._thread = Thread(target=self._work, name="millrace", daemon=True)
+        self._thread.start()
+
+    def _use(self, streams: Iterable[str]) -> None:
+        for name in streams:
+            if isinstance(feed := self._feeds.get(name), Once):
+                feed.begun = True
+
+    def _work(self) -> None:
+        try:
+            with self._reader.attending():
+                self._run.run()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._changes.close()
+            self._run.close()
+            for server in self._servers:
+                server.close()
+
+    def _show(self, query: str, rows: pa.Table) -> None:
+        """Print the rows of a query whose sink is the console, and keep them."""
+        found = self.queries.get(query)
+        if found is not None and found.sink.connector.format == "console":
+            self._printed.setdefault(query, []).append(rows)
+            self._console.results(query, rows)
+
+    def wait(self, timeout: float | None = None) -> Handle:
+        """Wait until the run has ended; raises what made it fail."""
+        self._thread.join(timeout)
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Raise what made the run fail."""
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> Handle:
+        """End the run in order, and wait for it."""
+        self._run.stop()
+        return self.wait()
+
+    # Changes
+
+    def add(
+        self,
+        query: str,
+        relation: Written | None = None,
+        *,
+        sink: str = "memory",
+        settings: Mapping[str, object] | None = None,
+        access: Reads | None = None,
+        **options: object,
+    ) -> Started:
+        """Add a query to the running network, and say where it starts.
+
+        Give SQL (ADD QUERY, with CREATE STREAM and CREATE SINK as needed), or a name and a relation as for
+        `Network.query`, with its sink, settings and access. It is answered over the rows from its start on: later than
+        all that its streams have sent so far, or from their beginning if no query reads them yet.
+        """
+        if relation is None:
+            _refuse_beside_sql(sink, settings or access, options)
+        text = query if relation is None else self._written(query, relation, sink, options, settings or {}, access)
+        added = _added_name(text)
+        if added not in self.queries:
+            self._printed.pop(added, None)
+        (answer,) = self._ask(text)
+        self._use(answer.started.streams)
+        return answer.started
+
+    def _written(
+        self,
+        name: str,
+        relation: Written,
+        sink: str,
+        options: Mapping[str, object],
+        settings: Mapping[str, object],
+        access: Reads | None,
+    ) -> str:
+        if relation.network is not self._author:
+            raise RequestError(
+                f'"{relation.sql}" belongs to another network', hint="Build it from the streams of the one that runs."
+            )
+        # Streams may have been declared since the run began.
+        declared = declarations_of(self._author.script, known=self._changes.script)
+        return "\n;\n".join([declared, *query_statements(name, relation.sql, sink, options, settings, access)])
+
+    def drop(self, name: str) -> None:
+        """Take a query out of the running network; what it has answered so far stays."""
+        self._ask(f"DROP QUERY {_quoted(name)}")
+
+    def alter(self, name: str, **options: object) -> None:
+        """Give a running query other options, such as `strategy="bfs"`."""
+        self._ask(f"ALTER QUERY {_quoted(name)} SET ({pairs(options, ' = ')})")
+
+    def _ask(self, text: str) -> tuple[Answer, ...]:
+        return self._changes.ask(text)
+
+    @property
+    def evolution(self) -> Evolution | None:
+        """What became of the queries in the checkpoint when this run went on from it; None if they are the same."""
+        return self._changes.evolution
+
+    # Results
+
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The queries that run, by name."""
+        return {query.name: query for query in self._changes.network.queries}
+
+    def results(self, query: str) -> pa.Table:
+        """The result rows of a query so far, for the sinks memory and console; a bare SELECT is "query_1"."""
+        self._known.update(self.queries)
+        if query not in self._known:
+            hint = f"{near(query, self._known)}The queries are {listed(self._known)}."
+            raise RequestError(f'there is no query "{query}"', hint=hint)
+        found = self._known[query]
+        if found.sink.connector.format == HANDED:
+            raise RequestError(
+                f'the results of query "{query}" go to the writer "{found.sink.connector.options["writer"]}"',
+                hint="Look where it writes, or leave the sink out to keep results in memory.",
+            )
+        if is_native_sink(found.sink):
+            raise RequestError(
+                f'the results of query "{query}" go to "{found.sink.connector.format}"',
+                hint="Read them there, or leave the sink out to keep results in memory.",
+            )
+        if found.sink.connector.format not in PLAIN:
+            raise RequestError(
+                f'the results of query "{query}" are files in "{sink_folder(found.sink)}"',
+                hint="Read that folder, or leave the sink out to keep results in memory.",
+            )
+        kept = self._printed if found.sink.connector.format == "console" else self._run.memory
+        tables = kept.get(query, [])
+        return pa.concat_tables(tables) if tables else found.root.schema.empty_table()
+
+    # Answers that are pulled
+
+    @overload
+    def latest(self, query: str, *, refresh: bool = False) -> pa.Table: ...
+
+    @overload
+    def latest(self, query: str, key: object, *, refresh: bool = False) -> dict[str, Any] | None: ...
+
+    def latest(self, query: str, key: object = _ALL, *, refresh: bool = False) -> pa.Table | dict[str, Any] | None:
+        """The latest answer of every key of an update query, or of one key; None if that has none.
+
+        A key is a value, a tuple in the order of the key's columns, or a mapping. `refresh` first asks the streams of
+        the query that are asked for rows (`Polled`), and works off what they give. Raises what made a run fail.
+        """
+        self._check()
+        if key is _ALL:
+            return self._reader.table(query, refresh=refresh)
+        return self._reader.row(query, key, refresh=refresh)
+
+    def changes(self, query: str, *, present: bool = True) -> Subscription:
+        """The changes of an update query's answers: an iterator of tables that waits, or `take(timeout)`; close it.
+
+        It begins with the answers that there are, unless `present` is false. Each table holds the newest answer of the
+        keys that have changed since the last: one who reads slowly misses answers, and never falls behind. It ends with
+        the run, and raises what made it fail.
+        """
+        self._check()
+        return self._reader.changes(query, present=present)
+
+    def subscribe(self, query: str, callback: Callback, *, present: bool = True) -> Subscription:
+        """Give the changes of an update query's answers to a callback, in a thread of its own, until it is closed.
+
+        A callback is not told that the run has ended, or failed: `wait` for it, or look at `Subscription.ended`.
+        """
+        return self.changes(query, present=present).call(callback)
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale the answers of an update query are: a row a key, in microseconds, now and on average."""
+        return self._reader.staleness(query)
+
+    def serve(self, port: int = 0) -> Server:
+        """Answer over HTTP on this machine alone until the run ends; port 0 picks one, see `Server.url`."""
+        # Imported here: few runs are asked over HTTP.
+        from millrace.api.server import Server
+
+        self._servers.append(Server(self._reader, port))
+        return self._servers[-1]
+
+    def why(self) -> Lag:
+        """What holds results back: which stream, since when, and what would release them; print it to read it."""
+        if self._on == "spark" or not self._thread.is_alive():
+            return self._run.lag()
+        (answer,) = self._changes.ask("SHOW WAITS")
+        assert isinstance(answer, Waits) and answer.lag is not None
+        return answer.lag
+
+    def metrics(self) -> Report:
+        """The accounting of every stream, and what came out, at one moment; it may be asked for from any thread."""
+        if current_thread() is self._thread:
+            return self._run.report()
+        return self._changes.look(self._run.report)
+
+
+def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object]) -> None:
+    """Refuse what SQL says itself."""
+    if sink != "memory" or settings or options:
+        raise RequestError(
+            "a query in SQL says itself where its results go, and how it is run",
+            hint="Write ADD QUERY name WITH (strategy = 'bfs') INTO sink AS SELECT ..., or give a name and a relation.",
+        )
+
+
+def _added_name(text: str) -> str:
+    """The name of the one query that a text adds; refuses a text that does more or less."""
+    statements = parse_script(text).statements
+    queries = [each for each in statements if isinstance(each, QueryStatement)]
+    declarations = [each for each in statements if isinstance(each, Declared)]
+    if len(queries) != 1 or len(queries) + len(declarations) != len(statements):
+        raise RequestError(
+            "this text does not add one query, and nothing else",
+            hint="Give ADD QUERY name AS SELECT ..., with CREATE STREAM and CREATE SINK as needed.",
+        )
+    return queries[0].name.text if queries[0].name is not None else ""
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

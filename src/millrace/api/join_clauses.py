@@ -1,0 +1,352 @@
+"""The joins and sequences of SQL, from the words that Python gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import UnionType
+from typing import Literal, NoReturn
+
+from millrace.api.durations import Length, length
+from millrace.errors import QueryError, RequestError
+from millrace.language.grammar.places import listed, near
+
+How = Literal["inner", "left", "right", "full"]
+Mode = Literal["recent", "chronicle"]
+Lengths = Length | Mapping[str, Length]
+"""One length of time for all rows, or one for those of the "left" and one for those of the "right" relation."""
+Counts = int | Mapping[str, int]
+Columns = str | Sequence[str]
+
+_SIDES = ("left", "right")
+_COLUMN = re.compile(r"[^\W\d]\w*|`[^`]+`")
+_CALL = re.compile(r"\b\w+\s*\([^()]*\)")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One input of a join: its text, the name of its rows, its time column, and its window if it has one.
+
+    `ends` says that the time column is the end of a window, which is the first instant after the rows' own time.
+    Joined rows have no time column of their own, but the `times` of their parts.
+    """
+
+    text: str
+    name: str
+    time: str | None = None
+    ends: bool = False
+    window: str = ""
+    times: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        window = f" [{self.window}]" if self.window else ""
+        return f"{self.text}{window}" + ("" if self.text == self.name and not window else f" AS {self.name}")
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Inputs of a join in the order of the text, and between two of them the words that join them."""
+
+    parts: tuple[Part, ...]
+    kinds: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        further = zip(self.kinds, self.parts[1:], self.conditions, strict=True)
+        return str(self.parts[0]) + "".join(f" {kind} {part}{condition}" for kind, part, condition in further)
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether there is an as-of join in it, whose inputs cannot all have a window."""
+        return any(each.startswith("ASOF") for each in self.kinds)
+
+    def with_next(self, part: Part, kind: str, condition: str) -> Joined:
+        """The join with a further input."""
+        return Joined((*self.parts, part), (*self.kinds, kind), (*self.conditions, condition))
+
+
+# Names
+
+
+def named(defaults: Sequence[str | None], names: object, taken: Iterable[str] = ()) -> list[str]:
+    """A name for each relation: as given, or that of its stream, or "left" and "right" where these will not do.
+
+    >>> named(["a", "b"], None), named(["a", "a"], None), named(["a", None], ("x", "y"))
+    (['a', 'b'], ['left', 'right'], ['x', 'y'])
+    >>> named([None], None, taken=["a", "b"])
+    ['right']
+    """
+    if names is None:
+        found = [each or "" for each in defaults]
+        if "" in found or not _differ([*found, *taken]):
+            found = list(_SIDES[-len(found) :]) if len(found) <= len(_SIDES) else found
+    else:
+        found = [names] if isinstance(names, str) else list(names) if isinstance(names, Sequence) else []
+    if len(found) != len(defaults) or "" in found or not _differ([*found, *taken]):
+        known = f", beside {listed(taken)}" if taken else ""
+        example = (
+            "names='x'"
+            if len(defaults) == 1
+            else f"names=({', '.join(repr(each) for each in 'xyzuvw'[: len(defaults)])})"
+        )
+        raise RequestError(
+            f"the relations of a join have {len(defaults)} names that differ{known}", hint=f"Write {example}."
+        )
+    return found
+
+
+def _differ(names: Sequence[str]) -> bool:
+    return len({each.lower() for each in names}) == len(names)
+
+
+def latest(parts: Sequence[Part]) -> str:
+    """What holds the latest time of some relations; nothing where not all have a column for it.
+
+    >>> latest([Part("a", "x", "ts"), Part("b", "y", "at")]), latest([Part("a", "x", "ts")]), latest([Part("a", "x")])
+    ('greatest(x.ts, y.at)', 'x.ts', '')
+    """
+    if not parts or any(each.ends or not _times(each) for each in parts):
+        return ""
+    times = [f"{each.name}.{time}" for each in parts for time in _times(each)]
+    return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
+
+
+def _times(part: Part) -> tuple[str, ...]:
+    return part.times if part.time is None else (part.time,)
+
+
+def times_shown(parts: Sequence[Part], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of joined rows that hold the times of some inputs; nothing where not all have one.
+
+    >>> times_shown([Part("a", "x", "ts"), Part("b", "y", "at")], ["k", "x_ts", "y_ts", "at"])
+    ('x_ts', 'at')
+    """
+    names = {each.lower(): each for each in columns}
+    asked = [(part.name, time) for part in parts for time in _times(part) or ("",)]
+    found = [names.get(f"{name}_{time}".lower()) or names.get(time.lower()) for name, time in asked]
+    return tuple(each for each in found if each) if all(found) else ()
+
+
+# Conditions
+
+
+def join_condition(on: Columns) -> str:
+    """What stands after a joined relation: columns that are equal, a condition, or nothing.
+
+    >>> join_condition("k"), join_condition("x.k = y.k2"), join_condition(())
+    (' USING (k)', ' ON x.k = y.k2', '')
+    """
+    columns = columns_of(on)
+    if columns is None:
+        return f" ON {on}"
+    return f" USING ({', '.join(columns)})" if columns else ""
+
+
+def columns_of(on: Columns) -> list[str] | None:
+    """The columns that are named; None where it is a condition."""
+    if not isinstance(on, str):
+        return list(on)
+    return [on.strip()] if _COLUMN.fullmatch(on.strip()) else None
+
+
+def join_kind(how: str, *, without: bool) -> str:
+    """The words that join two relations.
+
+    >>> join_kind("inner", without=False), join_kind("full", without=False), join_kind("inner", without=True)
+    ('JOIN', 'FULL JOIN', 'CROSS JOIN')
+    """
+    _check("how", how, ("inner", "left", "right", "full"))
+    if how == "inner":
+        return "CROSS JOIN" if without else "JOIN"
+    if without:
+        raise RequestError(
+            f"a {how} join needs a condition", hint='Write on="k", or a condition such as on="x.k = y.k".'
+        )
+    return f"{how.upper()} JOIN"
+
+
+def _check(name: str, given: object, known: Sequence[str]) -> None:
+    if given not in known:
+        raise RequestError(
+            f'{name} cannot be "{given}"', hint=f"{near(str(given), known)}It is one of {listed(known)}."
+        )
+
+
+# Windows
+
+
+def side_windows(within: Lengths | None, rows: Counts | None, partition_by: Columns) -> dict[str, str]:
+    """The window of each side that has one.
+
+    >>> side_windows("5 seconds", None, ())
+    {'left': 'RANGE 5 seconds', 'right': 'RANGE 5 seconds'}
+    >>> side_windows({"right": "1 minute"}, {"left": 100}, "k")
+    {'left': 'ROWS 100 PARTITION BY k', 'right': 'RANGE 1 minute'}
+    """
+    columns = columns_of(partition_by) or []
+    partition = f" PARTITION BY {', '.join(columns)}" if columns else ""
+    if partition and rows is None:
+        raise RequestError("partition_by says where rows are counted", hint="Give rows=100 as well.")
+    counted = {side: f"ROWS {each}{partition}" for side, each in _by_side("rows", rows, int, "100").items()}
+    timed = {
+        side: f"RANGE {length('within', each)}"
+        for side, each in _by_side("within", within, Length, "'5 seconds'").items()
+    }
+    if twice := counted.keys() & timed.keys():
+        raise RequestError(
+            f"the {min(twice)} side has a window of rows and one of time",
+            hint="Give each side one of them: rows={'left': 100}, within={'right': '1 minute'}.",
+        )
+    return {side: window for side in _SIDES if (window := counted.get(side) or timed.get(side))}
+
+
+def _by_side(name: str, given: object, kind: type | UnionType, example: str) -> dict[str, object]:
+    if given is None:
+        return {}
+    found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(_SIDES, given)
+    sound = all(isinstance(each, kind) and not isinstance(each, bool) for each in found.values())
+    if not sound or not found or found.keys() - set(_SIDES):
+        raise RequestError(
+            f'{name} cannot be "{given}"',
+            hint=f"Write {name}={example}, or {name}={{'left': {example}, 'right': {example}}}.",
+        )
+    return found
+
+
+def with_windows(parts: Sequence[Part], windows: Mapping[str, str]) -> tuple[Part, ...]:
+    """The relations at the left of a further one, with the windows that they have or get now."""
+    asked = windows.get("left")
+    if asked is None or (len(parts) == 1 and not parts[0].window):
+        return tuple(replace(each, window=asked or each.window) for each in parts)
+    other = next((each for each in parts if each.window != asked), None)
+    if other is not None:
+        raise RequestError(
+            f'"{other.name}" has the window [{other.window}] in this join already, not [{asked}]'
+            if other.window
+            else f'the times of "{other.name}" are in a condition of this join already',
+            hint="Relations joined one after another are one join with a window each: give all the same within, give "
+            "only within={'right': ...} for the new one, or finish the first join with .select(...).",
+        )
+    return tuple(parts)
+
+
+def with_window(aggregates: Mapping[str, str], window: str) -> dict[str, str]:
+    """The aggregates of a join, whose window stands after one of them: behind a relation it would be that one's own.
+
+    >>> with_window({"n": "count(*)", "s": "sum(x.v)"}, "[RANGE 1 minute SLIDE 1 minute WA x.ts]")
+    {'n': 'count(*) [RANGE 1 minute SLIDE 1 minute WA x.ts]', 's': 'sum(x.v)'}
+    """
+    for name, text in aggregates.items():
+        if found := _CALL.search(text):
+            return {**aggregates, name: f"{text[: found.end()]} {window}{text[found.end() :]}"}
+    raise RequestError("windows of a join are aggregated", hint="Say what to compute: .agg(n='count(*)').")
+
+
+# Sequences
+
+
+def asof_condition(left: Part, right: Part, on: Columns, tolerance: object, *, strict: bool) -> str:
+    """The condition of an as-of join: the latest row of the right that is not after the row of the left.
+
+    >>> trades, quotes = Part("trades", "t", "ts"), Part("quotes", "q", "at")
+    >>> asof_condition(trades, quotes, "k", "5 seconds", strict=False)
+    ' MATCH_CONDITION (q.at <= t.ts AND q.at >= t.ts - INTERVAL 5 seconds) USING (k)'
+    >>> asof_condition(trades, quotes, "t.a = q.b", None, strict=True)
+    ' ON q.at < t.ts AND t.a = q.b'
+    """
+    earlier, later = _time(right), _time(left)
+    before = "<=" if right.ends else "<" if strict or left.ends else "<="
+    times = [f"{earlier} {before} {later}"]
+    if tolerance is not None:
+        times.append(f"{earlier} >= {later} - INTERVAL {length('tolerance', tolerance)}")
+    columns = columns_of(on)
+    if columns:
+        return f" MATCH_CONDITION ({' AND '.join(times)}) USING ({', '.join(columns)})"
+    return f" ON {' AND '.join([*times, *([str(on)] if columns is None else [])])}"
+
+
+def _time(part: Part) -> str:
+    if part.time is None:
+        raise RequestError(
+            f'"{part.name}" has no time column to look back from',
+            hint="Declare its stream with time= or internal=, or name the columns of both: by=('ts', 'ts').",
+        )
+    return f"{part.name}.{part.time}"
+
+
+def looked_from(parts: Sequence[Part], by: str | None, side: str = "left") -> Part:
+    """The input by whose time an as-of join goes on a side: the one there is, or the one that `by` names.
+
+    >>> a, b = Part("a", "a", "ts"), Part("b", "b", "at")
+    >>> looked_from([a], None) == a, looked_from([a, b], "b.at") == b, looked_from([a], "seen").time
+    (True, True, 'seen')
+    """
+    name, _, column = (by or "").rpartition(".")
+    for each in parts:
+        if by and (name.lower() == each.name.lower() or (not name and len(parts) == 1)):
+            return replace(each, time=column)
+    if by:
+        raise RequestError(f'the rows to look back from have no time "{by}"', hint=_which_time(parts, side))
+    if len(parts) > 1 or len(parts[0].times) > 1:
+        raise RequestError("joined rows have several times to look back from", hint=_which_time(parts, side))
+    return parts[0]
+
+
+def _which_time(parts: Sequence[Part], side: str) -> str:
+    """How to say from which time to look back, where there are several."""
+    known = [f"{each.name}.{time}" for each in parts for time in _times(each) or ("ts",)]
+    known = list(parts[0].times) if len(parts) == 1 and parts[0].times else known
+    forms = [f"by=('{each}', 'ts')" if side == "left" else f"by=('ts', '{each}')" for each in known]
+    return f"Say which, beside that of the other relation: {' or '.join(forms)}."
+
+
+def asof_kind(how: str) -> str:
+    """The words of an as-of join, which drops rows without a match or keeps them."""
+    _check("how", how, ("inner", "left"))
+    return "ASOF JOIN" if how == "inner" else "ASOF LEFT JOIN"
+
+
+def sequence_clauses(parts: Sequence[Part], on: Columns, mode: str, within: object, *, outer: bool) -> str:
+    """What stands after the streams of a sequence.
+
+    >>> sequence_clauses([Part("a", "a"), Part("b", "b"), Part("c", "c")], "k", "chronicle", "5 minutes", outer=True)
+    ' ON a.k = b.k AND b.k = c.k MODE CHRONICLE OUTER WITHIN INTERVAL 5 minutes'
+    """
+    columns = columns_of(on)
+    if columns is None:
+        conditions = [str(on)]
+    else:
+        conditions = [f"{a.name}.{each} = {b.name}.{each}" for a, b in pairwise(parts) for each in columns]
+    clauses = [f"ON {' AND '.join(conditions)}"] if conditions else []
+    clauses += [f"MODE {mode.upper()}", *(["OUTER"] if outer else [])]
+    clauses += [f"WITHIN INTERVAL {length('within', within)}"] if within is not None else []
+    return "".join(f" {each}" for each in clauses)
+
+
+def check_sequence(mode: str, relations: int, *, limited: bool) -> None:
+    """Refuse a sequence of one relation, and one that would keep rows for ever."""
+    _check("mode", mode, ("recent", "chronicle"))
+    if relations < 2:
+        raise RequestError("a sequence is of two relations or more", hint="Write a.seq(b), or a.seq(b, c).")
+    if mode == "chronicle" and not limited:
+        raise RequestError(
+            "a chronicle keeps rows that nothing has used for ever",
+            hint="Say how far back with within='5 minutes', or how many rows with state_limit=100_000.",
+        )
+
+
+# Errors
+
+
+def refuse_in_python(error: QueryError, within: object) -> NoReturn:
+    """Raise what is wrong with a join, and say it in terms of Python if it is that rows are kept for ever."""
+    if "for ever" not in error.fact:
+        raise error
+    if isinstance(within, Mapping):
+        hint = "Say it for both sides: within={'left': '5 minutes', 'right': '0 seconds'}."
+    else:
+        hint = "Say how far apart their times may be, within='5 minutes', how many rows count, rows=100, or compare "
+        hint += "the times in on=."
+    raise RequestError(error.fact, hint=hint) from None

@@ -1,0 +1,291 @@
+"""The Python API: a network of streams and queries, written as the SQL that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from millrace.api.dataframes import Frame, check_frame, frame_columns, is_frame
+from millrace.api.durations import Length, in_words
+from millrace.api.expectations import expected
+from millrace.api.handle import Handle
+from millrace.api.query_text import option_clause, pairs, query_statements
+from millrace.api.relations import Relation, Windowed, check_member
+from millrace.api.runs import HostName, Once, RunOptions, check_further
+from millrace.api.stream_clauses import (
+    also_clauses,
+    class_place,
+    ets_clause,
+    function_place,
+    order_clause,
+    partition_clause,
+    sql_types,
+    time_clause,
+)
+from millrace.api.update_clauses import Reads, queue_settings, update_key_clause
+from millrace.connectors.native import FED, FRAME, SOURCES
+from millrace.errors import QueryError, RequestError
+from millrace.hosts.report import Ending
+from millrace.language import declarations_of, parse_interval, parse_network
+from millrace.language.grammar.places import listed
+from millrace.plan.explain.explain import explain
+from millrace.plan.nodes import network as nodes
+from millrace.plan.physical.stages import physical
+
+__all__ = ["Handle", "Network", "Relation", "Windowed"]
+
+
+class Network:
+    """Streams, sinks and queries that run together.
+
+    >>> net = Network()
+    >>> rows = [{"key": "a", "ts": 1_000_000}, {"key": "a", "ts": 2_000_000}, {"key": "b", "ts": 61_000_000}]
+    >>> clicks = net.stream("clicks", "key STRING, ts TIMESTAMP", time="ts", source=[rows])
+    >>> counts = clicks.window(range="1 minute", slide="1 minute").group_by("key").agg(n="count(*)")
+    >>> handle = net.query("counts", counts).run(on="local", until="end")
+    >>> [(row["key"], row["n"]) for row in handle.results("counts").to_pylist()]
+    [('a', 2), ('b', 1)]
+    """
+
+    def __init__(self) -> None:
+        self._statements: list[str] = []
+        self._feeds: dict[str, Any] = {}
+        self._declared: list[str] = []
+        self._names: set[str] = set()
+        self._roots: dict[str, nodes.Node] = {}
+
+    def sql(self, text: str) -> Network:
+        """Add statements of SQL: all of them, or none if one is wrong."""
+        self._accept_queries(text.rstrip().rstrip(";"))
+        return self
+
+    def stream(
+        self,
+        name: str,
+        columns: str | Frame,
+        *,
+        time: str | None = None,
+        disorder: Length | None = None,
+        disorder_rows: int | None = None,
+        punctuated_by: str | None = None,
+        per: str | Sequence[str] = (),
+        also: Mapping[str, Length | None] | None = None,
+        partitioned_by: str | Sequence[str] = (),
+        internal: str | None = None,
+        latent: bool = False,
+        ets: Length | None = None,
+        skew: Length | None = None,
+        lull: Length | None = None,
+        max_future_skew: Length | None = None,
+        late_into: str | None = None,
+        update_key: str | Sequence[str] | None = None,
+        queue: str | None = None,
+        settings: Mapping[str, object] | None = None,
+        source: str | Iterable[Any] | Frame = "iterable",
+        replay_by: str | None = None,
+        **options: object,
+    ) -> Relation:
+        """Declare a stream: `time` names its time column, or `internal`, or it is `latent`.
+
+        `source` is a connector (csv, json, parquet, generate, nexmark) with its options, an iterable of record batches,
+        tables or lists of dictionaries, `Pushed` rows, a `Polled` callable, or, on Spark, any streaming source of
+        Spark's with its options or a streaming DataFrame; a DataFrame in the place of `columns` gives its own. Rows are
+        ordered by `time`, or trail by `disorder` or by `disorder_rows` rows, or the source promises by an expression,
+        `punctuated_by`, to all or `per` group; in each partition, if `partitioned_by` columns. `also` are further time
+        columns, each with its disorder or None.
+        `ets` is "none", "on demand" or how often a silent stream is spoken for, by its `skew` or `lull` if its time
+        comes from outside; with one of these, "on demand" goes without saying. Late rows can be read under the name
+        `late_into`. Lengths of time are words or timedeltas.
+
+        Of an update stream `update_key` names the columns whose rows of equal values update each other; [] if all rows
+        do. `queue` is how queries that read it choose what to work on, and `settings` are further options of their
+        queues, as SQL has them in WITH: {"update_window": "lazy"}.
+        """
+        if is_frame(columns):
+            source, columns = columns, frame_columns(name, columns)
+        connector = _connector(name, source, options)
+        order = order_clause(in_words(disorder), disorder_rows, punctuated_by, per)
+        clauses = [f"CREATE STREAM {name} ({columns})", time_clause(time, order, internal, latent)]
+        clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by)]
+        clauses += ets_clause(in_words(ets), in_words(skew), in_words(lull))
+        clauses += [f"MAX FUTURE SKEW INTERVAL {in_words(max_future_skew)}"] if max_future_skew else []
+        clauses += update_key_clause(update_key)
+        clauses += [f"LATE INTO {late_into}"] if late_into else []
+        clauses += [f"FROM {connector}{option_clause(options)}"]
+        clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
+        chosen = queue_settings(queue, settings or {})
+        clauses += [f"WITH ({pairs(chosen, ' = ')})"] if chosen else []
+        self._accept("\n  ".join(clauses))
+        if not isinstance(source, str):
+            # A DataFrame goes the way of feeds: given beside the network, by the name of its stream.
+            self._feeds[name] = Once(name, source) if isinstance(source, Iterator) else source
+        return Relation(self, name)
+
+    def late(self, name: str) -> Relation:
+        """The late rows of the stream that was declared with `late_into=name`."""
+        return Relation(self, name)._checked()
+
+    def aggregate(self, name: str, computes: type | str, *, takes: str | Sequence[str], returns: str) -> Network:
+        """Define an aggregate by a class with `initialize`, `iterate`, `terminate` and, if it can, `merge`.
+
+        The class, or its place "package.module:Class", must be importable where the query runs. Types are SQL's.
+        """
+        kinds, result = sql_types("takes", takes), sql_types("returns", returns)
+        place = class_place(computes)
+        self._accept(f"CREATE AGGREGATE {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
+        return self
+
+    def function(
+        self, name: str, computes: Callable[..., Any] | str, *, takes: str | Sequence[str], returns: str
+    ) -> Network:
+        """Define a scalar function by one of Python's: called row by row, None for null.
+
+        One that is marked with `millrace.columns` is called with Arrow arrays and gives one. The function, or its place
+        "package.module:function", must be importable where the query runs. Types are SQL's.
+        """
+        kinds, result = sql_types("takes", takes), sql_types("returns", returns)
+        place = function_place(computes)
+        self._accept(f"CREATE FUNCTION {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
+        return self
+
+    def query(
+        self,
+        name: str,
+        relation: Relation,
+        *,
+        sink: str = "memory",
+        settings: Mapping[str, object] | None = None,
+        access: Reads | None = None,
+        **options: object,
+    ) -> Network:
+        """Add a continuous query; `sink` is memory, console, a file format with its options, or python.
+
+        For python, `writer` is a class that takes the results (see `millrace.Writer`), or its place as text.
+
+        `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}. `access` says
+        how often answers of an update query are read: "1 minute", or by condition on its key, None for all others:
+        {"symbol = 'GOOG'": "1 second", None: "1 hour"}.
+        """
+        check_member(self, relation)
+        self._accept_queries(*query_statements(name, relation.sql, sink, options, settings or {}, access))
+        return self
+
+    def bound(self, *further: str, parts: bool = False) -> nodes.Network:
+        """The network's plan, as it would be with further statements, which may be `parts` of queries.
+
+        Raises what is wrong with it.
+        """
+        return parse_network(_script([*self._statements, *further]), parts=parts)
+
+    def root(self, query: str) -> nodes.Node:
+        """The plan of one query over the network's streams; raises what is wrong with it."""
+        if query not in self._roots:
+            # What it is a part of decides whether its rows are updates of each other.
+            self._roots[query] = self._alone(query, parts=True).queries[-1].root
+        return self._roots[query]
+
+    def _alone(self, *statements: str, parts: bool = False) -> nodes.Network:
+        """The plan of some statements without the queries before them, which take long if there are many."""
+        try:
+            return parse_network(_script([*self._declared, *statements]), parts=parts)
+        except QueryError:
+            return self.bound(*statements, parts=parts)  # Places of errors are in the whole script.
+
+    @property
+    def script(self) -> str:
+        """All statements so far, as SQL."""
+        return _script(self._statements)
+
+    def _accept(self, *statements: str) -> None:
+        """Add statements as a whole, or not at all."""
+        self._names = _names(self.bound(*statements))
+        self._declare(*statements)
+        self._statements += statements
+
+    def _accept_queries(self, *statements: str) -> None:
+        """Add queries, after a sink if they have one; those before them matter only for names and guards of streams."""
+        names = _names(self._alone(*statements))
+        if declarations_of(statements[-1]) or names & self._names or "max_future_skew" in statements[-1].lower():
+            self._accept(*statements)
+        else:
+            self._names |= names
+            self._declare(*statements[:-1])
+            self._statements += statements
+
+    def _declare(self, *statements: str) -> None:
+        """Keep the declarations among statements, for the queries to come."""
+        found = [text for each in statements if (text := declarations_of(each))]
+        if found:
+            self._declared += [each.rstrip(";") for each in found]
+            self._roots.clear()
+
+    def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: Length | None = None) -> str:
+        """How the queries will be run, as text.
+
+        With `rates`, rows a second by stream, and what comparing a pair of rows takes, such as "0.5ms", it says what
+        in-order joins will cost.
+        """
+        plan = physical(self.bound())
+        given = [f"{name}={rate}" for name, rate in (rates or {}).items()]
+        return explain(plan, expected(given, pair_cost, plan.network))
+
+    def run(
+        self,
+        on: HostName = "spark",
+        *,
+        until: str | None = None,
+        checkpoint: str | Path | None = None,
+        background: bool | None = None,
+        **options: Any,
+    ) -> Handle:
+        """Run all queries; `until` is "end", "available", or None to go on until `stop`.
+
+        A run that ends by itself is waited for, unless `background` is true; other options are those of `RunOptions`.
+        In virtual time `cost` is what a row takes at an operator: words, a timedelta, or microseconds.
+        """
+        endings: dict[str | None, Ending] = {None: "stopped", "available": "available", "end": "end"}
+        if until not in endings:
+            raise RequestError(f'a run cannot last until "{until}"', hint='Use until="end" or until="available".')
+        network = self.bound()
+        if not network.queries:
+            raise RequestError("the network has no query", hint="Add one with net.query(name, relation).")
+        check_further(options)
+        if isinstance(cost := options.get("cost"), str | timedelta):
+            options["cost"] = parse_interval(in_words(cost) or "")
+        chosen = RunOptions(on, endings[until], Path(checkpoint) if checkpoint else None, **options)
+        handle = Handle(network, chosen, self._feeds, self)
+        return handle if (until is None if background is None else background) else handle.wait()
+
+
+def _connector(stream: str, source: object, options: Mapping[str, object]) -> str:
+    """The connector that a source names; an iterable is a connector of its own, and so is a DataFrame."""
+    if is_frame(source):
+        check_frame(stream, source)
+        if options:
+            raise RequestError(
+                f'stream "{stream}" takes no options beside a DataFrame, and was given {listed(options)}',
+                hint="Give the options of a source where the DataFrame is made: spark.readStream.option(...).",
+            )
+        return FRAME
+    if isinstance(source, Iterable) and not isinstance(source, str):
+        return FED
+    if not isinstance(source, str):
+        raise RequestError(
+            f'there is no source "{source}"',
+            hint=f"The sources are {listed(SOURCES)}, a streaming source of Spark's, a streaming DataFrame, or an "
+            "iterable of rows.",
+        )
+    return source if source.isidentifier() else f"`{source.replace('`', '``')}`"
+
+
+def _names(network: nodes.Network) -> set[str]:
+    """The names of the queries that were written; late rows that go to a sink are a query of their name, too."""
+    late = {each.late_into.lower() for each in network.streams() if each.late_into}
+    return {each.name.lower() for each in network.queries} - late
+
+
+def _script(statements: Iterable[str]) -> str:
+    # A line of its own for the semicolon: the statement before it may end in a comment.
+    return "\n;\n".join(statements)

@@ -1,0 +1,74 @@
+"""Queries of the Python API as the statements of SQL that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from millrace.api.stream_clauses import class_place
+from millrace.api.update_clauses import Reads, access_clause
+from millrace.connectors.native import HANDED
+from millrace.errors import RequestError
+from millrace.hosts.sinks.outputs import PLAIN
+from millrace.language.grammar.places import listed
+
+
+def query_statements(
+    name: str,
+    sql: str,
+    sink: str,
+    options: Mapping[str, object],
+    settings: Mapping[str, object],
+    access: Reads | None = None,
+) -> list[str]:
+    """The statements that create a query with its settings, and its sink, which is memory or takes options.
+
+    `access` says how often its answers are read.
+
+    >>> query_statements("q", "SELECT * FROM s", "csv", {"path": "out"}, {})
+    ["CREATE SINK q_sink TO csv OPTIONS (path 'out')", 'CREATE QUERY q INTO q_sink AS SELECT * FROM s']
+    >>> query_statements("q", "SELECT * FROM s", "memory", {}, {"share": 2})
+    ["CREATE QUERY q WITH (share = '2') AS SELECT * FROM s"]
+    """
+    _check_settings(sink, options, settings)
+    chosen = f" WITH ({pairs(settings, ' = ')})" if settings else ""
+    read = access_clause(access)
+    if sink == "memory":
+        return [f"CREATE QUERY {name}{chosen}{read} AS {sql}"]
+    if sink == HANDED and "writer" in options:
+        options = {**options, "writer": class_place(options["writer"])}
+    declared = f"CREATE SINK {name}_sink TO {sink}{option_clause(options)}"
+    return [declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink{read} AS {sql}"]
+
+
+def _check_settings(sink: str, options: Mapping[str, object], settings: object) -> None:
+    """Refuse options of a sink that has none, and settings that have no names."""
+    if options and sink in PLAIN:
+        raise RequestError(
+            f'the sink "{sink}" takes no options, and was given {listed(options)}',
+            hint=f"{_as_settings(options)} Options of a sink go with files: sink='parquet', path='out'.",
+        )
+    if not isinstance(settings, Mapping):
+        raise RequestError(
+            f'settings are names and values, not "{settings}"', hint="Write settings={'strategy': 'bfs'}."
+        )
+
+
+def _as_settings(options: Mapping[str, object]) -> str:
+    """The sentence that says how options of the query itself are given."""
+    shown = ", ".join(f"'{key}': {value!r}" for key, value in options.items())
+    return f"If they are options of the query, write settings={{{shown}}}."
+
+
+def option_clause(options: Mapping[str, object]) -> str:
+    """Options as SQL writes them; nothing without any.
+
+    >>> option_clause({"path": "it's"})
+    " OPTIONS (path 'it''s')"
+    """
+    return f" OPTIONS ({pairs(options, ' ')})" if options else ""
+
+
+def pairs(options: Mapping[str, object], between: str) -> str:
+    """Names and values as SQL writes them."""
+    quoted = ((key, str(value).replace("'", "''")) for key, value in options.items())
+    return ", ".join(f"{key}{between}'{value}'" for key, value in quoted)

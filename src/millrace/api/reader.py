@@ -1,0 +1,79 @@
+"""The answers of a run, to be pulled: the latest of each key, what changes, how stale they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.api.runs import Run
+from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.requests import query_table
+from millrace.hosts.answers.subscriptions import Subscription
+from millrace.hosts.control.live_changes import Changes
+
+
+class Reader:
+    """What a run can be asked for from any thread, while it works and when it has ended."""
+
+    def __init__(self, run: Run, changes: Changes) -> None:
+        self._run = run
+        self._changes = changes
+        self._ended = Event()
+        self._error: BaseException | None = None
+
+    @contextmanager
+    def attending(self) -> Iterator[None]:
+        """Around the work of the run: who follows its answers is told at their end what has made it fail."""
+        try:
+            yield
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._ended.set()
+
+    def _failure(self) -> BaseException | None:
+        """What has made the run fail; None also if it goes on, and only a query has left it."""
+        if not self._run.standing.closed:
+            return None
+        self._ended.wait()
+        return self._error
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return self._changes.over
+
+    def queries(self) -> pa.Table:
+        """The queries: their names, keys, columns, and how many keys have an answer."""
+        return query_table(self._run.standing, self._changes.network.queries)
+
+    def of(self, query: str, *, refresh: bool = False) -> Latest:
+        """The latest answers of an update query; `refresh` asks its streams for rows first."""
+        latest = self._run.standing.of(query)
+        if refresh and not self.over:
+            self._changes.do(lambda run: run.refresh(query))
+        return latest
+
+    def table(self, query: str, *, refresh: bool = False) -> pa.Table:
+        """The latest answer of every key."""
+        return self.of(query, refresh=refresh).table()
+
+    def row(self, query: str, key: object, *, refresh: bool = False) -> dict[str, Any] | None:
+        """The latest answer of one key; None if it has none."""
+        return self.of(query, refresh=refresh).row(key)
+
+    def changes(self, query: str, *, present: bool = True) -> Subscription:
+        """The changes of the answers, as they come; at their end raises what made the run fail."""
+        return Subscription(self.of(query), present=present, failure=self._failure)
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale each key is, by the run's own clock."""
+        self.of(query)
+        if self.over:
+            return self._run.staleness(query)
+        return self._changes.do(lambda run: run.staleness(query))

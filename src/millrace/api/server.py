@@ -1,0 +1,229 @@
+"""The answers of a run over HTTP, on this machine alone: for a browser, a dashboard, a shell.
+
+GET /queries                     the queries, their keys and columns
+GET /latest/QUERY                the latest answer of every key; with `?column=value` for each column of the key, of one
+GET /latest/QUERY?refresh=true   the same, after the streams that are asked for rows have been asked
+GET /changes/QUERY               server-sent events: "change" with the changed rows, "error" if the run failed, "end"
+GET /staleness/QUERY             how stale each key is, in microseconds
+
+Rules:
+- Answers are JSON. What is not there is 404, what cannot be answered as asked is 400, both with the reason and a hint.
+- It listens on the loopback address and answers those alone who name it so: no page of another site can read it.
+- A subscriber that is slow gets the newest answers, never a backlog.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread, current_thread
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from millrace.api.reader import Reader
+from millrace.errors import MillraceError, RequestError
+from millrace.hosts.answers.plain_rows import plain_rows
+from millrace.hosts.answers.subscriptions import Subscription
+
+_HOME = "127.0.0.1"
+_NAMES = (_HOME, "localhost")
+_LOOK = 0.25
+"""Seconds between two looks whether the server stops."""
+_PARTING = 1.0
+"""Seconds that one who follows has to hear of the end."""
+_QUIET = 60
+"""Looks after which a silent subscriber is sent a comment, by which it is noticed if it has gone."""
+_ROUTES = "GET /queries, /latest/QUERY, /changes/QUERY or /staleness/QUERY"
+
+Parameters = dict[str, str]
+
+
+class Server:
+    """An HTTP server beside a run, until it is closed."""
+
+    def __init__(self, reader: Reader, port: int = 0) -> None:
+        self.reader = reader
+        self.stopping = Event()
+        self.followers: set[Thread] = set()
+        """The threads in which changes are told."""
+        try:
+            self._http = _Http((_HOME, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise RequestError(
+                f"port {port} cannot be listened on: {error}", hint="Choose another; 0 picks one."
+            ) from None
+        self._http.server = self
+        self._thread = Thread(target=self._http.serve_forever, args=(0.05,), name="millrace-http", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._http.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://{_HOME}:{self.port}"
+
+    def close(self) -> None:
+        """Answer no more, and let those who follow hear of the end."""
+        self.stopping.set()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+        for follower in list(self.followers):
+            follower.join(_PARTING)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = True
+    server: Server
+
+
+class _NotThere(Exception):
+    """There is nothing at this path."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request, in a thread of its own."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+    server: _Http
+
+    def do_GET(self) -> None:
+        """Answer it."""
+        with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+            try:
+                self._answer()
+            except _NotThere:
+                self._send(404, {"error": f'there is nothing at "{self.path}"', "hint": f"{_ROUTES}."})
+            except MillraceError as error:
+                status = 404 if error.fact.startswith("there is no query") else 400
+                self._send(status, {"error": error.fact, "hint": error.hint})
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing: the terminal is the run's."""
+
+    @property
+    def reader(self) -> Reader:
+        """Whom to ask."""
+        return self.server.server.reader
+
+    def _answer(self) -> None:
+        if self.headers.get("Host", "").rpartition(":")[0] not in _NAMES:
+            raise RequestError(
+                f'this server is not "{self.headers.get("Host", "")}"', hint=f"Ask it as {self.server.server.url}."
+            )
+        url = urlsplit(self.path)
+        parts = [unquote(part) for part in url.path.split("/") if part]
+        given = _parameters(url.query)
+        routes: Mapping[str, Callable[[str, Parameters], None]] = {
+            "latest": self._latest,
+            "changes": self._changes,
+            "staleness": self._staleness,
+        }
+        if parts == ["queries"]:
+            self._send(200, plain_rows(self.reader.queries()))
+        elif len(parts) == 2 and parts[0] in routes:
+            routes[parts[0]](parts[1], given)
+        else:
+            raise _NotThere
+
+    def _latest(self, query: str, given: Parameters) -> None:
+        refresh = _flag(given, "refresh", otherwise=False)
+        latest = self.reader.of(query, refresh=refresh)
+        if not given:
+            self._send(200, plain_rows(latest.table()))
+            return
+        row = latest.plain_row(given)
+        if row is None:
+            hint = f"The keys that have one are at /latest/{quote(query)}."
+            self._send(404, {"error": f'query "{query}" has no answer of this key', "hint": hint})
+        else:
+            self._send(200, row)
+
+    def _staleness(self, query: str, given: Parameters) -> None:
+        self._send(200, plain_rows(self.reader.staleness(query)))
+
+    def _changes(self, query: str, given: Parameters) -> None:
+        with self.reader.changes(query, present=_flag(given, "present", otherwise=True)) as subscription:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.close_connection = True
+            followers = self.server.server.followers
+            followers.add(current_thread())
+            try:
+                self._follow(subscription)
+                self._tell_of_failure(subscription)
+                self._event("end", [])
+            finally:
+                followers.discard(current_thread())
+
+    def _follow(self, subscription: Subscription) -> None:
+        silent, last = 0, False
+        while not subscription.ended and not last:
+            # What came just before the end is told too.
+            last = self.server.server.stopping.is_set()
+            rows = subscription.poll(0.0 if last else _LOOK)
+            silent = silent + 1 if rows is None else 0
+            if rows is not None:
+                self._event("change", plain_rows(rows))
+            elif silent % _QUIET == 0:
+                self._write(": nothing new\n\n")
+
+    def _tell_of_failure(self, subscription: Subscription) -> None:
+        match subscription.failure():
+            case None:
+                return
+            case MillraceError() as error:
+                self._event("error", {"error": error.fact, "hint": error.hint})
+            case error:
+                self._event("error", {"error": f"{type(error).__name__}: {error}", "hint": ""})
+
+    def _event(self, name: str, data: object) -> None:
+        self._write(f"event: {name}\ndata: {json.dumps(data)}\n\n")
+
+    def _write(self, text: str) -> None:
+        self.wfile.write(text.encode())
+        self.wfile.flush()
+
+    def _send(self, status: int, data: Any) -> None:
+        body = json.dumps(data).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _parameters(query: str) -> Parameters:
+    """What a request asks for, each name once."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        twice = next(name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1)
+        raise RequestError(f'"{twice}" is given twice', hint="Ask for one key at a time.")
+    return given
+
+
+def _flag(given: Parameters, name: str, *, otherwise: bool) -> bool:
+    """Whether a parameter, which is taken out, says yes or no."""
+    said = given.pop(name, str(otherwise)).lower()
+    if said not in ("true", "false"):
+        raise RequestError(f'"{name}" is true or false, not "{said}"', hint=f"Write {name}=true.")
+    return said == "true"

@@ -1,0 +1,152 @@
+"""The clauses of CREATE STREAM that say what a stream's time is, and where code is, from what Python gives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from millrace.api.durations import Length, in_words
+from millrace.errors import RequestError
+
+
+def time_clause(time: str | None, order: str | None, internal: str | None, latent: bool) -> str:
+    """The clause for the one kind of time that a stream has.
+
+    >>> time_clause("ts", None, None, False), time_clause(None, None, "ts", False)
+    ('TIMESTAMP BY ts ORDERED', 'INTERNAL TIMESTAMP AS ts')
+    """
+    if sum((time is not None, internal is not None, latent)) != 1:
+        raise RequestError(
+            "a stream has one kind of time", hint='Give time="column", internal="column", or latent=True.'
+        )
+    if time is not None:
+        return f"TIMESTAMP BY {time} {order or 'ORDERED'}"
+    if order is not None:
+        raise RequestError(f'a stream with our own clock is in order, not "{order}"', hint='Or give time="column".')
+    return f"INTERNAL TIMESTAMP AS {internal}" if internal else "LATENT TIMESTAMP"
+
+
+def order_clause(
+    disorder: str | None, rows: int | None, punctuated_by: str | None, per: str | Sequence[str] = ()
+) -> str | None:
+    """What the order of rows is; None where nothing is said.
+
+    >>> order_clause("5 seconds", None, None), order_clause(None, 100, None)
+    ('DISORDER INTERVAL 5 seconds', 'DISORDER 100 ROWS')
+    >>> order_clause(None, None, "last", "device")
+    'PUNCTUATED BY last PER (device)'
+    """
+    groups = _listed(per)
+    if groups and not punctuated_by:
+        raise RequestError("per says for whom a source promises", hint='Give punctuated_by="expression" as well.')
+    orders = [f"DISORDER INTERVAL {disorder}"] if disorder else []
+    orders += [f"DISORDER {rows} ROWS"] if rows is not None else []
+    orders += [f"PUNCTUATED BY {punctuated_by}" + (f" PER ({groups})" if groups else "")] if punctuated_by else []
+    if len(orders) > 1:
+        raise RequestError(
+            "a stream has one order", hint="Give one of disorder, disorder_rows and punctuated_by, or none of them."
+        )
+    return orders[0] if orders else None
+
+
+def ets_clause(ets: str | None, skew: str | None, lull: str | None) -> list[str]:
+    """How a silent stream is spoken for; on demand where only a skew or a lull is given.
+
+    >>> ets_clause(None, "1 second", None), ets_clause("10 milliseconds", None, None), ets_clause(None, None, None)
+    (['ETS ON DEMAND SKEW INTERVAL 1 second'], ['ETS EVERY INTERVAL 10 milliseconds'], [])
+    """
+    lengths = [f"{word} INTERVAL {each}" for word, each in (("SKEW", skew), ("LULL", lull)) if each]
+    if ets is None and not lengths:
+        return []
+    kinds = {None: "ON DEMAND", "on demand": "ON DEMAND", "none": "NONE"}
+    return [" ".join(["ETS", kinds.get(ets) or f"EVERY INTERVAL {ets}", *lengths])]
+
+
+def partition_clause(columns: str | Sequence[str]) -> list[str]:
+    """In which partitions the order holds.
+
+    >>> partition_clause("link"), partition_clause(["host", "port"]), partition_clause(())
+    (['PARTITIONED BY (link)'], ['PARTITIONED BY (host, port)'], [])
+    """
+    names = _listed(columns)
+    return [f"PARTITIONED BY ({names})"] if names else []
+
+
+def also_clauses(also: object) -> list[str]:
+    """Further columns that progress, each with how far a row may trail in it.
+
+    >>> also_clauses({"started": "30 minutes", "seen": None})
+    ['ALSO BY started DISORDER INTERVAL 30 minutes', 'ALSO BY seen ORDERED']
+    """
+    if not isinstance(also, Mapping) or not all(isinstance(each, Length | None) for each in also.values()):
+        name = also if isinstance(also, str) else "column"
+        raise RequestError(
+            f'also takes columns, each with its disorder, not "{also}"',
+            hint=f"Write also={{'{name}': '30 minutes'}}, or also={{'{name}': None}} where rows are in order.",
+        )
+    words = {name: in_words(each) for name, each in also.items()}
+    return [f"ALSO BY {name} {f'DISORDER INTERVAL {each}' if each else 'ORDERED'}" for name, each in words.items()]
+
+
+def _listed(columns: str | Sequence[str]) -> str:
+    return columns if isinstance(columns, str) else ", ".join(columns)
+
+
+def sql_types(name: str, given: object) -> str:
+    """One or more types of SQL.
+
+    >>> sql_types("takes", "DOUBLE"), sql_types("takes", ["STRING", "DOUBLE"])
+    ('DOUBLE', 'STRING, DOUBLE')
+    """
+    kinds = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
+    if not kinds or not all(isinstance(each, str) for each in kinds):
+        raise RequestError(
+            f'"{name}" is a type of SQL, not "{getattr(given, "__name__", given)}"',
+            hint=f"Write {name}='DOUBLE'.",
+        )
+    return ", ".join(kinds)
+
+
+def class_place(given: object) -> str:
+    """Where a class can be found by others, `module:Class`.
+
+    >>> from fractions import Fraction
+    >>> class_place(Fraction), class_place("package.module:P95")
+    ('fractions:Fraction', 'package.module:P95')
+    """
+    if isinstance(given, str):
+        return given
+    place = _importable(given) if isinstance(given, type) else None
+    if place is None:
+        raise RequestError(
+            f'"{getattr(given, "__qualname__", given)}" is no class that other processes can import',
+            hint="Define the class at the top of a module, or give its place as text: 'package.module:Class'.",
+        )
+    return place
+
+
+def function_place(given: object) -> str:
+    """Where a function can be found by others, `module:function`.
+
+    >>> from textwrap import shorten
+    >>> function_place(shorten), function_place("package.module:price")
+    ('textwrap:shorten', 'package.module:price')
+    """
+    if isinstance(given, str):
+        return given
+    place = _importable(given) if callable(given) else None
+    if place is None:
+        raise RequestError(
+            f'"{getattr(given, "__qualname__", given)}" is no function that other processes can import',
+            hint="Define it with def at the top of a module, or give its place as text: 'package.module:function'.",
+        )
+    return place
+
+
+def _importable(given: object) -> str | None:
+    """The place of what a module holds under its own name; None where others would not find it."""
+    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", "")
+    found: object = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is given and module != "__main__" else None

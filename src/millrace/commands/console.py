@@ -1,0 +1,181 @@
+"""What a person sees of a run: a progress line, results, and a summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millrace.hosts.report import Report
+from millrace.hosts.why.verdicts import length_text
+from millrace.kernel.metrics import QueueMetrics, SourceMetrics
+from millrace.plan.evolution.evolution import Evolution
+from millrace.plan.explain.intervals import clock_text
+
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+"""What would break a line or a column of the output."""
+_NOTHING = "  nothing was found to read: check the paths of the streams"
+_EVERY = 5.0
+"""Seconds between progress lines where they cannot be rewritten in place."""
+
+
+class Console:
+    """Shows one run on a terminal, or to a program that reads JSON."""
+
+    def __init__(self, *, as_json: bool = False, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.as_json = as_json
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
+        self._live = self.err.isatty()
+        self._headed = ""
+        self._shown = 0.0
+        self._last: tuple[float, int] | None = None
+        self._line = ""
+
+    def progress(self, report: Report) -> None:
+        """Rows, rate, how far each source has come, and results so far."""
+        rate = self._rate(report)
+        now = time.monotonic()
+        if not self._live and now - self._shown < _EVERY:
+            return
+        self._shown = now
+        times = "  ".join(f"{name} {clock_text(source.greatest)}" for name, source in report.sources.items())
+        results = sum(report.results.values())
+        waiting = f"  {sum(queue.waiting for queue in report.queues.values()):,} in queues" if report.queues else ""
+        self._show(f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results{waiting}")
+
+    def _rate(self, report: Report) -> float:
+        before = self._last or (0.0, report.earlier)
+        self._last = (report.elapsed, report.received)
+        return max(0, report.received - before[1]) / max(report.elapsed - before[0], 1e-6)
+
+    def _show(self, text: str) -> None:
+        if self._live:
+            self.err.write(f"\r{text[:200]:<{len(self._line)}}")
+            self._line = text[:200]
+        else:
+            self.err.write(f"{text}\n")
+        self.err.flush()
+
+    def _clear(self) -> None:
+        if self._line:
+            self.err.write(f"\r{'':<{len(self._line)}}\r")
+            self._line = ""
+
+    def results(self, query: str, rows: pa.Table) -> None:
+        """Result rows of a query: tab-separated under a head, or an object a line."""
+        self._clear()
+        texts = [column_text(column) for column in rows.columns]
+        if self.as_json:
+            for row in zip(*(_plain(column) for column in rows.columns), strict=True):
+                self.out.write(json.dumps({"query": query, **dict(zip(rows.column_names, row, strict=True))}) + "\n")
+        else:
+            if self._headed != query:
+                self._headed = query
+                self.out.write(f"# {query}\n" + "\t".join(rows.column_names) + "\n")
+            self.out.writelines("\t".join(row) + "\n" for row in zip(*texts, strict=True))
+        self.out.flush()
+
+    def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
+        """What becomes of the queries of a checkpoint; `would` is for one who asked, and is told on standard output."""
+        self._clear()
+        if self.as_json:
+            found = None if evolution is None else evolution.data()
+            self.out.write(json.dumps({"evolution": found}) + "\n")
+            self.out.flush()
+            return
+        lines = ["nothing would change"] if evolution is None else evolution.lines()
+        (self.out if would else self.err).write("\n".join(lines) + "\n")
+
+    def summary(self, report: Report) -> None:
+        """What became of every row, and what came out."""
+        self._clear()
+        if self.as_json:
+            self.out.write(json.dumps({"summary": summary_data(report)}) + "\n")
+            self.out.flush()
+            return
+        lines = summary_lines(report)
+        if report.profile is not None:
+            # Imported here: the other hosts do not need Spark.
+            from millrace.hosts.spark.batch_times import profile_lines
+
+            lines += profile_lines(report.profile)
+        self.err.write("\n".join(lines) + "\n")
+        self.err.flush()
+
+
+def summary_lines(report: Report) -> list[str]:
+    """The summary as text."""
+    seconds = max(report.elapsed, 1e-9)
+    rows = max(report.received - report.earlier, 0)
+    before = f", after {report.earlier:,} in earlier runs" if report.earlier else ""
+    lines = [f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f}/s){before}"]
+    if not rows:
+        lines.append("  nothing new was found to read" if report.earlier else _NOTHING)
+    for name, source in report.sources.items():
+        wrong = [f"{count:,} {word}" for count, word in _elsewhere(source) if count]
+        wrong = [f"{source.processed:,} processed", *wrong] if wrong else []
+        spoken = [f"{source.enabled} ETS"] if source.enabled else []
+        notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {clock_text(source.greatest)}"])
+        lines.append(f"  {name}: {notes}")
+    lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
+    lines += [f"  {name}: {queue_text(queue)}" for name, queue in report.queues.items()]
+    if report.turned_away:
+        lines.append(f"  {report.turned_away:,} rows turned away by roll-up or slack: too late for a query")
+    if report.held:
+        lines.append(f"  {report.held:,} rows held in open windows ({report.state_bytes / 1024:,.0f} KiB)")
+    return lines
+
+
+def _elsewhere(source: SourceMetrics) -> tuple[tuple[int, str], ...]:
+    """The rows of a stream that were not processed, and what became of them."""
+    return (
+        (source.late, "late"),
+        (source.quarantined, "quarantined"),
+        (source.superseded, "superseded"),
+        (source.shed, "shed"),
+        (source.buffered, "still buffered"),
+    )
+
+
+def queue_text(queue: QueueMetrics) -> str:
+    """A queue in one line.
+
+    >>> queue_text(QueueMetrics("inplace", keys=100, waiting=7, superseded=1200, queue_mean=5e5, queue_now=9e5))
+    'queue inplace, 7 rows wait of 100 keys, 1,200 superseded, stale 500 ms on average, 900 ms now'
+    """
+    rows = "row waits" if queue.waiting == 1 else "rows wait"
+    words = [f"queue {queue.policy}", f"{queue.waiting:,} {rows} of {queue.keys:,} keys"]
+    words += [f"{count:,} {word}" for count, word in ((queue.superseded, "superseded"), (queue.shed, "shed")) if count]
+    mean = max(queue.application_mean, queue.queue_mean)
+    now = max(queue.application_now, queue.queue_now)
+    return ", ".join([*words, f"stale {length_text(int(mean))} on average", f"{length_text(int(now))} now"])
+
+
+def summary_data(report: Report) -> dict[str, Any]:
+    """The summary as plain data."""
+    data = asdict(report)
+    for name, source in data["sources"].items():
+        source["processed"] = report.sources[name].processed
+        source["bound"], source["greatest"] = clock_text(source["bound"]), clock_text(source["greatest"])
+    return data
+
+
+def column_text(column: pa.ChunkedArray) -> list[str]:
+    """A column's values as text."""
+    if pa.types.is_timestamp(column.type):
+        texts = pc.cast(pc.cast(column, pa.timestamp("us")), pa.string()).to_pylist()
+        return ["NULL" if text is None else text.removesuffix(".000000") for text in texts]
+    return ["NULL" if value is None else str(value).translate(_ESCAPES) for value in column.to_pylist()]
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    if not pa.types.is_temporal(column.type):
+        return column.to_pylist()
+    known = column.is_valid().to_pylist()
+    return [text if valid else None for text, valid in zip(column_text(column), known, strict=True)]

@@ -1,0 +1,158 @@
+"""What a machine needs to run Millrace, each checked by trying it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from millrace.connectors import FORMATS, extension, read_file, write_file
+from millrace.plan.nodes.network import TIMESTAMP, Connector
+
+LEAST_PYTHON = (3, 11)
+LEAST_JAVA = 17
+LEAST_FREE_BYTES = 1_000_000_000
+_PACKAGES = {
+    "pyspark": ((4, 3), (4, 4)),
+    "pyarrow": ((18,), (27,)),
+    "pandas": ((2, 2), (3,)),
+    "sqlglot": ((30,), (31,)),
+}
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One need: whether it is met, what was found, and what to do if it is not met."""
+
+    name: str
+    ok: bool
+    found: str
+    hint: str = ""
+
+
+def report(*, deep: bool = False) -> list[Check]:
+    """Every check in turn; `deep` also starts a Spark session, which takes some seconds."""
+    checks = [_python(), _java()]
+    checks += [_package(name, least, below) for name, (least, below) in _PACKAGES.items()]
+    checks += [_temporary_folder(), _free_disk()]
+    checks += [_attempt(f"connector {format}", partial(_round_trip, format)) for format in FORMATS]
+    if deep:
+        checks.append(_attempt("spark session", _spark_session))
+    return checks
+
+
+def render(checks: Sequence[Check]) -> str:
+    """The checks as text, one a line, with a hint below each that failed.
+
+    >>> print(render([Check("java", False, "none", "Install Java 17.")]))
+    FAILED  java  none
+            hint: Install Java 17.
+    """
+    width = max((len(check.name) for check in checks), default=0)
+    lines = []
+    for check in checks:
+        lines.append(f"{'ok' if check.ok else 'FAILED':6}  {check.name:{width}}  {check.found}")
+        if not check.ok and check.hint:
+            lines.append(f"        hint: {check.hint}")
+    return "\n".join(lines)
+
+
+def java_major(text: str) -> int | None:
+    """The major version in what `java -version` prints.
+
+    >>> java_major('openjdk version "17.0.15" 2025-04-15'), java_major('java version "1.8.0_402"')
+    (17, 8)
+    """
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else None
+
+
+def _python() -> Check:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Check("python", sys.version_info >= LEAST_PYTHON, found, "Install Python 3.11 or newer.")
+
+
+def _java() -> Check:
+    hint = f"Install a Java runtime of version {LEAST_JAVA} or newer, or set JAVA_HOME to one."
+    home = os.environ.get("JAVA_HOME")
+    command = str(Path(home, "bin", "java")) if home else "java"
+    try:
+        ran = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return Check("java", False, f'"{command}" does not start', hint)
+    text = ran.stderr + ran.stdout
+    major = java_major(text)
+    return Check("java", major is not None and major >= LEAST_JAVA, text.strip().partition("\n")[0], hint)
+
+
+def _package(name: str, least: Version, below: Version) -> Check:
+    wanted = f"{name}>={_dotted(least)},<{_dotted(below)}"
+    hint = f"Install it with pip install '{wanted}'."
+    try:
+        found = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return Check(name, False, "not installed", hint)
+    version = tuple(int(part) for part in re.findall(r"\d+", found)[:3])
+    return Check(name, least <= version < below, found, hint)
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _free_disk() -> Check:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    hint = f"Free some space below {folder}, or set TMPDIR to a folder with more."
+    return Check("free disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB in {folder}", hint)
+
+
+def _temporary_folder() -> Check:
+    def write() -> str:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"millrace")
+        return tempfile.gettempdir()
+
+    return _attempt("temporary folder", write, "Set TMPDIR to a folder that you may write to.")
+
+
+def _round_trip(format: str) -> str:
+    columns = {"word": ["a", "", None], "count": [1, None, -3], "time": pa.array([0, 1, None], TIMESTAMP)}
+    rows = pa.table(columns)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"rows{extension(format)}")
+        write_file(path, format, rows)
+        back = pa.Table.from_batches([batch.rows for batch in read_file(path, Connector(format), rows.schema)])
+    if not back.equals(rows):
+        raise ValueError("what was written is not what was read")
+    return f"{rows.num_rows} rows written and read back"
+
+
+def _spark_session() -> str:
+    # Spark is imported here alone: every other check must work without it.
+    from millrace.hosts.spark.session.session import borrowed_session
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        borrowed_session("local[1]", log_file=Path(folder, "spark.log")) as session,
+    ):
+        return f"Spark {session.version} counted to {session.range(10).count()}"
+
+
+def _attempt(name: str, attempt: Callable[[], str], hint: str = "") -> Check:
+    """A check that is met when `attempt` does not fail."""
+    try:
+        return Check(name, True, attempt())
+    except Exception as error:
+        return Check(name, False, f"{type(error).__name__}: {error}", hint or getattr(error, "hint", ""))

@@ -1,0 +1,280 @@
+"""csv -> blocks of rows.
+
+Rules:
+- Arrow cuts lines into fields, about a block at a time; a column is then converted whole. Only a column that fails is
+  searched for the cells to blame.
+- A quote that is never closed costs the line it stands on, and no other.
+- An unquoted empty field is null; a quoted one is the empty text, and null for every type but STRING.
+- Empty lines are not rows, except in a file of one column, where they are nulls.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from millrace.connectors.files.blocks import Block, Fault, Numbers
+from millrace.connectors.files.cells import from_text
+from millrace.connectors.files.compression import open_bytes, readable
+from millrace.connectors.files.conversion import Conversion, conversion
+from millrace.connectors.files.csv_records import Layout, records
+from millrace.connectors.files.options import ReadOptions
+from millrace.errors import RunError
+
+_BLOCK_BYTES = 1 << 20
+_LONGEST_FIELD = 1 << 24
+_SLICE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A csv file about to be read; `names` are the columns it has, None when it is empty."""
+
+    path: Path
+    options: ReadOptions
+    names: Sequence[str] | None
+
+    @property
+    def skips_empty_lines(self) -> bool:
+        return self.names is None or len(self.names) > 1
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.options.delimiter, self.options.quote, len(self.names or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Whole records of a file: the columns asked for, and those with a wrong number of fields by their number here."""
+
+    raw: pa.RecordBatch
+    torn: dict[int, tuple[int, str]]
+
+    @property
+    def length(self) -> int:
+        return int(self.raw.num_rows) + len(self.torn)
+
+    def numbers(self, start: int) -> Numbers:
+        """The data row numbers of the whole rows, if the piece begins with `start`."""
+        if not self.torn:
+            return np.arange(start, start + self.length, dtype=np.int64)
+        return start + np.delete(np.arange(self.length, dtype=np.int64), list(self.torn))
+
+    @property
+    def starts_empty(self) -> bool:
+        """Whether the first record is null throughout, as an empty line before the header of one column is."""
+        return 0 not in self.torn and not any(column[0].is_valid for column in self.raw.columns)
+
+    def without_first(self) -> _Piece:
+        """All but the first record, which is the header."""
+        raw = self.raw if 0 in self.torn else self.raw.slice(1)
+        return _Piece(raw, {number - 1: row for number, row in self.torn.items() if number})
+
+
+def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[Block]:
+    """The data rows of a csv file from about `skip_rows` on."""
+    with readable(path, "csv"):
+        file = _File(path, options, _column_names(path, options, schema))
+    if file.names is None:
+        return
+    _check_columns(file, schema)
+    plan = conversion(schema, from_text, options.timestamp_format)
+    start = 0
+    for piece in _data_pieces(file, schema):
+        stop = start + piece.length
+        if stop > max(start, skip_rows):
+            yield _block(file, plan, piece, start)
+        start = stop
+
+
+def _block(file: _File, plan: Conversion, piece: _Piece, start: int) -> Block:
+    columns = [piece.raw.column(name) for name in plan.schema.names]
+    rows, kept = plan.good_rows(columns)
+    numbers = piece.numbers(start)
+
+    def explain(number: int) -> Fault:
+        place = f"line {_line_of(file, number)}"
+        if number - start in piece.torn:
+            return _torn(file, place, *piece.torn[number - start])
+        column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
+        return Fault(place, reason, value, column)
+
+    return Block(rows, start, start + piece.length, numbers[kept], explain)
+
+
+def _torn(file: _File, place: str, fields: int, text: str) -> Fault:
+    line = file.layout.marked(text)
+    if line is not None:
+        return Fault(place, "opens a quote that is not closed", line)
+    word = "field" if fields == 1 else "fields"
+    return Fault(place, f"has {fields} {word} instead of {file.layout.fields}", text)
+
+
+def _data_pieces(file: _File, schema: pa.Schema) -> Iterator[_Piece]:
+    """The data rows of a file, about a block at a time."""
+    cutter = _Cutter(file, schema)
+    header = file.options.header
+    with readable(file.path, "csv"), open_bytes(file.path) as stream:
+        for _ in records(stream, _BLOCK_BYTES, cutter):
+            piece = cutter.piece
+            while header and piece.length:
+                header = piece.starts_empty and not file.skips_empty_lines
+                piece = piece.without_first()
+            yield piece
+
+
+class _Cutter:
+    """Cuts lines into records, in the quickest way that is sure to lose none.
+
+    Where every line is a record, no quote reaches beyond its line. Where some are longer but every quote stands at the
+    border of its field, only the number of fields is left to be looked at. All else is mended first.
+    """
+
+    def __init__(self, file: _File, schema: pa.Schema) -> None:
+        self.piece = _Piece(_no_rows(schema), {})
+        self._file = file
+        self._schema = schema
+        self._layout = file.layout
+        self._has_long_records = False
+
+    def __call__(self, lines: bytes, patience: int) -> bytes:
+        """Keep the records in `piece`; hand back the lines of one that is not whole yet."""
+        if not self._has_long_records and self._takes_lines(lines):
+            return b""
+        self._has_long_records = True
+        end = self._layout.end_of_records(lines)
+        if end is not None and len(lines) - end <= patience and self._takes_records(lines[:end]):
+            return lines[end:]
+        mended, rest = self._layout.mend(lines, patience)
+        self.piece = self._parse(mended)
+        return rest
+
+    def _takes_lines(self, lines: bytes) -> bool:
+        self.piece = self._parse(lines)
+        if self._file.options.quote.encode() not in lines:
+            return True
+        count = _count_lines(lines)
+        if self.piece.length != count and self._file.skips_empty_lines:
+            count = sum(1 for line in lines.splitlines() if line)
+        # A quote that is open at the end is not seen in the number of lines, but its record ends with a line end.
+        return self.piece.length == count and not self._ends_open(lines)
+
+    def _takes_records(self, lines: bytes) -> bool:
+        self.piece = self._parse(lines)
+        return not any("\n" in text or "\r" in text for _, text in self.piece.torn.values())
+
+    def _ends_open(self, lines: bytes) -> bool:
+        """Whether a quote in the last line is not closed there."""
+        text = lines.rstrip(b"\r\n")
+        last = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :] + b"\n"
+        return bool(self._layout.mend(last, patience=0)[0] != last)
+
+    def _parse(self, lines: bytes) -> _Piece:
+        torn: dict[int, tuple[int, str]] = {}
+
+        def keep(row: pyarrow.csv.InvalidRow) -> str:
+            torn[row.number - 1] = (row.actual_columns, row.text)
+            return "skip"
+
+        if not lines:
+            return _Piece(_no_rows(self._schema), torn)
+        batches = _read(lines, self._file, self._schema, keep).combine_chunks().to_batches()
+        return _Piece(batches[0] if batches else _no_rows(self._schema), torn)
+
+
+def _count_lines(lines: bytes) -> int:
+    cells = np.frombuffer(lines, np.uint8)
+    # Slice by slice, because a comparison of the whole would be as large as the lines.
+    count = sum(int(np.count_nonzero(cells[at : at + _SLICE] == 0x0A)) for at in range(0, len(cells), _SLICE))
+    return count + lines.count(b"\r") - lines.count(b"\r\n") if b"\r" in lines else count
+
+
+def _read(lines: bytes, file: _File, schema: pa.Schema, keep: Callable[[Any], str]) -> pa.Table:
+    """The columns of the schema as bytes; records with a wrong number of fields go to `keep`."""
+    options = file.options
+    return pyarrow.csv.read_csv(
+        pa.BufferReader(lines),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=file.names),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=options.delimiter,
+            quote_char=options.quote,
+            newlines_in_values=True,
+            ignore_empty_lines=file.skips_empty_lines,
+            invalid_row_handler=keep,
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            include_columns=schema.names,
+            column_types={name: pa.binary() for name in schema.names},
+            null_values=list(options.null_values),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _column_names(path: Path, options: ReadOptions, schema: pa.Schema) -> Sequence[str] | None:
+    with open_bytes(path) as stream:
+        header: Sequence[str] | None = next(filter(None, _rows(stream, options)), None)
+    if header is None or options.header:
+        return header
+    return list(schema.names)
+
+
+def _check_columns(file: _File, schema: pa.Schema) -> None:
+    assert file.names is not None
+    for name in schema.names:
+        if file.names.count(name) != 1:
+            lack = "has no" if name not in file.names else "has more than one"
+            raise RunError(
+                f'file "{file.path}" {lack} column "{name}"; it has {", ".join(file.names)}',
+                hint="Name the stream's columns as the first line of the file does, or say OPTIONS (header 'false').",
+            )
+
+
+def _line_of(file: _File, number: int) -> int:
+    """The line on which a data row begins; read again from the start, since only an error asks for it."""
+    rows_before = number + int(file.options.header)
+    begin, begun = 1, not file.options.header
+    with open_bytes(file.path) as stream:
+        rows = _rows(io.BytesIO(_mended(file, stream)), file.options)
+        for row in rows:
+            begun = begun or bool(row)
+            if row or (begun and not file.skips_empty_lines):
+                if rows_before == 0:
+                    return begin
+                rows_before -= 1
+            begin = rows.line_num + 1
+    return begin
+
+
+def _mended(file: _File, stream: Any) -> bytes:
+    """A whole file with its unclosed lines marked, cut as it was for reading."""
+    parts: list[bytes] = []
+
+    def cut(lines: bytes, patience: int) -> bytes:
+        mended, rest = file.layout.mend(lines, patience)
+        parts.append(mended)
+        return rest
+
+    for _ in records(stream, _BLOCK_BYTES, cut):
+        pass
+    return b"".join(parts)
+
+
+def _rows(stream: Any, options: ReadOptions) -> Any:
+    """The rows as the standard library cuts them, with the line each ends on."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+    return csv.reader(text, delimiter=options.delimiter, quotechar=options.quote)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in schema.names})

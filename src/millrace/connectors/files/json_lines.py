@@ -1,0 +1,183 @@
+"""json, one object a line -> blocks of rows.
+
+Rules:
+- Arrow parses a block of whole lines at once. Only a block that fails is parsed line by line.
+- A missing key is null, a key that is not in the schema is ignored, an empty line is no row.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from millrace.connectors.files.blocks import Block, Fault
+from millrace.connectors.files.cells import UNFIT, from_column
+from millrace.connectors.files.compression import open_bytes, readable
+from millrace.connectors.files.conversion import Conversion, as_text, conversion
+from millrace.connectors.files.options import ReadOptions
+from millrace.kernel.columns.expressions import sql_name
+
+Taker = Callable[[object], bool]
+
+_BLOCK_BYTES = 1 << 22
+_GREATEST_DOUBLE = sys.float_info.max
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Whole lines of a file: their bytes, the line and the data row they begin with."""
+
+    data: bytes
+    line: int
+    row: int
+
+
+def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[Block]:
+    """The data rows of a file of json lines."""
+    raw = _raw_schema(schema, options.timestamp_format)
+    plan = conversion(schema, from_column, options.timestamp_format)
+    line, row = 1, 0
+    with readable(path, "json"), open_bytes(path) as stream:
+        for data in _whole_lines(stream):
+            lines = _Lines(data, line, row)
+            block = _fast(lines, raw, plan) or _careful(lines, raw, plan)
+            yield block
+            line, row = line + data.count(b"\n"), block.stop
+
+
+def _raw_schema(schema: pa.Schema, timestamp_format: str) -> pa.Schema:
+    """What the values are in json: times are text or numbers, dates are text."""
+    time = {"iso": pa.string(), "epoch_seconds": pa.float64()}.get(timestamp_format, pa.int64())
+
+    def raw(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_timestamp(kind):
+            return time
+        return pa.string() if pa.types.is_date(kind) else kind
+
+    return pa.schema([(field.name, raw(field.type)) for field in schema])
+
+
+def _whole_lines(stream: Any) -> Iterator[bytes]:
+    """The file in pieces of about a block that end where a line ends."""
+    rest = b""
+    while data := stream.read(_BLOCK_BYTES):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield rest + data[:end]
+            rest = data[end:]
+        else:
+            rest += data
+    if rest:
+        yield rest
+
+
+def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> Block | None:
+    """All the lines at once; None if something among them is not as it should be."""
+    try:
+        parsed = _parse(lines.data, raw)
+        rows = plan.all_rows(parsed.columns)
+    except (*UNFIT, KeyError):
+        return None
+    if not _is_one_a_line(rows.num_rows, lines.data):
+        return None
+    stop = lines.row + rows.num_rows
+    return Block(rows, lines.row, stop, np.arange(lines.row, stop), _no_fault)
+
+
+def _parse(data: bytes, raw: pa.Schema) -> pa.RecordBatch:
+    table = pyarrow.json.read_json(
+        pa.BufferReader(data),
+        read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=raw, unexpected_field_behavior="ignore"),
+    )
+    parsed = pa.RecordBatch.from_arrays([table.column(name).combine_chunks() for name in raw.names], schema=raw)
+    # Arrow lets text through that is not UTF-8.
+    parsed.validate(full=True)
+    return parsed
+
+
+def _is_one_a_line(rows: int, data: bytes) -> bool:
+    """Whether every row has its line; Arrow also takes two objects on a line, and one on two lines."""
+    if rows != data.count(b"\n{") + data.startswith(b"{"):
+        return False
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    return rows == lines or rows == sum(1 for line in data.split(b"\n") if line.strip())
+
+
+def _no_fault(number: int) -> Fault:
+    raise AssertionError(f"data row {number} is not malformed")
+
+
+def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> Block:
+    """The lines one by one: the good rows, and what is wrong with each of the others."""
+    texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.line) if text.strip()]
+    fields = [(field.name, field.type, _taker(spelled.type)) for field, spelled in zip(plan.schema, raw, strict=True)]
+    faults: dict[int, Fault] = {}
+    objects = []
+    for number, (place, text) in enumerate(texts, lines.row):
+        found = _object_or_fault(text, fields, f"line {place}")
+        if isinstance(found, Fault):
+            faults[number] = found
+        else:
+            objects.append((number, found))
+    columns = [pa.array([found.get(field.name) for _, found in objects], field.type) for field in raw]
+    numbers = np.array([number for number, _ in objects], dtype=np.int64)
+    rows, kept = plan.good_rows(columns)
+
+    def explain(number: int) -> Fault:
+        if number in faults:
+            return faults[number]
+        column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
+        return Fault(f"line {texts[number - lines.row][0]}", reason, value, column)
+
+    return Block(rows, lines.row, lines.row + len(texts), numbers[kept], explain)
+
+
+def _object_or_fault(
+    text: bytes, fields: Sequence[tuple[str, pa.DataType, Taker]], place: str
+) -> dict[str, Any] | Fault:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return Fault(place, "is not a JSON object", as_text(text.strip()))
+    for name, kind, takes in fields:
+        value = found.get(name)
+        if value is not None and not takes(value):
+            return Fault(place, f"is not a valid {sql_name(kind)}", _spelled(value), name)
+    return found
+
+
+def _taker(kind: pa.DataType) -> Taker:
+    """Whether a value is what json should hold for a type; as strict as Arrow."""
+    if pa.types.is_boolean(kind):
+        return lambda value: isinstance(value, bool)
+    if pa.types.is_string(kind):
+        return lambda value: isinstance(value, str) and (value.isascii() or _is_encodable(value))
+    if pa.types.is_floating(kind):
+        return lambda value: type(value) is float or (type(value) is int and abs(value) < _GREATEST_DOUBLE)
+    bounds = np.iinfo(kind.to_pandas_dtype())
+    least, greatest = int(bounds.min), int(bounds.max)
+    return lambda value: type(value) is int and least <= value <= greatest
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether the text is more than half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _spelled(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,72 @@
+"""Which files a connector reads, and in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from glob import glob, has_magic
+from pathlib import Path
+
+from millrace.connectors.files.options import read_options
+from millrace.errors import RequestError
+from millrace.plan.nodes.network import Connector
+
+
+def list_files(connector: Connector, stream: str) -> list[str]:
+    """The paths of a stream's files in the order they are read: by name.
+
+    `path` is a file, a folder or a pattern. In a folder, names that begin with "." or "_" are not data.
+    """
+    read_options(connector.format, connector.options)
+    if not connector.options.get("path"):
+        raise RequestError(
+            f'stream "{stream}" does not say where its files are',
+            hint=f"Write FROM {connector.format} OPTIONS (path 'a file, a folder or a pattern').",
+        )
+    path = Path(connector.options["path"]).expanduser()
+    if path.is_dir():
+        return _in_folder(path)
+    if path.exists():
+        return [str(path)]
+    return _matching(path, stream)
+
+
+def place_of(path: str) -> str:
+    """What paths are in order by: by folders, then by name.
+
+    No name holds what stands for "/" here. As they are "a.b/c" would sort before "a/c".
+    """
+    return path.replace(os.sep, "\0")
+
+
+def _in_folder(folder: Path) -> list[str]:
+    # Folders grow long and are looked at again and again: no path is made, and no file asked about, for each name.
+    with os.scandir(folder) as entries:
+        names = sorted(_data(entry.name for entry in entries if entry.is_file()))
+    before = str(folder / "_")[:-1]
+    return [before + name for name in names]
+
+
+def _matching(path: Path, stream: str) -> list[str]:
+    matches = glob(str(path), recursive=True) if has_magic(str(path)) else []
+    found = sorted(filter(os.path.isfile, _data(matches)), key=place_of)
+    if not found:
+        kind = "a pattern without a match" if has_magic(str(path)) else "not there"
+        raise RequestError(f'the path "{path}" of stream "{stream}" is {kind}', hint=_hint(path))
+    return found
+
+
+def _data(paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if not path.rpartition(os.sep)[2].startswith((".", "_")))
+
+
+def _hint(path: Path) -> str:
+    missing = path
+    while not missing.parent.is_dir():
+        missing = missing.parent
+    siblings = [sibling.name for sibling in missing.parent.iterdir()]
+    close = get_close_matches(missing.name, siblings, n=1)
+    if close:
+        return f'There is "{missing.with_name(close[0])}"; did you mean that?'
+    return f'Look into "{missing.parent}": a relative path starts from "{Path.cwd()}".'

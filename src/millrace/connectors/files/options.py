@@ -1,0 +1,120 @@
+"""Which formats there are, which options each takes, and what the options mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from millrace.connectors.files.timestamps import TIMESTAMP_FORMATS
+from millrace.errors import RequestError
+
+FORMATS = ("csv", "json", "parquet")
+"""The file formats, as `FROM` and `TO` spell them."""
+
+_LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger")
+_COMMON = ("path", "timestamp_format", "on_malformed", *_LIMITS)
+_READING: Mapping[str, tuple[str, ...]] = {
+    "csv": (*_COMMON, "header", "delimiter", "quote", "null_value", "null_values"),
+    "json": _COMMON,
+    "parquet": _COMMON,
+}
+_WRITING: Mapping[str, tuple[str, ...]] = {
+    "csv": ("path", "header", "delimiter"),
+    "json": ("path",),
+    "parquet": ("path", "compression"),
+}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "header": ("true", "false"),
+    "on_malformed": ("fail", "skip"),
+    "timestamp_format": TIMESTAMP_FORMATS,
+    "compression": ("snappy", "zstd", "gzip", "lz4", "none"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of a source, read and checked."""
+
+    header: bool
+    delimiter: str
+    quote: str
+    null_values: tuple[str, ...]
+    timestamp_format: str
+    skip_malformed: bool
+
+
+def extension(format: str) -> str:
+    """The file name's ending for a format.
+
+    >>> extension("parquet")
+    '.parquet'
+    """
+    check_format(format)
+    return f".{format}"
+
+
+def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
+    """A source's options with their defaults; refuses what the format does not know.
+
+    >>> read_options("csv", {"delimiter": ";"}).delimiter
+    ';'
+    """
+    _check(format, options, _READING)
+    for key in _LIMITS:
+        _positive(options, key)
+    listed = options["null_values"].split(",") if "null_values" in options else []
+    alone = [options["null_value"]] if "null_value" in options else []
+    return ReadOptions(
+        header=options.get("header", "true").lower() == "true",
+        delimiter=_character(options, "delimiter", ","),
+        quote=_character(options, "quote", '"'),
+        null_values=("", *alone, *listed),
+        timestamp_format=options.get("timestamp_format", "iso").lower(),
+        skip_malformed=options.get("on_malformed", "fail").lower() == "skip",
+    )
+
+
+def check_write_options(format: str, options: Mapping[str, str]) -> None:
+    """Refuse a sink's format or options if the format does not know them."""
+    _check(format, options, _WRITING)
+    _character(options, "delimiter", ",")
+
+
+def check_format(format: str) -> None:
+    """Refuse a format that is not in `FORMATS`."""
+    if format not in FORMATS:
+        raise RequestError(
+            f'there is no file format "{format}"',
+            hint=f"The formats are {', '.join(FORMATS)}.{meant(format, FORMATS)}",
+        )
+
+
+def _check(format: str, options: Mapping[str, str], known: Mapping[str, tuple[str, ...]]) -> None:
+    check_format(format)
+    for key, value in options.items():
+        if key not in known[format]:
+            hint = f"The options are {', '.join(known[format])}.{meant(key, known[format])}"
+            raise RequestError(f'format "{format}" has no option "{key}"', hint=hint)
+        if key in _CHOICES and value.lower() not in _CHOICES[key]:
+            hint = f"It takes {', '.join(_CHOICES[key])}.{meant(value.lower(), _CHOICES[key])}"
+            raise RequestError(f'option "{key}" does not take "{value}"', hint=hint)
+
+
+def _character(options: Mapping[str, str], key: str, default: str) -> str:
+    value = {"\\t": "\t", "tab": "\t"}.get(options.get(key, default), options.get(key, default))
+    if len(value) != 1 or not value.isascii():
+        raise RequestError(f'option "{key}" does not take "{value}"', hint="It takes one ASCII character, or \\t.")
+    return value
+
+
+def _positive(options: Mapping[str, str], key: str) -> None:
+    if key in options and not re.fullmatch(r"0*[1-9]\d*", options[key]):
+        raise RequestError(f'option "{key}" does not take "{options[key]}"', hint="It takes a whole number above zero.")
+
+
+def meant(given: str, known: tuple[str, ...]) -> str:
+    """A sentence, after a space, that suggests the nearest of what is known; nothing if none is near."""
+    close = get_close_matches(given, known, n=1)
+    return f' Did you mean "{close[0]}"?' if close else ""

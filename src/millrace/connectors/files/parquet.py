@@ -1,0 +1,121 @@
+"""parquet -> blocks of rows.
+
+Rules:
+- Columns are read by name. A number may become another number, and text or numbers a time; nothing else changes type.
+- A restart passes over whole row groups without reading them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from millrace.connectors.files.blocks import Block, Fault
+from millrace.connectors.files.cells import Convert, from_column
+from millrace.connectors.files.compression import readable
+from millrace.connectors.files.conversion import Conversion, conversion
+from millrace.connectors.files.options import ReadOptions
+from millrace.errors import RunError
+from millrace.kernel.columns.expressions import sql_name
+
+_BLOCK_ROWS = 65_536
+
+
+def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[Block]:
+    """The data rows of a parquet file from the row group that holds `skip_rows` on."""
+    with readable(path, "parquet"):
+        with pyarrow.parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            _check_columns(path, file.schema_arrow, schema, options.timestamp_format)
+            start, groups = _row_groups(file.metadata, skip_rows)
+            metadata, coded = file.metadata, _coded_columns(file, schema, groups)
+        plan = conversion(schema, from_column, options.timestamp_format)
+        with pyarrow.parquet.ParquetFile(
+            path, metadata=metadata, read_dictionary=coded, coerce_int96_timestamp_unit="us"
+        ) as file:
+            for raw in file.iter_batches(_BLOCK_ROWS, row_groups=groups, columns=schema.names, use_threads=False):
+                yield _block(plan, raw, start)
+                start += raw.num_rows
+
+
+def _row_groups(metadata: pyarrow.parquet.FileMetaData, skip_rows: int) -> tuple[int, list[int]]:
+    """The first row of the first row group that is needed, and the row groups from there on."""
+    ends = np.cumsum([metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)], dtype=np.int64)
+    passed = int(np.searchsorted(ends, skip_rows, side="right"))
+    return int(ends[passed - 1]) if passed else 0, list(range(passed, len(ends)))
+
+
+def _coded_columns(file: pyarrow.parquet.ParquetFile, schema: pa.Schema, groups: list[int]) -> list[str]:
+    """Columns of text that the file keeps as codes of few values: codes are read, and looked up, in half the time.
+
+    A column that is no such makes reading by codes several times as slow. A block ends with its row group then, so
+    these must be large.
+    """
+    text = {field.name for field in schema if pa.types.is_string(field.type)}
+    places = {file.schema.column(place).path: place for place in range(len(file.schema))}
+    row_groups = [file.metadata.row_group(group) for group in groups]
+    if sum(group.num_rows for group in row_groups) < _BLOCK_ROWS * len(row_groups):
+        return []
+    return [
+        path
+        for path, place in places.items()
+        if path in text and all(_is_coded(group.column(place)) for group in row_groups)
+    ]
+
+
+def _is_coded(chunk: pyarrow.parquet.ColumnChunkMetaData) -> bool:
+    """Whether values take less than the four bytes that the length of each would take alone."""
+    return chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < 4 * chunk.num_values
+
+
+def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> Block:
+    columns = [raw.column(name) for name in plan.schema.names]
+    rows, kept = plan.good_rows(columns)
+
+    def explain(number: int) -> Fault:
+        column, value, reason = plan.blame(columns, number - start)
+        return Fault(f"row {number + 1}", reason, value, column)
+
+    return Block(rows, start, start + raw.num_rows, kept + start, explain)
+
+
+def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_format: str) -> None:
+    for field in schema:
+        if len(there.get_all_field_indices(field.name)) != 1:
+            raise RunError(
+                f'file "{path}" has no column "{field.name}"; it has {", ".join(there.names)}',
+                hint="Name the stream's columns as the file does.",
+            )
+        found = there.field(field.name).type
+        if not _changes(found, field.type, from_column(field.type, timestamp_format)):
+            raise RunError(
+                f'column "{field.name}" of file "{path}" is {sql_name(found)}, not {sql_name(field.type)}',
+                hint=f"Declare the column as {sql_name(found)} and CAST it in the query"
+                + (", or say its timestamp_format." if pa.types.is_timestamp(field.type) else "."),
+            )
+
+
+def _changes(found: pa.DataType, kind: pa.DataType, convert: Convert) -> bool:
+    """Whether a type may become another; beyond numbers, times and text, Arrow's casts guess too much."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if pa.types.is_timestamp(kind):
+        return _takes_times(found, convert)
+    for family in (text, number, (pa.types.is_boolean,), (pa.types.is_date,)):
+        if any(is_kind(kind) for is_kind in family):
+            return any(is_kind(found) for is_kind in family)
+    return found == kind
+
+
+def _takes_times(found: pa.DataType, convert: Convert) -> bool:
+    try:
+        convert(pa.array([], found))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # Arrow cannot be asked whether it has a cast from a type: it says no by raising, on no rows too.
+        return False
+    return True

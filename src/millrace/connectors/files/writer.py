@@ -1,0 +1,109 @@
+"""Rows -> a file of any format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from millrace.connectors.files.options import check_write_options
+from millrace.connectors.files.timestamps import text_of
+
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+_SHORT_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_CONTROL_CHARACTERS = [chr(code) for code in range(0x20)]
+
+
+def write_file(path: Path, format: str, rows: pa.Table, options: Mapping[str, str] = _NO_OPTIONS) -> None:
+    """Write rows as one file; csv and json are compressed when the path ends in .gz or .bz2."""
+    check_write_options(format, options)
+    _WRITERS[format](path, rows, options)
+
+
+def _write_parquet(path: Path, rows: pa.Table, options: Mapping[str, str]) -> None:
+    pyarrow.parquet.write_table(rows, path, compression=options.get("compression", "snappy").lower())
+
+
+def _write_csv(path: Path, rows: pa.Table, options: Mapping[str, str]) -> None:
+    delimiter = options.get("delimiter", ",")
+    layout = pyarrow.csv.WriteOptions(
+        include_header=options.get("header", "true").lower() == "true",
+        delimiter={"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter),
+    )
+    with pa.output_stream(str(path)) as stream:
+        pyarrow.csv.write_csv(_with_plain_times(rows), stream, layout)
+
+
+def _write_json(path: Path, rows: pa.Table, options: Mapping[str, str]) -> None:
+    with pa.output_stream(str(path)) as stream:
+        for batch in rows.to_batches(max_chunksize=65_536):
+            stream.write(_lines(batch))
+
+
+_WRITERS = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
+
+
+def _with_plain_times(rows: pa.Table) -> pa.Table:
+    """The rows with timestamps that Arrow writes without a zone, and without six zeros."""
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            rows = rows.set_column(index, field.name, _plain_times(rows.column(index)))
+    return rows
+
+
+def _plain_times(column: Any) -> Any:
+    """Whole seconds as such; as text, which is written in quotes, only where a column has fractions."""
+    try:
+        return pc.cast(pc.cast(column, pa.timestamp("us")), pa.timestamp("s"))
+    except pa.ArrowInvalid:
+        return text_of(column)
+
+
+def _lines(rows: pa.RecordBatch) -> pa.Buffer:
+    """Each row as a JSON object and a newline, made column by column."""
+    parts: list[Any] = []
+    for index, field in enumerate(rows.schema):
+        name = _quoted(pa.scalar(field.name, pa.string())).as_py()
+        parts += [("{" if index == 0 else ",") + name + ":", pc.fill_null(_values(rows.column(index)), "null")]
+    lines = pc.binary_join_element_wise(*parts, "}\n", "")
+    # The text of a column lies end to end in its last buffer: that is the file.
+    return lines.buffers()[2]
+
+
+def _values(column: Any) -> Any:
+    """A column's values as JSON; null stays null."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return _quoted(text_of(column))
+    if pa.types.is_floating(kind):
+        return _numbers(column)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return pc.cast(column, pa.string())
+    return _quoted(pc.cast(column, pa.string()))
+
+
+def _numbers(column: Any) -> Any:
+    """Numbers as JSON; what JSON has no number for is spelled as Python and Spark spell it."""
+    text = pc.cast(column, pa.string())
+    infinite = pc.if_else(pc.greater(column, 0), "Infinity", "-Infinity")
+    return pc.if_else(pc.is_finite(column), text, pc.if_else(pc.is_nan(column), "NaN", infinite))
+
+
+def _quoted(text: Any) -> Any:
+    """Text as JSON strings."""
+    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    if pc.any(pc.match_substring_regex(_array(text), r"[\x00-\x1f]")).as_py():
+        for character in _CONTROL_CHARACTERS:
+            spelled = _SHORT_ESCAPES.get(character, f"\\u{ord(character):04x}")
+            escaped = pc.replace_substring(escaped, character, spelled)
+    return pc.binary_join_element_wise('"', escaped, '"', "")
+
+
+def _array(text: Any) -> Any:
+    return pa.array([text.as_py()], pa.string()) if isinstance(text, pa.Scalar) else text

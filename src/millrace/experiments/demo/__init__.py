@@ -1,0 +1,37 @@
+"""The demonstration: Q1 of paper 004 over a link that falls silent, on Millrace and on stock Spark side by side.
+
+Both systems run at the same time, each in a Spark of its own, and read the same files at the same moments. Event time
+runs at the speed of the wall clock, and each side's windows are timed when their rows can be read from its sink.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TextIO
+
+from millrace.experiments.demo.links import Feed
+from millrace.experiments.demo.side_by_side import Stage
+
+SECONDS = 45.0
+"""How long the links are fed."""
+
+
+def demo(output: Path, seconds: float = SECONDS, out: TextIO | None = None) -> int:
+    """Run the demonstration and write its picture to the folder; 0 if every count of ours is the true one."""
+    out = out or sys.stdout
+    folder = Path(tempfile.mkdtemp(prefix="millrace-demo-"))
+    stage = Stage(Feed(seconds), folder, out)
+    try:
+        timeline = stage.play()
+    finally:
+        stage.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    lines = ["", *timeline.table(), "", *timeline.verdict(), *stage.remarks()]
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "timeline.svg").write_text(timeline.picture().svg())
+    (output / "timeline.txt").write_text("\n".join(lines[1:]) + "\n")
+    out.write("\n".join([*lines, f"picture: {output / 'timeline.svg'}"]) + "\n")
+    return 1 if timeline.wrong(timeline.ours) or timeline.missing(timeline.ours) else 0

@@ -1,0 +1,203 @@
+"""Both systems on one stage: started, warmed up, fed, watched and stopped together."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, TextIO
+
+import pyarrow as pa
+
+from millrace.api.runs import Run, RunOptions, open_run
+from millrace.errors import RunError
+from millrace.experiments.demo.feeder import Feeder
+from millrace.experiments.demo.links import SECOND, Feed, Link, shipments, true_counts
+from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches, wait_until
+from millrace.experiments.demo.timeline import Delivery, Side, Timeline, window_text
+from millrace.hosts.report import Listeners, Report
+from millrace.language import parse_network
+from millrace.plan.nodes.network import Network
+
+if TYPE_CHECKING:
+    from millrace.experiments.stock_spark import StockSpark
+
+TRIGGER = "500 milliseconds"
+SKEW = 1
+"""Seconds: the delta of the external formula, by which an ETS keeps behind the clock."""
+_WARM_ROUNDS = 2
+_PATIENCE = 90.0
+_GRACE = 8.0
+"""Seconds after the last row in which windows may still come out."""
+_HEARTBEAT = 5.0
+
+
+def q1(feed: Feed, folder: Path) -> Network:
+    """The query over the links' folders."""
+    return parse_network("\n".join([*(_stream(link, folder) for link in feed.links), select(feed)]))
+
+
+def select(feed: Feed) -> str:
+    """The query's text."""
+    links = " UNION ".join(link.name for link in feed.links)
+    return f"SELECT count(*) AS n FROM {links} [RANGE {feed.window} SECONDS SLIDE {feed.window} SECONDS WA ts]"
+
+
+def _stream(link: Link, folder: Path) -> str:
+    path = str(folder / link.name).replace("'", "''")
+    return f"""CREATE STREAM {link.name} (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
+      TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW INTERVAL {SKEW} SECOND FROM parquet OPTIONS (path '{path}');"""
+
+
+class Stage:
+    """One performance: `play` gives the timeline, `close` ends whatever still runs."""
+
+    def __init__(self, feed: Feed, folder: Path, out: TextIO) -> None:
+        self.feed = feed
+        self.folder = folder
+        self.out = out
+        self.files = shipments(feed)
+        self.feeder = Feeder(feed, self.files, folder / "links")
+        self.ours, self.theirs = Side("Millrace"), Side("stock Spark")
+        self._lock = Lock()
+        self._batches = 0
+        self._failure: Exception | None = None
+        self._run: Run | None = None
+        self._thread: Thread | None = None
+        self._stock, self._watcher = self._prepare_stock()
+
+    def play(self) -> Timeline:
+        """Start both, feed them, and watch until the last window has had its chance."""
+        self._say(f"Q1: {select(self.feed)}")
+        self._say("starting two Sparks in local mode, one for Millrace and one for the stock query ...")
+        began = time.monotonic()
+        self._start_millrace()
+        self._warm_up()
+        self._say(f"both are warm after {time.monotonic() - began:.0f} s; the links begin")
+        self.feeder.begin()
+        self._watch()
+        truth = true_counts(self.files, self.feed.window)
+        return Timeline(self.feed.window, truth, self.feed.silence, self.ours, self.theirs)
+
+    def close(self) -> None:
+        """Stop feeding and end both systems."""
+        self.feeder.stop()
+        if self._run is not None:
+            self._run.stop()
+        self._stock.stop()
+        self._watcher.stop()
+        if self._thread is not None:
+            self._thread.join()
+        if self._run is not None:
+            self._run.close()
+
+    def remarks(self) -> list[str]:
+        """What a reader must know to judge the figures."""
+        lag = max(link.lag + link.span for link in self.feed.links)
+        told = [f"(a row is up to {lag:.1f} s old when it arrives, so no window can be complete sooner)"]
+        if self.feeder.lateness > SKEW / 2:
+            told.append(
+                f"(this machine was too busy: a file came {self.feeder.lateness:.1f} s later than it was due, "
+                f"so the promised skew of {SKEW} s may not have held)"
+            )
+        return told
+
+    # The two systems
+
+    def _prepare_stock(self) -> tuple[StockSpark, FileSinkWatcher]:
+        from millrace.experiments.stock_spark import Count, Job, StockSpark
+
+        output, checkpoint = self.folder / "stock" / "counts", self.folder / "stock" / "checkpoint"
+        links = [str(self.feeder.folder(link.name)) for link in self.feed.links]
+        count = Count(links, str(output), str(checkpoint), f"{self.feed.window} seconds")
+        stock = StockSpark(Job([count], bounded=False), self.folder / "stock" / "spark.log")
+        watcher = FileSinkWatcher(output, lambda rows: self._deliver(self.theirs, rows))
+        watcher.begin()
+        return stock, watcher
+
+    def _start_millrace(self) -> None:
+        listeners = Listeners(progress=self._progress, results=lambda query, rows: self._deliver(self.ours, rows))
+        network = q1(self.feed, self.folder / "links")
+        run = open_run(network, RunOptions(on="spark", trigger=TRIGGER), listeners)
+        self._run = run
+        self._thread = Thread(target=self._drive, args=(run,), name="millrace", daemon=True)
+        self._thread.start()
+
+    def _drive(self, run: Run) -> None:
+        try:
+            run.run()
+        except Exception as error:  # handed over to the thread that waits
+            self._failure = error
+
+    def _warm_up(self) -> None:
+        """Rows that no counted window holds, each after both systems have gone through the one before."""
+        for _ in range(_WARM_ROUNDS):
+            ours, theirs = self._batches, self._stock_batches()
+            self.feeder.warm_up()
+            if not wait_until(partial(self._went_on, ours, theirs), _PATIENCE):
+                raise RunError(
+                    f"the two Sparks were not ready within {_PATIENCE:.0f} s",
+                    hint="Run the demonstration when the machine is less busy; it needs two cores and 3 GB of memory.",
+                )
+
+    def _went_on(self, ours: int, theirs: int) -> bool:
+        self._check()
+        return self._batches > ours and self._stock_batches() > theirs
+
+    def _stock_batches(self) -> int:
+        return committed_batches(self.folder / "stock" / "checkpoint")
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if not self._stock.alive:
+            log = (self.folder / "stock" / "spark.log").read_text(errors="replace").splitlines()
+            raise RunError(
+                "stock Spark has ended by itself; its last words:\n" + "\n".join(log[-20:]),
+                hint="Run millrace doctor --deep to see whether Spark starts on this machine.",
+            )
+
+    # What is seen
+
+    def _progress(self, report: Report) -> None:
+        self._batches = report.steps
+
+    def _deliver(self, side: Side, rows: pa.Table) -> None:
+        at = self.feeder.elapsed()
+        if not self.feeder.start:
+            return
+        starts = rows.column("window_start").cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
+        for start, count in sorted(zip(starts, rows.column("n").to_pylist(), strict=True)):
+            number = (start // SECOND - int(self.feeder.start)) // self.feed.window
+            if number >= 0:
+                side.add(number, Delivery(count, at))
+                late = at - (number + 1) * self.feed.window
+                text = f"{side.name:<12} window {window_text(number, self.feed.window):>8}: {count:>6,} rows"
+                self._say(f"{at:5.1f} s  {text}, {late:.1f} s after its end")
+
+    def _watch(self) -> None:
+        """Tell how it goes, until the feed is over and the last windows have had their time."""
+        end = max(file.due for file in self.files) + _GRACE
+        told = 0.0
+        while self.feeder.elapsed() < end:
+            self._check()
+            time.sleep(0.2)
+            if self.feeder.elapsed() - told >= _HEARTBEAT:
+                told = self.feeder.elapsed() // _HEARTBEAT * _HEARTBEAT
+                self._say(f"{self.feeder.elapsed():5.1f} s  {self._state()}")
+
+    def _state(self) -> str:
+        begin, until = self.feed.silence
+        elapsed = self.feeder.elapsed()
+        control = f"control silent for {elapsed - begin:.0f} s" if begin <= elapsed < until else "all links send"
+        if elapsed > self.feed.seconds:
+            control = "the feed is over"
+        out = f"{len(self.ours.deliveries)} and {len(self.theirs.deliveries)} windows out"
+        return f"-- {self.feeder.fed:,} rows fed; {control}; {out}"
+
+    def _say(self, text: str) -> None:
+        with self._lock, suppress(BrokenPipeError):
+            self.out.write(text + "\n")
+            self.out.flush()

@@ -1,0 +1,166 @@
+"""The latest answers of a query as files in a checkpoint, so that a run goes on from them, and others may read them.
+
+Rules:
+- A file `A-B.arrow` holds, of the keys that changed in the epochs A to B, the answers at the end of B. It counts when
+  epoch B has been committed; whatever a later one repeats of it is dropped after the commit.
+- A save writes what has changed since the last one, together with what stands in files of similar size: a change is
+  written as often as the logarithm of the number of keys, and there are about as many files.
+- The first file of a query begins with epoch 0, even if it is empty: what a namesake has left does not count.
+- On Spark tasks add a file `part-<epoch>-<partition>.arrow` with the answers of a micro-batch, named so that a replay
+  replaces it. It counts like a file of that one epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.checkpoint.durable_files import make_folder, sync
+from millrace.kernel.elements import RESERVED
+
+_FILE = re.compile(r"(\d{8,})-(\d{8,})\.arrow")
+_PART = re.compile(r"part-(\d{8,})-(\d{4,})\.arrow")
+_NOTE = b"millrace"
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of the epochs `first` to `last`; its rows were put from `version` on."""
+
+    path: Path
+    first: int
+    last: int
+    rows: int = 0
+    version: int = 0
+
+
+class LatestFiles:
+    """The files of one query's answers, in a folder of their own."""
+
+    def __init__(self, folder: Path, latest: Latest) -> None:
+        self.folder = folder
+        self.latest = latest
+        self._files: list[_File] = []
+        self._saved = 0
+        """The version of the answers that the files hold."""
+
+    def load(self, epoch: int) -> None:
+        """Take up what was committed up to an epoch, and remove the rest."""
+        counted = counting(self.folder, epoch)
+        for each in counted:
+            rows, version = read(each.path), self.latest.version
+            self.latest.put(rows)
+            if not is_part(each.path):
+                self._files.append(_File(each.path, each.first, each.last, rows.num_rows, version))
+                self._saved = self.latest.version
+        for path in set(self.folder.glob("*.arrow")) - {each.path for each in counted}:
+            path.unlink()
+
+    def stage(self, epoch: int) -> None:
+        """Write what has changed since the last time, as of an epoch that is about to be committed."""
+        if self._files and self.latest.version == self._saved:
+            return
+        version, first = self._saved, epoch if self._files else 0
+        size = self.latest.timed_since(version)[0].num_rows
+        while self._files and self._files[-1].rows <= 2 * size:
+            absorbed = self._files.pop()
+            version, first, size = absorbed.version, absorbed.first, size + absorbed.rows
+        rows, self._saved = self.latest.timed_since(version)
+        make_folder(self.folder, "the folder of latest answers")
+        path = self.folder / f"{first:08d}-{epoch:08d}.arrow"
+        write(path, rows, self.latest.query, self.latest.key)
+        self._files.append(_File(path, first, epoch, rows.num_rows, version))
+
+    def sweep(self) -> None:
+        """Remove what the files of a committed epoch hold again."""
+        keep, last = {each.path for each in self._files}, max((each.last for each in self._files), default=-1)
+        for each in _found(self.folder):
+            if each.path not in keep and each.last <= last:
+                each.path.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove all: the query has left."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def folder_of(checkpoint: Path, query: str) -> Path:
+    """Where the answers of a query are kept."""
+    return checkpoint / "latest" / quote(query, safe="")
+
+
+def part_name(epoch: int, partition: int) -> str:
+    """The name of what a task adds."""
+    return f"part-{epoch:08d}-{partition:04d}.arrow"
+
+
+def is_part(path: Path) -> bool:
+    """Whether a task has added the file."""
+    return path.name.startswith("part-")
+
+
+def parts_of(folder: Path, epoch: int) -> list[Path]:
+    """What the tasks of an epoch have added, in order."""
+    return sorted(folder.glob(f"part-{epoch:08d}-*.arrow"))
+
+
+def counting(folder: Path, epoch: int) -> list[_File]:
+    """The files that count when an epoch is the last that was committed, in the order in which they are read."""
+    found = [each for each in _found(folder) if each.last <= epoch]
+    kept: list[_File] = []
+    for each in sorted(found, key=lambda file: (is_part(file.path), file.first, -file.last, file.path)):
+        # What was merged, and not removed yet, lies within what it was merged into.
+        until = max((other.last for other in kept if not is_part(other.path)), default=-1)
+        if each.last > until:
+            kept.append(each)
+    return kept
+
+
+def stored(folder: Path, epoch: int) -> Latest | None:
+    """The answers in a folder as of a committed epoch, read without a run; None if there are none."""
+    latest: Latest | None = None
+    for each in counting(folder, epoch):
+        rows = read(each.path)
+        note = json.loads(rows.schema.metadata[_NOTE])
+        if latest is None:
+            latest = Latest(note["query"], user_schema(rows.schema), note["key"])
+        latest.put(rows)
+    return latest
+
+
+def write(path: Path, rows: pa.Table, query: str, key: Sequence[str]) -> None:
+    """One file, whole and on disk when this returns."""
+    note, draft = {_NOTE: json.dumps({"query": query, "key": list(key)}).encode()}, path.with_name(f".{path.name}")
+    with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, rows.schema.with_metadata(note)) as writer:
+        writer.write(rows.replace_schema_metadata(note))
+    sync(draft)
+    draft.replace(path)
+    sync(path.parent)
+
+
+def read(path: Path) -> pa.Table:
+    """The rows of a file."""
+    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return reader.read_all()
+
+
+def user_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a file without those of ours."""
+    return pa.schema([field for field in schema if field.name not in RESERVED])
+
+
+def _found(folder: Path) -> list[_File]:
+    files = []
+    for path in folder.glob("*.arrow"):
+        if (found := _FILE.fullmatch(path.name)) is not None:
+            files.append(_File(path, int(found[1]), int(found[2])))
+        elif (found := _PART.fullmatch(path.name)) is not None:
+            files.append(_File(path, int(found[1]), int(found[1])))
+    return files

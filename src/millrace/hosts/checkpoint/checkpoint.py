@@ -1,0 +1,188 @@
+"""A checkpoint in a folder: segments as files, and one small file that says which of them count.
+
+Rules:
+- `current.json` is replaced at once; whatever it does not name is as if never written.
+- A save writes the segments added since the last one and removes those it no longer needs, afterwards.
+- It names the staged result files too, so that a run that died between commit and publishing publishes them.
+- It belongs to the queries that the first run began with, and holds their text and the changes made to them since:
+  so a run with another text can tell what is different (see changes.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.errors import CheckpointError, RunError
+from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file, sync
+from millrace.hosts.control.live_changes import Changes
+from millrace.kernel.graph.executor import Place, Saved
+from millrace.plan.evolution.evolution import Evolution, beginning
+from millrace.plan.evolution.start_points import Points
+from millrace.plan.physical.stages import Physical, physical
+
+_LAYOUT = 4
+_NO_CHANGES: Mapping[str, Any] = {"text": None, "history": []}
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What a run goes on from."""
+
+    epoch: int
+    control: dict[str, Any]
+    segments: dict[Place, pa.Table]
+    positions: dict[str, Any]
+    staged: dict[str, str]
+    results: dict[str, int]
+    changes: Mapping[str, Any]
+    """The text of the first file and the history of changes, as `Changes.saved` gives them."""
+
+    @property
+    def points(self) -> Points:
+        """How far each stream had come."""
+        points: Points = self.control["sources"]
+        return points
+
+
+def has_ended(stream: str, more: str) -> RunError:
+    """What is to be said when there is more of a stream after its end."""
+    return RunError(
+        f'stream "{stream}" has ended, and now has {more}',
+        hint="A run with --until-end ends its streams for good: start anew with another checkpoint and sink.",
+    )
+
+
+def fingerprint(plan: Physical) -> str:
+    """A short name for what a network computes; saved state fits only the same one."""
+    return hashlib.sha256(repr(plan.roots).encode()).hexdigest()[:16]
+
+
+class Checkpoint:
+    """The state of one network in one folder."""
+
+    def __init__(self, folder: Path, plan: Physical) -> None:
+        self.folder = folder
+        self._fingerprint = fingerprint(plan)
+        self._live: set[Place] = set()
+        make_folder(folder, "the checkpoint")
+
+    def load(self, changes: Changes | None = None) -> Resumed | None:
+        """The last committed state; None in a new folder.
+
+        Refuses that of other queries, unless the changes of this run can follow it.
+        """
+        saved = _record(self.folder)
+        if saved is None:
+            return None
+        check_queries(saved, self._fingerprint, self.folder, changes)
+        self._fingerprint = saved["network"]
+        self._live = {(node, number) for node, number in saved["segments"]}
+        segments = {place: _read(self._path(place)) for place in self._live}
+        return Resumed(
+            epoch=saved["epoch"],
+            control=saved["control"],
+            segments=segments,
+            positions=saved["positions"],
+            staged=saved["staged"],
+            results=saved["results"],
+            changes=saved["changes"],
+        )
+
+    def save(
+        self,
+        epoch: int,
+        saved: Saved,
+        positions: Mapping[str, Any],
+        staged: Mapping[str, str],
+        results: Mapping[str, int],
+        changes: Mapping[str, Any] = _NO_CHANGES,
+    ) -> None:
+        """Commit an epoch."""
+        for place, table in saved.added.items():
+            _write(self._path(place), table)
+        self._live = (self._live - set(saved.removed)) | set(saved.added)
+        record = {
+            "layout": _LAYOUT,
+            "network": self._fingerprint,
+            "epoch": epoch,
+            "control": saved.control,
+            "segments": sorted(self._live),
+            "positions": dict(positions),
+            "staged": dict(staged),
+            "results": dict(results),
+            "changes": dict(changes),
+        }
+        replace_file(self.folder / "current.json", json.dumps(record))
+        for place in set(saved.removed) - self._live:
+            self._path(place).unlink(missing_ok=True)
+
+    def _path(self, place: Place) -> Path:
+        node, number = place
+        return self.folder / f"{node}-{number}.arrow"
+
+
+def check_names(saved: Resumed, plan: Physical, folder: Path) -> None:
+    """Refuse state whose operators have other names than those of the plan that made it."""
+    if set(plan.whole().nodes) != set(saved.control["nodes"]):
+        raise other_version(folder)
+
+
+def pending_change(folder: Path, changes: Changes) -> Evolution | None:
+    """What would become of the queries in a checkpoint if a run went on from it now; nothing is touched."""
+    saved = _record(folder)
+    if saved is None:
+        return beginning(changes.network)
+    check_queries(saved, fingerprint(physical(changes.network)), folder, changes)
+    return changes.resume(saved["changes"], saved["control"]["sources"])
+
+
+def check_queries(saved: Mapping[str, Any], own: str, folder: Path, changes: Changes | None) -> None:
+    """Refuse state of other queries, unless the changes of this run can follow it."""
+    follows = changes is not None and changes.can_follow(saved["changes"])
+    if not follows and saved["network"] != own:
+        raise CheckpointError(
+            f'the checkpoint "{folder}" belongs to other queries',
+            hint="Run the queries it was made with, or start anew with another --checkpoint folder.",
+        )
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    """The record of the last committed state; None in a new folder."""
+    current = folder / "current.json"
+    if not current.exists():
+        if (folder / "commits").is_dir() or (folder / "offsets").is_dir():
+            raise CheckpointError(
+                f'"{folder}" is a checkpoint of the Spark host',
+                hint="Run with --on spark, or name another folder.",
+            )
+        return None
+    saved: dict[str, Any] = read_json(current)
+    if saved["layout"] != _LAYOUT:
+        raise other_version(folder)
+    return saved
+
+
+def other_version(folder: Path) -> CheckpointError:
+    """What to say of a checkpoint that this version cannot read."""
+    return CheckpointError(
+        f'the checkpoint "{folder}" was made by another version of Millrace',
+        hint="Go on with that version, or start anew with another --checkpoint folder.",
+    )
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write(table)
+    sync(path)
+
+
+def _read(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return reader.read_all()

@@ -1,0 +1,361 @@
+"""A network that changes while it runs.
+
+Rules:
+- Anyone may ask, from any thread; the run's own thread carries a request out between two turns, and the asker waits.
+- A request is a text. It is carried out as a whole, or refused as a whole while the run goes on untouched.
+- An added query is answered over the rows whose time is not before its start: the greatest time that its streams had
+  seen, plus one microsecond. Its answer is that of a batch evaluation over exactly those rows. Streams that nobody had
+  read are read from their beginning.
+- The history of changes is plain data: repeated on the network that a run began with, it gives the present one.
+- A run that goes on from a checkpoint with another file applies what is different in it to what ran (see
+  plan/evolution.py); that is an entry of the history too, with how far the streams had come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Event, Lock, get_ident
+from typing import Any, Protocol, TypeVar
+
+from millrace.errors import MillraceError, NotYet, RequestError
+from millrace.hosts.answers.requests import Pulled, is_reading, read_answer
+from millrace.hosts.control.replies import Answer, Started, Waits
+from millrace.hosts.why.lag import Lag
+from millrace.kernel.graph.executor import Executor
+from millrace.plan.evolution.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
+from millrace.plan.evolution.evolution import Evolution, evolve, merged
+from millrace.plan.evolution.start_points import Points, Starts, reduced, start_of
+from millrace.plan.nodes.network import Network, Query
+from millrace.plan.physical.stages import Physical, physical, starting_at
+
+Start = Callable[[Query], Starts]
+Answers = tuple[Answer, ...]
+Found = TypeVar("Found")
+
+_PATIENCE = 1.0
+"""Seconds that one who only looks waits for a run that is busy."""
+
+
+class Changing(Pulled, Protocol):
+    """A run that can be changed, and asked for its latest answers."""
+
+    def settle(self) -> None:
+        """Finish what is under way."""
+
+    def points(self) -> Points:
+        """How far the streams have come that are being read."""
+
+    def prepare(self, plan: Physical) -> Callable[[], None]:
+        """Open what a changed plan needs, or raise; the call it gives takes it into use."""
+
+    def shape(self, plan: Physical) -> None:
+        """Make what is at work that of the plan: operators of a name that stays keep their state."""
+
+    def keep(self) -> None:
+        """Make the change last, now that it has been made."""
+
+    def lag(self) -> Lag:
+        """What holds time back."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A request that was carried out, and where the queries that it added start, in order.
+
+    Or a whole file that took the place of the one before, if it says how far the streams had come.
+    """
+
+    text: str
+    starts: tuple[Starts, ...] = ()
+    points: Points | None = None
+
+    def data(self) -> dict[str, Any]:
+        """It as plain data."""
+        if self.points is not None:
+            return {"file": self.text, "points": self.points}
+        return {"request": self.text, "starts": self.starts}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Entry:
+        """An entry of its plain data, which may have been JSON."""
+        if "file" in data:
+            return cls(data["file"], points=data["points"])
+        return cls(data["request"], tuple(_starts(*each) for each in data["starts"]))
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """What the network would be after a request."""
+
+    network: Network
+    script: str
+    entry: Entry
+    answers: Answers
+
+
+class Changes:
+    """Requests to a running network, and the network as they have made it.
+
+    `script` is the text of the network's file, `bind` reads a request; without it there are no changes. `read` reads a
+    whole file; without it a run goes on from a checkpoint only with the queries that it was made with.
+    """
+
+    def __init__(self, network: Network, script: str = "", bind: Bind | None = None, read: Read | None = None) -> None:
+        self.network = network
+        self.file = script
+        """The text of the file that is in force."""
+        self.history: list[Entry] = []
+        self.ran: Network | None = None
+        """The network of the run that this one goes on from, as it was."""
+        self.evolution: Evolution | None = None
+        """What becomes of that network, where this run's is another one."""
+        self.woken = Event()
+        """Set when someone asks, so that a run which sleeps wakes up."""
+        self.changing = Lock()
+        """Held while the graph is not whole; who reports on it from another thread takes it too."""
+        self.script = script
+        """The declarations that a request may name."""
+        self._first = script
+        self._network: Network | None = None
+        """The network of the file that is in force, where it has been read."""
+        self._bind, self._read = bind, read
+        self._asked: deque[tuple[Callable[[Changing], Any], Future[Any]]] = deque()
+        self._lock = Lock()
+        self._runner: int | None = None
+        self._over = False
+        self._failure: BaseException | None = None
+
+    # For those who ask
+
+    def ask(self, text: str) -> Answers:
+        """Have a request carried out, and wait for the answer; raises why it was refused."""
+        return self.do(lambda run: self.carry_out(text, run))
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return self._over
+
+    def do(self, work: Callable[[Changing], Found], patience: float | None = None) -> Found:
+        """Have something done in the run's own thread, between two turns, and wait for what it gives.
+
+        Raises TimeoutError if it was not begun within so many seconds; it will not be done then.
+        """
+        if get_ident() == self._runner:
+            raise RequestError(
+                "a run cannot be asked from inside itself", hint="Ask from another thread than the one that feeds it."
+            )
+        answer: Future[Found] = Future()
+        with self._lock:
+            if self._over:
+                raise _ended()
+            self._asked.append((work, answer))
+        self.woken.set()
+        try:
+            return answer.result(patience)
+        except TimeoutError:
+            if answer.cancel():
+                raise
+        return answer.result()
+
+    def look(self, look: Callable[[], Found]) -> Found:
+        """Look at the run between two turns, when it stands still; or at once, if it has ended.
+
+        A run that is busy with one thing for long, such as a feed that waits for rows, is looked at in the midst of it.
+        """
+        try:
+            return self.do(lambda run: look(), _PATIENCE)
+        except (_Ended, TimeoutError):
+            return look()
+
+    # For the run
+
+    def repeat(self, history: Iterable[Entry], *, spread: bool = False) -> None:
+        """Make the changes of an earlier run again, before this one begins."""
+        for entry in history:
+            if entry.points is not None:
+                self._rewrite(entry.text, entry.points, spread=spread)
+            else:
+                self._accept(self._proposed(entry.text, _in_turn(entry.starts)))
+
+    def saved(self) -> dict[str, Any]:
+        """The first text and the history, as plain data; no text where this run has none that it could be read by."""
+        text = None if self._read is None else self._first
+        return {"text": text, "history": [entry.data() for entry in self.history]}
+
+    def can_follow(self, saved: Mapping[str, Any]) -> bool:
+        """Whether this run may have other queries than the one that saved this."""
+        return self._read is not None and saved["text"] is not None
+
+    def resume(self, saved: Mapping[str, Any], points: Points, *, spread: bool = False) -> Evolution | None:
+        """Go on from an earlier run: its changes are made again, and what is different in this run's file is applied.
+
+        `points` say how far its streams had come, `spread` whether rows are spread over buckets. None where nothing
+        is different; raises where a stream cannot go on, and leaves all as it was.
+        """
+        history = [Entry.of(each) for each in saved["history"]]
+        if self._read is None or saved["text"] is None:
+            self.repeat(history, spread=spread)
+            self.ran = self.network
+            return None
+        earlier = Changes(self._read(saved["text"], "").network, saved["text"], self._bind, self._read)
+        earlier.repeat(history, spread=spread)
+        ran, other = earlier.network, self.file != earlier.file
+        evolution = earlier._rewrite(self.file, reduced(points), spread=spread) if other else None
+        self.network, self.script, self.history = earlier.network, earlier.script, earlier.history
+        self._first, self.ran, self.evolution = earlier._first, ran, evolution
+        return evolution
+
+    def _rewrite(self, text: str, points: Points, *, spread: bool) -> Evolution | None:
+        """Let a new file take the place of the one in force."""
+        assert self._read is not None, "a history with files comes with a reader"
+        # What follows the file in the script are declarations that requests have made.
+        old = self._network or self._read(self.file, "").network
+        new = self._read(text, self.script.removeprefix(self.file))
+        after = merged(self.network, old, new.network, new.streams)
+        evolution = evolve(self.network, after, points, spread=spread)
+        self.network = self.network if evolution is None else evolution.network
+        self.file, self.script, self._network = text, new.declared, new.network
+        self.history.append(Entry(text, points=points))
+        return evolution
+
+    def serve(self, run: Changing) -> None:
+        """Carry out what has been asked."""
+        self._runner = get_ident()
+        while self._asked:
+            work, answer = self._asked.popleft()
+            if not answer.set_running_or_notify_cancel():
+                continue
+            try:
+                answer.set_result(work(run))
+            except BaseException as error:
+                answer.set_exception(error)
+                if not isinstance(error, MillraceError):
+                    raise
+            self.check()
+
+    def check(self) -> None:
+        """Raise what failed in the run itself while a request was carried out: that is no refusal."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _work(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def carry_out(self, text: str, run: Changing) -> Answers:
+        """Change the run as a text asks, or raise and leave it as it is; or read what a text in JSON asks for."""
+        if is_reading(text):
+            return (read_answer(text, run, self.network.queries),)
+        self._work(run.settle)
+        proposal = self._proposed(text, lambda query: start_of(query, run.points()))
+        if proposal.network != self.network:
+            plan = physical(proposal.network)
+            # Built once apart: whatever is wrong with the plan shows before the graph at work is touched.
+            plan.whole()
+            take_into_use = run.prepare(plan)
+            with self.changing:
+                run.shape(plan)
+                take_into_use()
+                self._accept(proposal)
+            self._work(run.keep)
+        return tuple(Waits.of(run.lag()) if isinstance(each, Waits) else each for each in proposal.answers)
+
+    def close(self) -> None:
+        """Tell those who still wait that the run has ended."""
+        with self._lock:
+            self._over = True
+        while self._asked:
+            _, answer = self._asked.popleft()
+            if answer.set_running_or_notify_cancel():
+                answer.set_exception(_ended())
+
+    # The network as it would be
+
+    def _proposed(self, text: str, start: Start) -> _Proposal:
+        if self._bind is None:
+            raise NotYet("this run cannot be changed", hint="Stop it, and start it with other queries.")
+        amendment = self._bind(self.script, text, self.network.queries)
+        queries, answers, starts = self.network.queries, list[Answer](), list[Starts]()
+        for change in amendment.changes:
+            if isinstance(change, Added):
+                starts.append(start(change.query))
+                change = Added(starting_at(change.query, *starts[-1]))
+            answers += _answers(change, queries)
+            queries = amended(queries, change)
+        return _Proposal(Network(queries), amendment.declared, Entry(text, tuple(starts)), tuple(answers))
+
+    def _accept(self, proposal: _Proposal) -> None:
+        self.network, self.script = proposal.network, proposal.script
+        self.history.append(proposal.entry)
+
+
+def reshape(executor: Executor, before: Network, plan: Physical) -> None:
+    """Make a graph at work, which was that of a network, what a plan says."""
+    graph = executor.graph
+    graph.keep(set(graph.nodes) - _replaced(before, plan.network))
+    plan.shape(graph)
+    executor.adopt()
+    if not any(node.chain for node in graph.nodes.values()):
+        # Break nodes that were placed by measure go with the last query that asked for them.
+        executor.set_breaks(())
+
+
+def _replaced(before: Network, after: Network) -> set[str]:
+    """The queries that another one of their name takes the place of."""
+    named = {query.name: query for query in after.queries}
+    return {
+        query.name for query in before.queries if (other := named.get(query.name)) and _begun(other) != _begun(query)
+    }
+
+
+def _in_turn(starts: Iterable[Starts]) -> Start:
+    remaining = iter(starts)
+    return lambda query: next(remaining)
+
+
+def _starts(time: int, outlets: Iterable[Sequence[Any]]) -> Starts:
+    return time, tuple((name, point) for name, point in outlets)
+
+
+def _begun(query: Query) -> tuple[object, ...]:
+    """What makes a query another one than its namesake."""
+    return query.root, query.since, query.outlets_since, query.tree
+
+
+def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Answer]:
+    """What is said of a change to these queries."""
+    named = {query.name: query for query in queries}
+    match change:
+        case Added(query):
+            yield Answer("added", _started(query), query.options)
+        case Dropped(name):
+            yield Answer("dropped", _started(named[name]))
+        case Altered(name, options):
+            yield Answer("altered", _started(named[name]), options)
+        case WaitsListed():
+            yield Waits("waits", Started("", ()))
+        case _:
+            yield from (Answer("runs", _started(query), query.options) for query in queries)
+
+
+def _started(query: Query) -> Started:
+    return Started(query.name, _streams(query), query.since)
+
+
+def _streams(query: Query) -> tuple[str, ...]:
+    return tuple(stream.name for stream in Network((query,)).streams())
+
+
+class _Ended(RequestError):
+    """A run was asked that is over."""
+
+
+def _ended() -> _Ended:
+    return _Ended("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")

@@ -1,0 +1,392 @@
+"""The local host: one process, the machine's clock, milliseconds.
+
+Rules:
+- A turn reads at most a chunk of each stream and lets the kernel work a moment after each, so that a stream that floods
+  does not keep the rows of another waiting. A stream whose rows still wait for the kernel is not read, and not silent.
+- A stream is spoken for as of the moment when it was last looked at and had nothing.
+- A turn opens the queues, each for its budget of rows, or of time that its rows are thought to take; a commit and a
+  change shut them, so that what they hold is kept and not worked off. They are empty when a run ends by itself.
+- With nothing to do it sleeps until a row is due, an enabling timestamp is, or someone asks for a change.
+- With a checkpoint folder every epoch is committed as a whole: state, positions in the input, result files, and the
+  changes made to the network (see checkpoint.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Iterable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
+from millrace.errors import MillraceError
+from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.arrivals import stamped
+from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names, has_ended
+from millrace.hosts.checkpoint.durable_files import lock_checkpoint
+from millrace.hosts.control.live_changes import Changes, reshape
+from millrace.hosts.control.request_folder import Control
+from millrace.hosts.local.intake import Intake
+from millrace.hosts.local.pace import PacedInput
+from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.sinks.outputs import Outputs
+from millrace.hosts.why.lag import Lag
+from millrace.kernel.elements import END_OF_TIME
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.metrics import Metrics
+from millrace.plan.evolution.start_points import Points
+from millrace.plan.nodes.network import Network
+from millrace.plan.physical.stages import Physical, physical
+
+_MOMENT = 10_000
+"""Microseconds that the kernel works before the streams are looked at again."""
+_WHILE = 1_000
+"""Microseconds after which results are handed on, or rows that have been read are worked on, before the rest is."""
+_CONTROL_LOOK = 20_000
+"""Microseconds between two looks at the control folder."""
+_AT_LEAST = 200
+"""Microseconds to sleep when a wake-up that should have come is overdue."""
+
+
+class SystemClock:
+    """The machine's clock; work costs what it costs."""
+
+    def now(self) -> int:
+        """Microseconds since the epoch."""
+        return time.time_ns() // 1_000
+
+    def spend(self, node: str, rows: int, ets: bool = False) -> None:
+        """Nothing: real work takes real time."""
+
+    def compare(self, node: str, pairs: int) -> None:
+        """Nothing."""
+
+
+class LocalRun:
+    """A network at work in this process.
+
+    `changes` brings requests to change it, and `control` names a folder through which other processes bring theirs.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        ending: Ending = "stopped",
+        checkpoint: Path | None = None,
+        feeds: Mapping[str, Iterable[Any]] | None = None,
+        listeners: Listeners | None = None,
+        interval: float = 1.0,
+        changes: Changes | None = None,
+        control: Path | None = None,
+    ) -> None:
+        self.ending = ending
+        self.interval = interval
+        self.changes = changes or Changes(network)
+        self._clock = SystemClock()
+        self._listeners = listeners or Listeners()
+        self._stop = Event()
+        # First of all: a second run on the same folders must not touch anything.
+        self._control = Control(control) if control is not None else None
+        self._lock = lock_checkpoint(checkpoint) if checkpoint is not None else None
+        try:
+            self._open(network, checkpoint, feeds)
+        except BaseException:
+            self._close()
+            raise
+
+    def _open(self, network: Network, checkpoint: Path | None, feeds: Mapping[str, Iterable[Any]] | None) -> None:
+        self._checkpoint = Checkpoint(checkpoint, physical(network)) if checkpoint is not None else None
+        resumed = self._loaded(self._checkpoint) if self._checkpoint is not None else None
+        plan = physical(self.changes.network)
+        self._live = self._live_streams(plan)
+        self.executor = Executor(plan.whole(), live=self._live)
+        positions, epoch = (resumed.positions, resumed.epoch) if resumed else (None, None)
+        self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending)
+        ran = self.changes.ran or plan.network
+        self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch)
+        renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
+        self.outputs.prepare(plan.network.queries, renamed)()
+        self._results = {query.name: 0 for query in plan.network.queries}
+        self._epoch = self._earlier = 0
+        self._silent: dict[str, int] = {}
+        """The streams that had nothing when they were last looked at, and when that was."""
+        self._dry: set[str] = set()
+        self._control_look = self._clock.now()
+        self._started = self._committed = time.monotonic()
+        self._unsaved = False
+        if resumed is not None:
+            self._resume(resumed)
+            results = {name: resumed.results.get(renamed.get(name, name), 0) for name in self._results}
+            self._results.update(results)
+            self._unsaved = len(self.changes.history) > len(resumed.changes["history"])
+
+    def _loaded(self, checkpoint: Checkpoint) -> Resumed | None:
+        """What the run goes on from; its queries become what this run's text makes of them."""
+        resumed = checkpoint.load(self.changes)
+        if resumed is not None:
+            self.changes.resume(resumed.changes, resumed.points)
+            assert self.changes.ran is not None
+            check_names(resumed, physical(self.changes.ran), checkpoint.folder)
+        return resumed
+
+    def _live_streams(self, plan: Physical) -> set[str]:
+        """The streams whose rows come as they happen."""
+        if self.ending != "stopped":
+            return set()
+        return {stream.name for stream in plan.network.streams() if stream.replay is None}
+
+    def _resume(self, resumed: Resumed) -> None:
+        self.outputs.publish(resumed.staged)
+        self.outputs.sweep(resumed.staged)
+        self.executor.restore(resumed.control, resumed.segments)
+        for name, source in self.intake.inputs.items():
+            if isinstance(source, PacedInput):
+                # Replayed time stood still while nobody ran.
+                self.executor.ingress[name].listen_anew(self._clock.now())
+        self._epoch = resumed.epoch + 1
+        self._earlier = sum(ingress.received for ingress in self.executor.ingress.values())
+
+    def run(self) -> Report:
+        """Work until the run ends in its way, or is stopped."""
+        try:
+            if self._unsaved:
+                # What has become of the queries is settled before anything is built on it.
+                self._commit()
+            while not self._stop.is_set():
+                self._serve()
+                if not self._turn():
+                    if self._over():
+                        break
+                    self._sleep()
+                if time.monotonic() - self._committed >= self.interval:
+                    self._commit()
+            if self.ending == "end" and not self._stop.is_set():
+                self._end()
+            self._commit()
+        finally:
+            self.outputs.close()
+            self._close()
+        return self.report()
+
+    def stop(self) -> None:
+        """Let the run end after its present turn; everything so far is committed."""
+        self._stop.set()
+        self.changes.woken.set()
+
+    # A turn
+
+    def _turn(self) -> bool:
+        """Look at every stream once and let the kernel work; whether there is more to do at once."""
+        self._open_queues()
+        some, until = False, self._clock.now() + _WHILE
+        for name, source in self.intake.inputs.items():
+            if self.executor.backlog(name) > CHUNK_ROWS:
+                self._silent.pop(name, None)
+            else:
+                some |= self._take(name, source)
+            if some and self._clock.now() > until:
+                # A long read must not keep what was read before it waiting. Silence is judged below.
+                self._work(())
+                until = self._clock.now() + _WHILE
+        self._fill_queues()
+        return not self._work(self._speechless(), self._moment()) or some or self.executor.held_back
+
+    def _open_queues(self) -> None:
+        queues = self.executor.queues()
+        for queue in queues.values():
+            queue.careful = True
+        if queues:
+            self.executor.open_queues({name: queue.budget for name, queue in queues.items()})
+
+    def _fill_queues(self) -> None:
+        """Let all that was read enter the queues: the moment that follows is for what they let go."""
+        while self.executor.entering and not self.executor.run(self._clock, (), _WHILE):
+            self._deliver()
+
+    def _moment(self) -> int:
+        """How long the kernel works before the streams are looked at again."""
+        budgets = (queue.settings.budget_time for queue in self.executor.queues().values())
+        return max([_MOMENT, *(each for each in budgets if each is not None)])
+
+    def _take(self, name: str, source: Input) -> bool:
+        """Push the next chunk of a stream; whether it held rows."""
+        looked = self._clock.now()
+        chunk = self._read(source)
+        (self._dry.add if chunk is None else self._dry.discard)(name)
+        if chunk is None or not (chunk.rows.num_rows or chunk.malformed):
+            self._silent[name] = looked
+            return False
+        self._silent.pop(name, None)
+        now = self._clock.now()
+        rows = chunk.rows
+        if not isinstance(source, PacedInput):
+            rows = stamped(rows, np.full(rows.num_rows, now))
+        if rows.num_rows and self.executor.ingress[name].bound == END_OF_TIME:
+            raise has_ended(name, f"{rows.num_rows} rows more")
+        self.executor.reject(name, chunk.malformed)
+        self.executor.push(name, rows, now)
+        return True
+
+    def _read(self, source: Input) -> Chunk | None:
+        try:
+            return source.read()
+        except MillraceError:
+            # All that came before the fault is worth keeping.
+            self._commit()
+            raise
+
+    def _speechless(self) -> Container[str]:
+        """The streams that may be spoken for: what a bounded run has not read yet is unread, not silent."""
+        return self._silent if self.ending == "stopped" else ()
+
+    def _work(self, silent: Container[str], budget: int | None = _MOMENT) -> bool:
+        """Let the kernel work for a moment and hand its results on as they come; whether it is at rest."""
+        until = None if budget is None else self._clock.now() + budget
+        while not (at_rest := self.executor.run(self._clock, silent, _WHILE)):
+            self._deliver()
+            if until is not None and self._clock.now() >= until:
+                break
+        self._deliver()
+        return at_rest
+
+    def _deliver(self) -> None:
+        results = self.executor.take(self._clock.now())
+        for name, batches in results.items():
+            self._results[name] += sum(map(len, batches))
+        self.outputs.deliver(results)
+
+    def _over(self) -> bool:
+        """Whether nothing will come that this run waits for."""
+        inputs = self.intake.inputs
+        if self.ending == "stopped":
+            # What silence will still release is waited for.
+            ended = all(source.finished for source in inputs.values())
+            return ended and self.executor.release_at(self._silent) is None
+        return all(name in self._dry and not source.pending for name, source in inputs.items())
+
+    def _sleep(self) -> None:
+        """Wait until there may be something to do."""
+        now, wakes = self._clock.now(), [self.intake.next_look()]
+        due = self.executor.wake_at(self._speechless())
+        if due is not None:
+            wakes.append(max(due, now + _AT_LEAST))
+        if self._control is not None:
+            wakes.append(self._control_look)
+        wait = min((min(wakes) - now) / 1e6, self._committed + self.interval - time.monotonic())
+        if wait > 0:
+            self.changes.woken.wait(wait)
+
+    def _end(self) -> None:
+        for name in self.intake.inputs:
+            self.executor.end(name)
+        self.settle()
+
+    # What lasts
+
+    def _commit(self) -> None:
+        self.settle()
+        staged = self.outputs.stage(self._epoch)
+        if self._checkpoint is not None:
+            saved, positions = self.executor.save(), self.intake.positions()
+            self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.saved())
+        self.outputs.publish(staged)
+        self._epoch += 1
+        self._committed = time.monotonic()
+        self._listeners.progress(self.report())
+
+    def _close(self) -> None:
+        self.changes.close()
+        if self._control is not None:
+            self._control.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    # Changes (see changes.py)
+
+    def _serve(self) -> None:
+        self.changes.woken.clear()
+        self.changes.serve(self)
+        if self._control is not None and self._clock.now() >= self._control_look:
+            self._control.serve(lambda text: self.changes.carry_out(text, self))
+            self.changes.check()
+            self._control_look = self._clock.now() + _CONTROL_LOOK
+
+    def settle(self) -> None:
+        """Work until nothing is left to do but what waits in queues; heartbeats would bring ever more."""
+        self.executor.shut_queues()
+        self.executor.beats = False
+        self._work((), None)
+        self.executor.beats = True
+
+    def points(self) -> Points:
+        """How far each stream has come."""
+        return {name: ingress.save() for name, ingress in self.executor.ingress.items()}
+
+    def shape(self, plan: Physical) -> None:
+        """Make the graph at work that of a changed plan."""
+        reshape(self.executor, self.changes.network, plan)
+
+    def prepare(self, plan: Physical) -> Callable[[], None]:
+        """Open the inputs and sinks of a changed plan."""
+        take_inputs, take_sinks = self.intake.prepare(plan), self.outputs.prepare(plan.network.queries)
+        # The executor asks whether a stream is live when it adopts it.
+        self._live |= self._live_streams(plan)
+
+        def take_into_use() -> None:
+            take_inputs()
+            take_sinks()
+            self._results = {query.name: self._results.get(query.name, 0) for query in plan.network.queries}
+            self._silent = {name: looked for name, looked in self._silent.items() if name in self.intake.inputs}
+
+        return take_into_use
+
+    def keep(self) -> None:
+        """Commit, so that the change is made when the answer is given."""
+        self._commit()
+
+    def close(self) -> None:
+        """Nothing is held outside this process."""
+
+    @property
+    def memory(self) -> dict[str, list[pa.Table]]:
+        """The results so far of queries with a memory sink."""
+        return self.outputs.memory
+
+    def metrics(self) -> Metrics:
+        """The kernel's counts."""
+        return self.executor.metrics(self._clock.now())
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale each key of a query is at this moment."""
+        return self.executor.staleness(query, self._clock.now())
+
+    @property
+    def standing(self) -> Standing:
+        """The latest answers of update queries."""
+        return self.outputs.standing
+
+    def refresh(self, query: str) -> None:
+        """Ask the streams of a query that are asked for rows now, and work off what it has to do; others wait."""
+        streams = Network(tuple(each for each in self.changes.network.queries if each.name == query)).streams()
+        for source in self.intake.demand(stream.name for stream in streams):
+            while self._take(source.stream.name, source) and source.more:
+                pass
+        self.executor.open_queues_of(query)
+        self.executor.beats = False
+        self._work((), None)
+        self.executor.beats = True
+
+    def lag(self) -> Lag:
+        """What holds time back at this moment."""
+        return Lag.of(self.executor, self._clock.now(), live=self.ending == "stopped", silent=self._silent)
+
+    def report(self) -> Report:
+        """The run at this moment."""
+        with self.changes.changing:
+            elapsed = time.monotonic() - self._started
+            return Report.of(self.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)

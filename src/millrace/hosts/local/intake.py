@@ -1,0 +1,122 @@
+"""The inputs of a run in real time: opened, paced together, and opened again in place when more is read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from millrace.connectors.inputs import Input, Position, open_input, read_schema, reopen_input
+from millrace.connectors.push_pull import Asked, PolledInput
+from millrace.errors import RequestError
+from millrace.hosts.local.pace import Now, Pace, PacedInput
+from millrace.hosts.report import Ending
+from millrace.kernel.elements import Microseconds
+from millrace.plan.nodes.network import Stream
+from millrace.plan.physical.stages import Physical
+
+_POLL = 20_000
+"""Microseconds between two looks at sources that cannot say when they will have something."""
+
+
+class Intake:
+    """The open inputs of a network's streams, by name."""
+
+    def __init__(
+        self,
+        plan: Physical,
+        now: Now,
+        feeds: Mapping[str, Iterable[Any]] | None = None,
+        positions: Mapping[str, Position] | None = None,
+        ending: Ending = "stopped",
+    ) -> None:
+        self.inputs: dict[str, Input] = {}
+        self._columns: dict[str, list[str]] = {}
+        self._now = now
+        self._ending = ending
+        self._feeds = feeds if feeds is not None else {}
+        self.pace: Pace | None = None
+        self.prepare(plan, positions)()
+
+    def prepare(self, plan: Physical, positions: Mapping[str, Position] | None = None) -> Callable[[], None]:
+        """Open what a plan reads and is not open yet; the call it gives takes it into use and closes the rest."""
+        columns = {stream.name: self._wanted(stream, plan) for stream in plan.network.streams()}
+        inputs = {
+            stream.name: self._input(stream, columns[stream.name], (positions or {}).get(stream.name))
+            for stream in plan.network.streams()
+        }
+
+        def take_into_use() -> None:
+            self.inputs, self._columns = inputs, columns
+            self._start(each for each in inputs.values() if isinstance(each, PacedInput))
+
+        return take_into_use
+
+    def _wanted(self, stream: Stream, plan: Physical) -> list[str]:
+        """The columns to read; an open input goes on with those it has while they suffice."""
+        wanted, open_ones = plan.columns_read(stream.name), self._columns.get(stream.name, [])
+        return open_ones if set(wanted) <= set(open_ones) else wanted
+
+    def _input(self, stream: Stream, columns: list[str], position: Any) -> Input:
+        given = self.inputs.get(stream.name)
+        if given is not None:
+            return given if columns == self._columns[stream.name] else self._again(given, stream, columns)
+        feed = self._feeds.get(stream.name)
+        if isinstance(feed, Asked):
+            return self._polled(stream, columns, feed)
+        if stream.replay is None:
+            return open_input(stream, columns, feed, position)
+        inner = open_input(stream, columns, feed, position["inner"] if position else None)
+        return PacedInput(stream, inner, self._now, position)
+
+    def _polled(self, stream: Stream, columns: list[str], source: Asked) -> PolledInput:
+        if stream.replay is not None:
+            raise RequestError(
+                f'stream "{stream.name}" is replayed, and its rows are asked for or pushed as they come',
+                hint="Leave out replay_by, or give all its rows as a list.",
+            )
+        lasts, ends = self._ending == "stopped", self._ending == "end"
+        return PolledInput(stream, read_schema(stream, columns), source, self._now, lasts=lasts, ends=ends)
+
+    def _again(self, given: Input, stream: Stream, columns: list[str]) -> Input:
+        """The input with other columns, at its position."""
+        if isinstance(given, PolledInput):
+            return self._polled(stream, columns, given.source)
+        position = given.position()
+        if not isinstance(given, PacedInput):
+            return reopen_input(given, stream, columns, position)
+        inner = reopen_input(given.source, stream, columns, position["inner"])
+        return PacedInput(stream, inner, self._now, position)
+
+    def _start(self, inputs: Iterable[PacedInput]) -> None:
+        """Let replayed streams fall in with those that run, or begin with the earliest arrival among them."""
+        waiting = [each for each in inputs if not each.started]
+        if waiting and self.pace is None:
+            began = self._now()
+            origin = min((first for each in waiting if (first := each.first) is not None), default=began)
+            self.pace = Pace(origin, began)
+        for each in waiting:
+            assert self.pace is not None
+            each.start(self.pace)
+
+    def positions(self) -> dict[str, Any]:
+        """Where each input stands."""
+        return {name: each.position() for name, each in self.inputs.items()}
+
+    def demand(self, streams: Iterable[str]) -> list[PolledInput]:
+        """Let the streams among these that are asked for rows be asked at once; their inputs."""
+        asked = [each for name in streams if isinstance(each := self.inputs.get(name), PolledInput)]
+        for each in asked:
+            each.demand()
+        return asked
+
+    def next_look(self) -> Microseconds:
+        """When it is worth reading again, by the clock."""
+        polled = self._now() + _POLL
+        return min(self._looks(polled), default=polled)
+
+    def _looks(self, polled: Microseconds) -> Iterator[Microseconds]:
+        for each in self.inputs.values():
+            if isinstance(each, PacedInput | PolledInput) and (due := each.due) is not None:
+                yield due
+            elif not each.finished:
+                yield polled

@@ -1,0 +1,128 @@
+"""Replayed streams in scaled real time: each row is let in when its arrival has come.
+
+Rules:
+- All replayed streams of a run keep one pace: the earliest arrival among them comes when the run begins, so that they
+  keep their skew. A stream that is opened later falls in with them.
+- A row carries the moment at which it was due, so that its latency counts from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.connectors.inputs import Chunk, Input
+from millrace.hosts.arrivals import arrivals, stamped
+from millrace.kernel.elements import NO_BOUND, Microseconds, Times
+from millrace.plan.nodes.network import Stream
+
+Now = Callable[[], Microseconds]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How arrivals meet the clock: what arrives at `origin` comes when it is `began`."""
+
+    origin: Microseconds
+    began: Microseconds
+
+    def due(self, times: Times, speed: float) -> Times:
+        """When arrivals come, by the clock.
+
+        >>> Pace(origin=100, began=5_000).due(np.array([100, 300]), speed=2.0).tolist()
+        [5000, 5100]
+        """
+        due: Times = self.began + np.ceil((times - self.origin) / speed).astype(np.int64)
+        return due
+
+
+class PacedInput:
+    """An input that holds rows back until the clock, at the stream's speed, has reached their arrival."""
+
+    def __init__(self, stream: Stream, source: Input, now: Now, position: Any = None) -> None:
+        assert stream.replay is not None
+        self.stream = stream
+        self.source = source
+        self._speed = stream.replay.speed
+        self._now = now
+        self._pace: Pace | None = None
+        self._rows: pa.RecordBatch | None = None
+        self._times: Times = np.empty(0, np.int64)
+        self._due: Times = np.empty(0, np.int64)
+        self._malformed = 0
+        self._given = 0
+        self._before = source.position()
+        self._hold(position)
+
+    def start(self, pace: Pace) -> None:
+        """Begin to let rows in, at a pace."""
+        self._pace = pace
+        self._due = pace.due(self._times, self._speed)
+
+    @property
+    def started(self) -> bool:
+        """Whether it has its pace."""
+        return self._pace is not None
+
+    @property
+    def first(self) -> Microseconds | None:
+        """The arrival of the next row."""
+        return int(self._times[self._given]) if self._rows is not None and self._given < len(self._times) else None
+
+    @property
+    def due(self) -> Microseconds | None:
+        """When there is something to read, by the clock; None when nothing is held back."""
+        if self._rows is None:
+            return None
+        return int(self._due[self._given]) if self._given < len(self._due) and not self._malformed else self._now()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all rows have been let in and none will follow."""
+        return self.source.finished and not self.pending
+
+    @property
+    def pending(self) -> bool:
+        """Whether rows are held back."""
+        return self._rows is not None
+
+    def read(self) -> Chunk | None:
+        """The rows that are due, each with the moment at which it was."""
+        if self._rows is None and not self._hold():
+            return None
+        now, due = self._now(), self.due
+        if due is None or due > now:
+            return None
+        assert self._rows is not None
+        begin, end = self._given, int(self._due.searchsorted(now, side="right"))
+        rows = stamped(self._rows.slice(begin, end - begin), self._due[begin:end])
+        malformed, self._malformed = self._malformed, 0
+        self._given = end
+        if end == self._rows.num_rows:
+            self._rows = None
+        return Chunk(rows, malformed)
+
+    def _hold(self, position: Any = None) -> bool:
+        """Take the next chunk to hand, less what was given of it before."""
+        self._before = self.source.position()
+        chunk = self.source.read()
+        if chunk is None:
+            return False
+        times = arrivals(self.stream, chunk.rows, int(self._times[-1]) if len(self._times) else NO_BOUND)
+        assert times is not None
+        self._times = times
+        self._due = self._pace.due(times, self._speed) if self._pace is not None else times
+        self._given = position["given"] if position else 0
+        self._malformed = 0 if position and position["counted"] else chunk.malformed
+        self._rows = chunk.rows if self._given < chunk.rows.num_rows or self._malformed else None
+        return self._rows is not None
+
+    def position(self) -> dict[str, Any]:
+        """Where the chunk at hand begins, how many rows of it have been given, and whether its losses were counted."""
+        if self._rows is None:
+            return {"inner": self.source.position(), "given": 0, "counted": False}
+        return {"inner": self._before, "given": self._given, "counted": self._malformed == 0}

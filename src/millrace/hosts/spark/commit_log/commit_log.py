@@ -1,0 +1,132 @@
+"""What each micro-batch brought, as one small file a batch: the sink writes it, the sources read it.
+
+Rules:
+- A record is written last, after all files of its batch are in place, and replaced whole when the batch is replayed.
+- A record is complete: what it says of a source holds until a later record says more. Of partitions and groups it
+  names the files in which they are (see standing_files.py). Its clock (`now`) is that of the look for rows, and
+  `committed` the moment at which it was written, when all results of its batch could be seen.
+- The folder also holds the end marker, by which a run tells its source that no stream goes on, and the mark that holds
+  the source between two micro-batches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from millrace.hosts.checkpoint.durable_files import read_json, replace_file
+from millrace.hosts.spark.commit_log.progress_files import StandingFiles
+
+Record = dict[str, Any]
+
+_END, _HOLD, _HELD = "end", "hold", "held"
+_DIGITS = 8
+
+
+class CommitLog:
+    """The records of a network's batches, in a folder.
+
+    >>> import tempfile
+    >>> log = CommitLog(tempfile.mkdtemp())
+    >>> log.write(0, {"batch": 0, "sources": {"bids": {"files": 2, "greatest": 70}}})
+    >>> log.source("bids", 2)
+    {'files': 2, 'greatest': 70}
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self.standings = StandingFiles(self.folder)
+
+    def write(self, batch: int, record: Record) -> None:
+        """Put the batch's record in place, at once and for good."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self._path(batch), json.dumps(record))
+
+    def newest(self) -> Record | None:
+        """The last batch's record."""
+        batches = self._batches()
+        return self._read(batches[-1]) if batches else None
+
+    def before(self, batch: int) -> Record | None:
+        """The record that the batch goes on from, also when the batch is replayed."""
+        earlier = [number for number in self._batches() if number < batch]
+        return self._read(earlier[-1]) if earlier else None
+
+    def records(self, after: int = -1) -> Iterator[tuple[int, Record]]:
+        """Each later batch's number and its record, in order; one that is pruned meanwhile is left out."""
+        for batch in self._batches():
+            if batch > after:
+                with suppress(FileNotFoundError):
+                    yield batch, self._read(batch)
+
+    def source(self, stream: str, files: int) -> Record:
+        """What was known of the stream when exactly so many of its files had been read; empty if nothing."""
+        for batch in reversed(self._batches()):
+            known: Record | None = self._read(batch).get("sources", {}).get(stream)
+            if known is None or known.get("files") == files:
+                # Before a record that lacks it the stream had another life, if any.
+                return known or {}
+        return {}
+
+    def mark_end(self) -> None:
+        """Say that no stream goes on."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self.folder / _END, "")
+
+    def clear_end(self) -> None:
+        """Take the mark back; an end that a batch has carried already stays in Spark's offsets."""
+        (self.folder / _END).unlink(missing_ok=True)
+
+    def ended(self) -> bool:
+        """Whether the end has been marked."""
+        return (self.folder / _END).exists()
+
+    def hold(self) -> None:
+        """Ask the source not to advance."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self.folder / _HOLD, uuid4().hex)
+
+    def held(self) -> bool:
+        """Whether the source shall not advance; asked by it, between two micro-batches, this tells the run so."""
+        if (asked := self._mark(_HOLD)) is None:
+            return False
+        replace_file(self.folder / _HELD, asked)
+        return True
+
+    def is_held(self) -> bool:
+        """Whether the source has answered the last `hold`: it does not advance."""
+        return self._mark(_HOLD) is not None and self._mark(_HELD) == self._mark(_HOLD)
+
+    def release(self) -> None:
+        """Let the source go on."""
+        (self.folder / _HOLD).unlink(missing_ok=True)
+
+    def _mark(self, name: str) -> str | None:
+        try:
+            return (self.folder / name).read_text()
+        except FileNotFoundError:
+            return None
+
+    def prune(self, keep: int = 100) -> None:
+        """Drop all but the newest records. Spark replays one batch at most, so two would do."""
+        for batch in self._batches()[: -max(keep, 2)]:
+            self._path(batch).unlink(missing_ok=True)
+        self.standings.prune(known for _, record in self.records() for known in record.get("sources", {}).values())
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"{batch:0{_DIGITS}d}.json"
+
+    def _read(self, batch: int) -> Record:
+        record: Record = read_json(self._path(batch))
+        return record
+
+    def _batches(self) -> list[int]:
+        if not self.folder.is_dir():
+            return []
+        stems = (name[:-5] for name in os.listdir(self.folder) if name.endswith(".json"))
+        return sorted(int(stem) for stem in stems if stem.isdigit())

@@ -1,0 +1,106 @@
+"""What a run has committed, as far as the run has looked: it reads the records, and says of itself what they say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql.streaming.query import StreamingQuery
+
+from millrace.hosts.report import Report
+from millrace.hosts.spark.batch_times import MicroBatch, profile
+from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
+from millrace.hosts.spark.stage.bucket_queues import counts_of, metrics_of, staleness_of
+from millrace.hosts.why.lag import Lag, recorded
+from millrace.kernel.elements import NO_BOUND
+from millrace.kernel.metrics import InputCounts, SourceMetrics
+from millrace.plan.nodes.network import Query
+
+
+class Committed:
+    """The micro-batches of a run; `profiled` keeps where the time of each goes."""
+
+    def __init__(self, log: CommitLog, *, profiled: bool) -> None:
+        self._log = log
+        self._batch, self._earlier = -1, 0
+        self.newest: Record = {}
+        """The record of the last micro-batch that was looked at."""
+        self._before: Record = {}
+        """That of the one before it; nothing until this run has seen one."""
+        self._began = time.monotonic()
+        self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
+
+    def go_on(self) -> None:
+        """Take what earlier runs have committed as seen."""
+        if (newest := self._log.newest()) is not None:
+            self.newest, self._batch = newest, newest["batch"]
+            self._earlier = sum(source["received"] for source in newest["sources"].values())
+
+    def look(self) -> Iterator[tuple[int, Record]]:
+        """Each micro-batch that was committed since the last look."""
+        for batch, record in self._log.records(after=self._batch):
+            self._batch, self._before, self.newest = batch, self.newest, record
+            yield batch, record
+
+    def settled(self) -> dict[str, int]:
+        """How many files of each stream are not read again, whatever happens: the newest micro-batch may be replayed.
+
+        None of a stream that is not in both: it came back, and is read from the first file that is there.
+        """
+        newest, before = (record.get("sources", {}) for record in (self.newest, self._before))
+        return {
+            name: min(newest[name].get("files", 0), before[name].get("files", 0)) for name in newest if name in before
+        }
+
+    def measure(self, query: StreamingQuery) -> None:
+        """Keep how long micro-batches took, if that was asked for."""
+        if self._profiled is not None:
+            records = dict(self._log.records(after=max(self._profiled, default=-1)))
+            for progress in query.recentProgress if records else ():
+                if (batch := progress["batchId"]) in records and "addBatch" in progress["durationMs"]:
+                    self._profiled[batch] = MicroBatch.of(progress, records[batch])
+
+    def report(self, queries: Iterable[Query]) -> Report:
+        """The run as of the last micro-batch that was looked at."""
+        newest = self.newest
+        metrics, queues, sources = (newest.get(name, {}) for name in ("metrics", "queues", "sources"))
+        return Report(
+            sources={name: _source_metrics(known, counts_of(name, queues)) for name, known in sources.items()},
+            results={query.name: metrics.get("results", {}).get(query.name, 0) for query in queries},
+            held=metrics.get("held", 0),
+            turned_away=metrics.get("turned_away", 0),
+            state_bytes=metrics.get("state_bytes", 0),
+            elapsed=time.monotonic() - self._began,
+            steps=self._batch + 1,
+            earlier=self._earlier,
+            profile=profile([*self._profiled.values()]) if self._profiled else None,
+            queues={title: metrics_of(told) for title, told in queues.items()},
+        )
+
+    def lag(self) -> Lag:
+        """What holds time back, as of the newest commit."""
+        newest = self._newest()
+        return recorded(newest) if newest else Lag(0, False, {}, {})
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale the most stale keys of a query were as of the newest commit; of each bucket some, see queues.py."""
+        return staleness_of(query, self._newest().get("queues", {}))
+
+    def _newest(self) -> Record:
+        """The newest commit; of a run that has ended and had no folder to keep, the last that was looked at."""
+        return self._log.newest() or self.newest
+
+
+def _source_metrics(known: Mapping[str, int], queued: InputCounts) -> SourceMetrics:
+    return SourceMetrics(
+        received=known["received"],
+        late=known["late"],
+        quarantined=known["quarantined"],
+        buffered=queued.waiting,
+        bound=known.get("bound", NO_BOUND),
+        greatest=known.get("greatest", NO_BOUND),
+        enabled=known.get("enabled", 0),
+        shed=queued.shed,
+        superseded=queued.superseded,
+    )

@@ -1,0 +1,83 @@
+"""The plans of a network, a file a version: source, stages and sink look them up by the number that travels with rows.
+
+Rules:
+- A version is written whole before its number is used, and never changed: who holds the number has the plan.
+- A run that goes on from a checkpoint writes the version in force anew, so that it fits the software that reads it.
+- Worker processes keep the plans they have used; a file that has been replaced is read again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+
+from millrace.hosts.checkpoint.durable_files import replace_file
+from millrace.hosts.spark.session.import_paths import import_paths, look_in
+from millrace.plan.nodes.network import Network
+from millrace.plan.physical.stages import Physical, physical
+
+_SUFFIX = ".plan"
+_KEPT = 3
+"""Versions that stay: Spark replays one micro-batch at most, which may be of the version before."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A network as it runs from some micro-batch on, and where its results go."""
+
+    network: Network
+    sinks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By query: {"format", "path", "options"}; with "writer", a `WriterSpec`, the path is where rows are staged; with
+    "latest" {"path", "key"}, the latest answers by the key are written too."""
+    paths: tuple[str, ...] = field(default_factory=import_paths)
+    """Where the classes that it names are found: aggregates and writers of the user's own."""
+
+    @cached_property
+    def plan(self) -> Physical:
+        """The network after all rules."""
+        return physical(self.network)
+
+
+class PlanLog:
+    """The versions of a network's plan, in a folder; they count from 1."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    def write(self, number: int, version: Version) -> None:
+        """Put a version in place, for good."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self._path(number), cloudpickle.dumps(version))  # type: ignore[no-untyped-call]
+        for old in self._numbers()[:-_KEPT]:
+            self._path(old).unlink(missing_ok=True)
+
+    def newest(self) -> int:
+        """The last version's number; 0 if there is none."""
+        return max(self._numbers(), default=0)
+
+    def read(self, number: int) -> Version:
+        """The version of that number."""
+        path = self._path(number)
+        return _read(str(path), path.stat().st_mtime_ns)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:08d}{_SUFFIX}"
+
+    def _numbers(self) -> list[int]:
+        if not self.folder.is_dir():
+            return []
+        stems = (name.removesuffix(_SUFFIX) for name in os.listdir(self.folder) if name.endswith(_SUFFIX))
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+@lru_cache(maxsize=8)
+def _read(path: str, changed: int) -> Version:
+    version: Version = cloudpickle.loads(Path(path).read_bytes())
+    look_in(version.paths)
+    return version

@@ -1,0 +1,82 @@
+"""The partitions and groups of streams on Spark, as files beside the commit log: what many have come to is kept once.
+
+Rules:
+- How far they have come is said by *runs*, files that never change and of which a later one counts for more, and by
+  the texts of those that have changed since (`partitions`). So say tasks, buckets and the commit record; a micro-batch
+  costs what has changed in it.
+- The sink makes a run of what has changed, together with runs that are not much larger. A record also names the runs
+  before (`from`), on which the state of its buckets stands until they hear of more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from millrace.hosts.checkpoint.durable_files import replace_file
+from millrace.kernel.progress.admission import Ingress, Progress
+from millrace.kernel.progress.partition_progress import newest
+
+Order = dict[str, Any]
+"""What the order of a stream must remember; other orders than those of partitions and groups have nothing here."""
+
+_MUCH = 2
+"""How many times larger than what is added a run is left alone."""
+
+
+class StandingFiles:
+    """The runs of a network, in the folder of its commit log."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder) / "standings"
+
+    def whole(self, progress: Progress) -> dict[str, Any]:
+        """How far a stream has come, with what is in files, as the edge of a stream takes it."""
+        order = progress["order"]
+        if "partitions" not in order:
+            return dict(progress)
+        texts = [*map(self._read, order.get("runs", ())), *order["partitions"]]
+        return {**progress, "order": {**order, "partitions": texts}}
+
+    def put_down(self, sources: Mapping[str, Progress]) -> dict[str, Any]:
+        """What is known of streams, with what has changed in files."""
+        return {name: self._put_down(known) for name, known in sources.items()}
+
+    def prune(self, sources: Iterable[Progress]) -> None:
+        """Drop the runs on which none of these stands."""
+        if not self.folder.is_dir():
+            return
+        orders = (known.get("order", {}) for known in sources)
+        needed = {run for order in orders for run in (*order.get("runs", ()), *order.get("from", ()))}
+        for path in self.folder.iterdir():
+            if path.name not in needed:
+                path.unlink(missing_ok=True)
+
+    def _put_down(self, known: Progress) -> dict[str, Any]:
+        order = known.get("order", {})
+        if not order.get("partitions"):
+            return dict(known)
+        before = order.get("runs", [])
+        return {**known, "order": {"runs": self._added(before, order["partitions"]), "from": before, "partitions": []}}
+
+    def _added(self, runs: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """The runs with one more, in which those are that are not much larger."""
+        kept, texts, size = list(runs), list(texts), sum(map(len, texts))
+        while kept and (larger := (self.folder / kept[-1]).stat().st_size) <= _MUCH * size:
+            texts.insert(0, self._read(kept.pop()))
+            size += larger
+        self.folder.mkdir(parents=True, exist_ok=True)
+        run = uuid4().hex
+        replace_file(self.folder / run, newest(texts))
+        return [*kept, run]
+
+    def _read(self, run: str) -> str:
+        return (self.folder / run).read_text()
+
+
+def on_top(edge: Ingress, runs: Sequence[str]) -> Order:
+    """What the order of an edge must remember, given the runs that it began with: what has changed since then."""
+    order = edge.changes()
+    return {**order, "runs": list(runs)} if "partitions" in order else order

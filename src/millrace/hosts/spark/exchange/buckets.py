@@ -1,0 +1,56 @@
+"""Which bucket a row goes to.
+
+Rules:
+- There is one bucket per shuffle partition, numbered so that Spark's own hash sends each to a partition of its own.
+- Equal keys meet in one bucket, whatever process, batch or width of integer they come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count as naturals
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millrace.kernel.columns.hashing import hashes
+
+_WORD = 0xFFFFFFFF
+
+
+def bucket_ids(count: int) -> list[int]:
+    """The least ids that Spark's hash spreads over `count` partitions, one each, in partition order.
+
+    >>> bucket_ids(4)
+    [12, 6, 2, 0]
+    """
+    found: dict[int, int] = {}
+    for number in naturals():
+        if len(found) == count:
+            break
+        found.setdefault(_spark_hash(number) % count, number)
+    return [found[partition] for partition in range(count)]
+
+
+def assign(keys: Sequence[pa.Array], ids: Sequence[int], rows: int | None = None) -> npt.NDArray[np.int32]:
+    """Each row's bucket id, by its key columns; the first id for all `rows` when there are no keys."""
+    buckets = np.asarray(ids, dtype=np.int32)
+    if not keys or len(buckets) == 1:
+        return np.full(len(keys[0]) if keys else rows or 0, buckets[0], dtype=np.int32)
+    return buckets[(hashes(keys) % np.uint64(len(buckets))).astype(np.int64)]
+
+
+def _spark_hash(number: int) -> int:
+    """Spark's `hash(int)`: 32-bit MurmurHash3 with seed 42, as a signed integer."""
+    block = number * 0xCC9E2D51 & _WORD
+    block = _rotated(block, 15) * 0x1B873593 & _WORD
+    state = (_rotated(42 ^ block, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
+    state = (state ^ state >> 16) * 0x85EBCA6B & _WORD
+    state = (state ^ state >> 13) * 0xC2B2AE35 & _WORD
+    state ^= state >> 16
+    return state - (1 << 32) if state >> 31 else state
+
+
+def _rotated(word: int, places: int) -> int:
+    return (word << places | word >> 32 - places) & _WORD

@@ -1,0 +1,208 @@
+"""The one sink of a network: results to the outputs' folders, reports to the commit log.
+
+Rules:
+- A task writes hidden files under names of its own. Only `commit`, in the driver, gives them names that readers see.
+- Those names are fixed by batch and partition, so a replayed batch replaces its files instead of adding to them.
+- The commit record is written last: when it is there, so are all files of its batch.
+- Of an update query a task also writes the last row of each key, likewise, for those who pull (see latest_files.py).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from millrace.hosts.answers.answer_files import part_name, write
+from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.sinks.writer_protocol import hand_over, write_staged
+from millrace.hosts.spark.batch_times import Stopwatch
+from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
+from millrace.hosts.spark.commit_log.plan_log import PlanLog
+from millrace.hosts.spark.exchange.rows import REPORT_OUTPUT, unpack
+from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.sink.reports import merge
+
+Sink = Mapping[str, Any]
+"""The format, the folder ("path") and the options of an output, or its "writer" (see plans.py)."""
+
+_HIDDEN = ".millrace-"
+_PRUNE_EVERY = 50
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task wrote: per output a hidden file and its number of rows, and the buckets' reports."""
+
+    partition: int
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    reports: list[Record] = field(default_factory=list)
+    latest: dict[str, str] = field(default_factory=dict)
+    """By output a hidden file with the latest answers."""
+
+
+class NetworkSink(DataSource):
+    """Output rows into files and commit records.
+
+    Options: `folder` (the checkpoint's), where the plans are that say where results go, and the commit log.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "millrace_sink"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NetworkWriter:
+        return NetworkWriter(self.options)
+
+
+class NetworkWriter(DataSourceStreamArrowWriter):
+    """Writes in the tasks, commits in the driver."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.folder = Path(options["folder"])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        with carrying():
+            reports: list[Record] = []
+            tables: dict[str, list[pa.Table]] = defaultdict(list)
+            for output, blob, note in _rows(iterator):
+                if output == REPORT_OUTPUT:
+                    reports.append(json.loads(note))
+                else:
+                    tables[output].append(unpack(blob))
+            sinks, watch = self._sinks(reports), Stopwatch()
+            with watch("write"):
+                files = {output: self._write_output(sinks[output], parts) for output, parts in tables.items()}
+                latest = {
+                    output: self._write_latest(output, sinks[output]["latest"], parts)
+                    for output, parts in tables.items()
+                    if "latest" in sinks[output] and files[output][1]
+                }
+            reports.append({"metrics": {"took": watch.took}})
+            context = TaskContext.get()
+            return Written(context.partitionId() if context else 0, _not_empty(files), reports, latest)
+
+    def _sinks(self, reports: Iterable[Record]) -> Mapping[str, Sink]:
+        """Where results go, by the plan that the reports are of."""
+        number = max((report.get("plan", 0) for report in reports), default=0)
+        return PlanLog(self.folder / "plans").read(number).sinks if number else {}
+
+    def _write_output(self, sink: Sink, parts: Sequence[pa.Table]) -> tuple[str, int]:
+        """The hidden file with all of the task's rows for the output, and their number."""
+        rows = pa.concat_tables(parts)
+        if not rows.num_rows:
+            return "", 0
+        path = Path(sink["path"]) / f"{_HIDDEN}{uuid4().hex}.{sink['format']}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if "writer" in sink:
+            write_staged(path, rows)
+        else:
+            self.write_file(path, sink["format"], rows, sink.get("options", {}))
+        return path.name, rows.num_rows
+
+    def _write_latest(self, query: str, spec: Mapping[str, Any], parts: Sequence[pa.Table]) -> str:
+        """The hidden file with the last of the task's rows for each key."""
+        found = Latest(query, parts[0].schema, spec["key"])
+        for rows in parts:
+            found.put(rows)
+        path = Path(spec["path"]) / f"{_HIDDEN}{uuid4().hex}.arrow"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, found.table(), query, spec["key"])
+        return path.name
+
+    def write_file(self, path: Path, format: str, rows: pa.Table, options: Mapping[str, str]) -> None:
+        """One file of results, by the connector of its format."""
+        # Imported in the task: planning a query need not load every file format.
+        from millrace.connectors import write_file
+
+        write_file(path, format, rows, options)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        with carrying():
+            tasks = sorted(_written(messages), key=lambda task: task.partition)
+            reports = [report for task in tasks for report in task.reports]
+            sinks, watch = self._sinks(reports), Stopwatch()
+            with watch("commit"):
+                outputs = {output: self._publish(output, sink, tasks, batchId) for output, sink in sinks.items()}
+                for output, sink in sinks.items():
+                    if "latest" in sink:
+                        _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
+            reports.append({"metrics": {"took": watch.took}})
+            log = CommitLog(self.folder / "commits")
+            merged = merge(log.before(batchId), reports)
+            merged["sources"] = log.standings.put_down(merged["sources"])
+            record = {"batch": batchId, "outputs": outputs, **merged, "committed": time.time_ns() // 1000}
+            log.write(batchId, record)
+            if batchId % _PRUNE_EVERY == 0:
+                log.prune()
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        for task in _written(messages):
+            for output, sink in self._sinks(task.reports).items():
+                if output in task.files:
+                    (Path(sink["path"]) / task.files[output][0]).unlink(missing_ok=True)
+                if output in task.latest:
+                    (Path(sink["latest"]["path"]) / task.latest[output]).unlink(missing_ok=True)
+
+    def _publish(self, output: str, sink: Sink, tasks: Sequence[Written], batch: int) -> dict[str, Any]:
+        """Give the batch's files of one output their lasting names, and drop what an earlier attempt left.
+
+        Those of a writer are handed over instead.
+        """
+        folder, names, rows = Path(sink["path"]), [], 0
+        if "writer" in sink:
+            staged = [folder / task.files[output][0] for task in tasks if output in task.files]
+            return {"rows": hand_over(sink["writer"], batch, staged), "files": []}
+        for task in tasks:
+            final = folder / f"part-{batch:08d}-{task.partition:04d}.{sink['format']}"
+            if output in task.files:
+                hidden, count = task.files[output]
+                (folder / hidden).replace(final)
+                names.append(final.name)
+                rows += count
+            else:
+                final.unlink(missing_ok=True)
+        return {"rows": rows, "files": names}
+
+
+def _publish_latest(output: str, folder: Path, tasks: Sequence[Written], batch: int) -> None:
+    """Give the latest answers of a batch their lasting names, in the place of what an earlier attempt left."""
+    for task in tasks:
+        final = folder / part_name(batch, task.partition)
+        if output in task.latest:
+            (folder / task.latest[output]).replace(final)
+        else:
+            final.unlink(missing_ok=True)
+
+
+def clean(path: Path | str) -> None:
+    """Remove what tasks that died have left in an output's folder; only while no run writes to it."""
+    for hidden in Path(path).glob(f"{_HIDDEN}*"):
+        hidden.unlink(missing_ok=True)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Any, str]]:
+    """Each output row; few and large, for the tuples are in the blobs."""
+    for batch in batches:
+        outputs, notes = batch.column("output").to_pylist(), batch.column("note").to_pylist()
+        for index, (output, note) in enumerate(zip(outputs, notes, strict=True)):
+            yield output, batch.column("blob")[index].as_buffer(), note
+
+
+def _not_empty(files: Mapping[str, tuple[str, int]]) -> dict[str, tuple[str, int]]:
+    return {output: written for output, written in files.items() if written[1]}
+
+
+def _written(messages: Iterable[WriterCommitMessage | None]) -> list[Written]:
+    """The messages of tasks that wrote; a failed task has none."""
+    return [message for message in messages if isinstance(message, Written)]

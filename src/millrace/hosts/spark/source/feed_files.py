@@ -1,0 +1,59 @@
+"""The files that the driver makes of rows from Python, in a folder a stream, for the source to read.
+
+Rules:
+- A file's name is its number. It is written whole before it has its name: a kill leaves none that is cut off.
+- Files are removed from the front. How many is put down first: whoever lists the folder, and then reads that number,
+  knows of every file that is missing that it was removed, also if a kill came between.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from millrace.connectors import write_file
+from millrace.hosts.checkpoint.durable_files import replace_file
+
+_REMOVED = ".millrace-removed"
+
+
+def file_name(number: int) -> str:
+    """The name of a stream's file; it sorts after those of all earlier ones.
+
+    >>> file_name(7)
+    '00000007.parquet'
+    """
+    return f"{number:08d}.parquet"
+
+
+def put_rows(folder: Path, number: int, rows: pa.Table) -> None:
+    """Put a file with these rows in its place."""
+    draft = folder / f".{file_name(number)}"
+    write_file(draft, "parquet", rows)
+    draft.replace(folder / file_name(number))
+
+
+def count_files(folder: Path) -> int:
+    """How many files a folder has had."""
+    return max([count_removed(folder), *(int(name.removesuffix(".parquet")) + 1 for name in _names(folder))])
+
+
+def count_removed(folder: Path) -> int:
+    """How many of a folder's files have been removed; none if it is not one of ours, or no folder."""
+    try:
+        return int((folder / _REMOVED).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def remove_files(folder: Path, until: int) -> None:
+    """Remove the files below a number, for good."""
+    replace_file(folder / _REMOVED, str(until))
+    for name in _names(folder):
+        if name < file_name(until):
+            (folder / name).unlink(missing_ok=True)
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("[0-9]*.parquet")]

@@ -1,0 +1,201 @@
+"""The low level of a stream: files in, exchange rows out, all of it in one task.
+
+Rules:
+- Rows are stamped, checked, filtered and projected by the kernel, then packed: one Arrow blob a bucket and port.
+- What the stream has come to rides to every bucket on a row of its own, so that bounds need no second pass. Of
+  partitions and groups it names those that have changed.
+- A task knows the stream as it was when its micro-batch began; files of one micro-batch are read side by side, except
+  where what becomes of a row depends on all rows before it. Small ones share a task, which takes longer to start than
+  they take to read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.connectors import list_files, read_file
+from millrace.connectors.generators.generators import is_generated, make_slice, slices_of
+from millrace.connectors.inputs import Chunk, read_schema
+from millrace.hosts.spark.batch_times import Stopwatch
+from millrace.hosts.spark.commit_log.progress_files import StandingFiles, on_top
+from millrace.hosts.spark.exchange.rows import STREAM_PORT, Row, exchange_rows
+from millrace.hosts.spark.exchange.split import split
+from millrace.hosts.spark.source.feed_files import count_removed, file_name
+from millrace.hosts.spark.source.stream_files import Listing, Look
+from millrace.kernel.clock import StandingClock
+from millrace.kernel.elements import ARRIVED, Batch
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.progress.admission import Ingress
+from millrace.plan.nodes.network import Stream
+from millrace.plan.physical.levels import Exchange
+from millrace.plan.physical.stages import Physical
+
+_PACK_ROWS = 1_000_000
+_PACKS = 1_000_003
+"""More than a file makes of them; odd, so that what may go anywhere goes to all buckets in turn."""
+_TASK_BYTES = 2**20
+"""How large the files of a task are together at least, if there are so many."""
+
+
+@dataclass(frozen=True)
+class StreamLowLevel:
+    """What one stream of a network does before the shuffle (see `files.LowLevel`).
+
+    `live` says that the run goes on until it is stopped, so that files are read as they come.
+    """
+
+    plan: Physical
+    stream_name: str
+    buckets: tuple[int, ...]
+    live: bool = False
+    version: int = 1
+    """The number of the plan."""
+    folder: str = ""
+    """The checkpoint's, where the partitions of the stream are found."""
+    committed: int = 0
+    """When the micro-batch before was committed."""
+
+    @cached_property
+    def _stream(self) -> Stream:
+        return next(each for each in self.plan.network.streams() if each.name == self.stream_name)
+
+    @cached_property
+    def _exchanges(self) -> dict[str, Exchange]:
+        return {each.port: each for each in self.plan.exchanges() if each.stream.name == self.stream_name}
+
+    def files(self) -> Listing:
+        """What there is to read, in order: files, or the slices of a generated stream."""
+        connector = self._stream.connector
+        if is_generated(connector):
+            return Listing([f"{number:08d}" for number in range(slices_of(self._stream))])
+        # Executors need not work in the folder of the driver.
+        here = f"{Path.cwd()}/"
+        paths = [path if path.startswith("/") else here + path for path in list_files(connector, self.stream_name)]
+        # Looked up after the files: those that vanish in between are counted.
+        removed = count_removed(Path(connector.options["path"]))
+        if removed:
+            paths = [path for path in paths if path.rpartition("/")[2] >= file_name(removed)]
+        return Listing(paths, removed)
+
+    @property
+    def in_sequence(self) -> bool:
+        """Whether a micro-batch is read by one task: what becomes of a row depends on all rows before it."""
+        measured = self._stream.time.max_future_skew is not None and not self._measured_by_clock
+        return measured or self.plan.in_sequence(self.stream_name)
+
+    @property
+    def _measured_by_clock(self) -> bool:
+        return self.live and self._stream.replay is None
+
+    def tasks(self, paths: Sequence[str]) -> list[int]:
+        """How many of a micro-batch's files each task reads, one after another."""
+        if self.in_sequence and paths:
+            return [len(paths)]
+        if is_generated(self._stream.connector) or not paths:
+            return [1] * len(paths)
+        sizes = [self.size(path) for path in paths]
+        # There are as many buckets as tasks run at once. More tasks than those only cost: each has a start, and what
+        # it aggregates beforehand is less.
+        whole = max(_TASK_BYTES, -(-sum(sizes) // len(self.buckets)))
+        counts, room = [0], whole
+        for size in sizes:
+            if counts[-1] and size > room:
+                counts, room = [*counts, 0], whole
+            counts[-1] += 1
+            room -= size
+        return counts
+
+    def arrived(self, path: str) -> int | None:
+        """The clock at which a file was put in its place, or later: that of its last change, a new name included."""
+        return None if is_generated(self._stream.connector) else Path(path).stat().st_ctime_ns // 1000
+
+    def size(self, path: str) -> int:
+        """The bytes of a file; what is generated takes none."""
+        return 0 if is_generated(self._stream.connector) else Path(path).stat().st_size
+
+    def read(
+        self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The exchange rows of some files, one after another."""
+        chunks = (chunk for path in paths for chunk in self._chunks(path))
+        return self.exchange(chunks, index, index + len(paths), look, before, alone=alone)
+
+    def exchange(
+        self, chunks: Iterable[Chunk], index: int, read: int, look: Look, before: dict[str, Any], *, alone: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The exchange rows of rows as they are read; tasks come in the order of `index`, and `read` says how far the
+        stream has been read after this one."""
+        pa.set_cpu_count(1)
+        now = look.now
+        # What the system stamps must not fall behind the clock of an earlier micro-batch.
+        entered = look.came if self._stream.time.kind == "external" else now
+        live = (self.stream_name,) if self._measured_by_clock else ()
+        executor = Executor(self.plan.low(self.stream_name), live=live)
+        ingress = executor.ingress[self.stream_name]
+        ingress.held = bool(self._stream.time.partitions) and not alone
+        if before:
+            ingress.resume(self._standing(before))
+        gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
+        rows, number, watch = 0, index * _PACKS, Stopwatch()
+        for chunk in watch.each("read", chunks):
+            with watch("low"):
+                executor.reject(self.stream_name, chunk.malformed)
+                executor.push(self.stream_name, chunk.rows, entered)
+                executor.run(StandingClock(now))
+                for port, batches in executor.take(now).items():
+                    gathered[port] += batches
+                    rows += sum(map(len, batches))
+            if rows >= _PACK_ROWS:
+                with watch("pack"):
+                    packed = self._packed(gathered, number)
+                yield packed
+                gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
+        summary = self._summary(ingress, read, look, before)
+        with watch("low"):
+            # The end of the task, not of the stream: what the low level still holds is let go.
+            executor.end(self.stream_name)
+            executor.run(StandingClock(now))
+            for port, batches in executor.take(now).items():
+                gathered[port] += batches
+        with watch("pack"):
+            packed = self._packed(gathered, number)
+        yield packed
+        note = json.dumps({**summary, "took": watch.took})
+        yield exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
+
+    def _chunks(self, path: str) -> Iterator[Chunk]:
+        schema = read_schema(self._stream, self.plan.columns_read(self.stream_name))
+        if is_generated(self._stream.connector):
+            yield Chunk(make_slice(self._stream, schema, int(path)).drop_columns([ARRIVED]))
+            return
+        for batch in read_file(Path(path), self._stream.connector, schema, batch_rows=262_144):
+            yield Chunk(batch.rows, batch.malformed)
+
+    def _packed(self, gathered: dict[str, list[Batch]], number: int) -> pa.RecordBatch:
+        """One row a port and bucket, with all its tuples; the number says in which order tuples entered."""
+        return exchange_rows(
+            [
+                row
+                for port, batches in gathered.items()
+                for row in split(port, batches, self._exchanges[port].keys, self.buckets, number)
+            ]
+        )
+
+    def _standing(self, before: dict[str, Any]) -> dict[str, Any]:
+        """What was known of the stream; nobody here has to be told of groups that do not change."""
+        known = StandingFiles(Path(self.folder) / "commits").whole(before)
+        return {**known, "order": {**known["order"], "told": True}}
+
+    def _summary(self, ingress: Ingress, read: int, look: Look, before: dict[str, Any]) -> dict[str, Any]:
+        """What the stream has come to, as every bucket is told; `since` is how much had been read before."""
+        known = {"stream": self.stream_name, "files": read, "now": look.now, "first": look.first, "all": look.all}
+        run = {"plan": self.version, "live": self.live, "committed": self.committed}
+        order = on_top(ingress, before.get("order", {}).get("runs", ()))
+        return {**known, **run, "since": before.get("files", 0), **ingress.save(order)}

@@ -1,0 +1,172 @@
+"""The one source of a network: the files of all its streams, read by their low levels, and what wakes its buckets.
+
+Rules:
+- One source, not one a stream: Spark gives each Python source a process of its own, and starts them one after another.
+- The offset names the plan by which a micro-batch is carried out, and says whether silent streams may be spoken for. A
+  replay reads by that plan, or by a later one with which the run has begun, and speaks for whom the first attempt did.
+- The offset also holds when the micro-batch before was committed, as its record says: then its results were delivered.
+- A source that is held does not advance: between two micro-batches the plan can then be changed.
+- The clock is read before any stream is looked at: what comes after that look is not spoken for.
+- Streams end with what had been read of them when the end was marked: files that come later are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from millrace.connectors import FORMATS
+from millrace.connectors.generators.generators import GENERATED
+from millrace.hosts.checkpoint.checkpoint import has_ended
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
+from millrace.hosts.spark.commit_log.plan_log import PlanLog
+from millrace.hosts.spark.exchange.rows import EXCHANGE
+from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.source.low_level import StreamLowLevel
+from millrace.hosts.spark.source.stream_files import START, FilePartition, Limit, StreamFiles
+from millrace.hosts.spark.source.wakeups import AT_REST, ControlPartition, Waking, waking_rows
+
+Offset = dict[str, Any]
+
+
+SOURCES = (*FORMATS, *GENERATED)
+"""The connectors whose streams it reads."""
+
+
+@dataclass(frozen=True)
+class NetworkPartition(InputPartition):
+    """What one task reads, by which plan, whether its run goes on until it is stopped, and when the micro-batch before
+    was committed."""
+
+    plan: int
+    live: bool
+    committed: int
+    part: FilePartition | ControlPartition
+
+
+class NetworkSource(DataSource):
+    """All streams that are read from files, and the control of a network, as exchange rows.
+
+    Options: `folder` (the checkpoint's), `plan` (the least version), `buckets` (a JSON list of ids), `live` ("true" if
+    the run goes on until it is stopped).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "millrace"
+
+    def schema(self) -> str:
+        return EXCHANGE
+
+    def streamReader(self, schema: StructType) -> NetworkReader:
+        return NetworkReader(self.options)
+
+
+class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets: the number of the plan, whether the run is live, when the last micro-batch was committed, one offset a
+    stream (see `StreamFiles`), and that of the control (`Waking`)."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.folder = options["folder"]
+        folder = Path(self.folder)
+        self.least = int(options["plan"])
+        self.buckets: tuple[int, ...] = tuple(json.loads(options["buckets"]))
+        self.live = options.get("live") == "true"
+        self.commits = CommitLog(folder / "commits")
+        self.plans = PlanLog(folder / "plans")
+        self.waking = Waking(self.commits, clock_on=self.live)
+        self.version = self.least
+        self.streams: dict[str, StreamFiles] = {}
+        self.bounded = False
+
+    def initialOffset(self) -> Offset:
+        return {"plan": 0, "live": self.live, "committed": 0, "streams": {}, "control": dict(AT_REST)}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with carrying():
+            self.bounded = True
+            self.waking.prepare()
+            self._follow(self.least)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        with carrying():
+            if self.commits.held():
+                return start
+            version, now = max(self.least, start["plan"], self.plans.newest()), time.time_ns() // 1000
+            self._follow(version)
+            before = {name: start["streams"].get(name, START) for name in self.streams}
+            streams = before if self.waking.ends else self._looked(before, now)
+            new = [name for name, offset in streams.items() if offset is not before[name]]
+            for name in start["control"]["ended"]:
+                if name in new:
+                    raise has_ended(name, "more files")
+            names = {stream.name for stream in self.plans.read(version).network.streams()}
+            anew = start["plan"] not in (0, version)
+            control = self.waking.next_offset(start["control"], now, names, anew=anew)
+            if not new and control is start["control"]:
+                return start
+            committed = (self.commits.newest() or {}).get("committed", 0)
+            return {
+                "plan": version,
+                "live": self.live,
+                "committed": committed,
+                "streams": streams,
+                "control": control,
+            }
+
+    def _looked(self, before: Mapping[str, Offset], now: int) -> dict[str, Offset]:
+        """The offsets of all streams after a look at this time of the clock, unchanged where there is nothing new."""
+        return {name: files.next_offset(before[name], now) for name, files in self.streams.items()}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        with carrying():
+            self._follow(max(self.least, end["plan"]))
+            parts: list[FilePartition | ControlPartition] = []
+            for name, files in self.streams.items():
+                parts += files.partitions(*(offset["streams"].get(name, START) for offset in (start, end)))
+            parts += self.waking.partitions(start["control"], end["control"])
+            return [NetworkPartition(self.version, end["live"], end.get("committed", 0), part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, NetworkPartition)
+        with carrying():
+            part, committed = partition.part, partition.committed
+            if isinstance(part, ControlPartition):
+                yield waking_rows(part, self.buckets, partition.plan, live=partition.live, committed=committed)
+                return
+            low_level = self._low_level(part.stream, partition.plan, live=partition.live, committed=committed)
+            yield from low_level.read(part.paths, part.index, part.look, part.before, alone=part.alone)
+
+    def _follow(self, version: int) -> None:
+        """Be the source of that version's streams; what is known of those that stay stays known."""
+        if version == self.version and self.streams:
+            return
+        self.version = version
+        known, self.streams = self.streams, {}
+        for stream in self.plans.read(version).network.streams():
+            if stream.connector.format in SOURCES:
+                low_level, limit = (
+                    self._low_level(stream.name, version, live=self.live),
+                    Limit.of(stream.connector.options),
+                )
+                files = known.get(stream.name) or StreamFiles(low_level, stream.name, self.commits)
+                files.low_level, files.limit = low_level, limit
+                if self.bounded and files.target is None:
+                    files.prepare()
+                self.streams[stream.name] = files
+
+    def _low_level(self, stream: str, version: int, *, live: bool, committed: int = 0) -> StreamLowLevel:
+        plan = self.plans.read(version).plan
+        return StreamLowLevel(plan, stream, self.buckets, live, version, self.folder, committed)

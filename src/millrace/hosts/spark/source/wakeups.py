@@ -1,0 +1,90 @@
+"""When buckets are woken without rows: when the clock reaches what they asked for, and at the end.
+
+Rules:
+- The offset is the clock of the last waking, so a replay sees the same time.
+- It advances only with a reason: a wake-up that is due by the newest commit, rows that queues held back there, a bound
+  that a later level has begun to wait for, another plan, or the end marker. Hence no batch runs without need, and after
+  downtime there is one waking, not a backlog.
+- Under `availableNow` the end marker and what queues hold back alone count; otherwise such a run might never end.
+  Queues empty, for nothing comes in any more.
+- The end comes once to a stream; one that joins the network after it has an end of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
+from millrace.hosts.spark.exchange.rows import CONTROL_PORT, Row, exchange_rows
+
+Offset = dict[str, Any]
+
+AT_REST: Offset = {"now": 0, "ended": [], "wants": {}}
+"""The offset before the first waking."""
+
+
+@dataclass(frozen=True)
+class ControlPartition(InputPartition):
+    """One waking of all buckets."""
+
+    now: int
+    end: bool
+    wants: dict[str, int] = field(default_factory=dict)
+
+
+class Waking:
+    """Offsets: the clock of the last waking (`now`), the streams that have come to their end (`ended`), and the bounds
+    that later levels waited for (`wants`, by port)."""
+
+    def __init__(self, commits: CommitLog, *, clock_on: bool) -> None:
+        self.commits = commits
+        self.clock_on = clock_on
+        self.ended: bool | None = None
+
+    def prepare(self) -> None:
+        """Look at the end marker once: what comes later is for the next run."""
+        self.ended = self.commits.ended()
+        self.clock_on = False
+
+    @property
+    def ends(self) -> bool:
+        """Whether streams end with what has been read of them."""
+        return self.commits.ended() if self.ended is None else self.ended
+
+    def next_offset(self, start: Offset, clock: int, streams: Collection[str], *, anew: bool = False) -> Offset:
+        """Where to go on to from `start` at this time of the clock; `start` itself if nowhere.
+
+        `streams` are those of the network; `anew` says that its plan is another one, of which all buckets must hear.
+        """
+        if not anew and set(streams) <= set(start["ended"]):
+            return start
+        ended = sorted(streams if self.ends else set(start["ended"]).intersection(streams))
+        end = bool(set(ended).difference(start["ended"]))
+        newest = self.commits.newest() or {}
+        known = newest if self.clock_on else {}
+        wants, wake_at = known.get("wants", {}), known.get("wake_at")
+        due = newest.get("queued", 0) > 0 or (wake_at is not None and clock >= wake_at)
+        if end or due or anew or wants.items() - start["wants"].items():
+            return {"now": max(clock, start["now"]), "ended": ended, "wants": wants}
+        return start
+
+    def partitions(self, start: Offset, end: Offset) -> list[ControlPartition]:
+        """One waking, if there is one between the offsets."""
+        if start == end:
+            return []
+        return [ControlPartition(end["now"], bool(set(end["ended"]).difference(start["ended"])), end["wants"])]
+
+
+def waking_rows(
+    partition: ControlPartition, buckets: Sequence[int], plan: int, *, live: bool, committed: int = 0
+) -> pa.RecordBatch:
+    """A waking as one exchange row a bucket."""
+    told = {"now": partition.now, "end": partition.end, "wants": partition.wants}
+    note = json.dumps({**told, "plan": plan, "live": live, "committed": committed})
+    return exchange_rows([Row(bucket, CONTROL_PORT, 0, note=note) for bucket in buckets])

@@ -1,0 +1,289 @@
+"""A bucket of one level at work: its query graph, and what it knows of the streams and levels that feed it.
+
+Rules:
+- All tuples of a micro-batch are pushed before any bound of it, so the order of tasks does not matter.
+- Tuples that cross to a later level carry no bound. A bucket there keeps the last one of every bucket that sends to
+  it, and has itself what the least of them says: nothing, until all have been heard of.
+- A bucket that waits for a bound of an earlier level says so in its report; in the next micro-batch the buckets there
+  wait for it in its stead, so that silent sources may be spoken for.
+- Queues of updates take in all tuples of a micro-batch before they let go of any (see queues.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.hosts.spark.commit_log.progress_files import Order, StandingFiles, on_top
+from millrace.hosts.spark.exchange.rows import unpack
+from millrace.hosts.spark.stage.bucket_input import News, Summary
+from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
+from millrace.hosts.spark.stage.budget import Pace
+from millrace.hosts.spark.stage.level import Level
+from millrace.hosts.why.lag import share
+from millrace.kernel.clock import StandingClock
+from millrace.kernel.elements import Batch, user_table
+from millrace.kernel.graph.executor import Executor, Place
+from millrace.kernel.progress.admission import Ingress
+from millrace.kernel.progress.ets import sources_behind, wanted
+from millrace.plan.physical.stages import Physical
+
+_COUNTS = ("received", "late", "quarantined")
+
+
+@dataclass
+class Bucket:
+    """A bucket's graph at work, and what the manifest says of its state."""
+
+    level: Level
+    executor: Executor
+    queues: BucketQueues
+    producers: int
+    """How many buckets of an earlier level send to it."""
+    edges: dict[str, Ingress]
+    """How far each stream of the network has come, on all its outlets: another plan may read it on this level."""
+    ports: dict[str, list[str]]
+    """The ports of each stream."""
+    standings: StandingFiles
+    orders: dict[str, Order]
+    """What the order of each stream must remember, as it is put down: partitions that have not changed are in files."""
+    streams: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The accounting of each stream, and how many of its files have been read."""
+    bounds: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By port the last bound of each bucket of an earlier level."""
+    joints: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """By port the last promise of each such bucket about pairs of times."""
+    wants: dict[str, int] = field(default_factory=dict)
+    """The bounds that later levels wait for."""
+    results: dict[str, int] = field(default_factory=dict)
+    segments: dict[Place, int] = field(default_factory=dict)
+    """Where in the state store each live segment is."""
+    left: list[Place] = field(default_factory=list)
+    """Places in the state store of segments that no operator will need again."""
+    version: int = 1
+    """The number of the plan that it works by."""
+    token: str = ""
+
+    @staticmethod
+    def new(
+        plan: Physical, number: int, producers: int, standings: StandingFiles, version: int = 1, place: int = 0
+    ) -> Bucket:
+        """A bucket that has seen nothing yet, at a place among all of its level."""
+        graph = plan.high(number)
+        level = Level.of(plan, number, graph)
+        edges = {stream.name: Ingress(stream.time) for stream in plan.network.streams()}
+        executor = Executor(graph)
+        for port, exchange in level.exchanges.items():
+            if not exchange.outlet:
+                executor.ingress[port].share(edges[exchange.stream.name])
+        titles = titles_of(executor, plan.queries_of_crossings(), number)
+        shares = {query.name: float(query.options.get("share", 1)) for query, _ in plan.roots}
+        queues = BucketQueues(executor, titles, place, producers, shares)
+        orders = {name: edge.changes() for name, edge in edges.items()}
+        return Bucket(level, executor, queues, producers, edges, level.streams(), standings, orders, version=version)
+
+    # Work
+
+    def work(self, news: News, pace: Pace | None = None) -> dict[str, list[Batch]]:
+        """Take a micro-batch in; what its sinks give. Queues keep the pace from the next one on."""
+        for port, blob in news.blobs:
+            for rows in unpack(blob).to_batches():
+                self.executor.push_stamped(port, Batch(rows))
+        for stream, summaries in news.summaries.items():
+            if stream in self.edges:
+                self._follow(stream, summaries, news.now)
+        self._cross(news.bounds)
+        self._cross_jointly(news.joints)
+        if news.wants is not None:
+            self.want(news.wants)
+        if news.end:
+            for port in self.level.ports:
+                self.executor.end(port)
+        clock, silent = StandingClock(news.now), self._silent(news) if news.live else {}
+        self.queues.take_in(news.committed, self._arrived(news))
+        self.executor.run(clock, silent)
+        self.queues.serve(lambda: self.executor.run(clock, silent), news.now, pace or Pace(), free=not news.live)
+        return self.executor.take(news.now)
+
+    def _arrived(self, news: News) -> dict[str, int]:
+        """By port when the first of the rows arrived that it gives now."""
+        streams = {stream: min(each["first"] for each in summaries) for stream, summaries in news.summaries.items()}
+        return {port: at for stream, at in streams.items() for port in self.ports.get(stream, ())}
+
+    def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:
+        """Learn how far a stream has come, and what became of its rows."""
+        known, edge = self.streams.setdefault(stream, {}), self.edges[stream]
+        if summaries[0]["since"] != known.get("files", 0):
+            # The stream is new to this level: what the others know of its partitions is to be learned, too.
+            summaries = [self.standings.whole(summaries[0]), *summaries[1:]]
+        for name in _COUNTS:
+            known[name] = known.get(name, 0) + sum(summary[name] for summary in summaries)
+        known["files"] = max(summary["files"] for summary in summaries)
+        edge.follow(summaries)
+        self.orders[stream] = on_top(edge, summaries[0]["order"].get("runs", ()))
+        for port in self.ports.get(stream, ()):
+            _observe(self.executor, port, summaries, now)
+
+    def _cross(self, heard: Mapping[str, Mapping[str, int]]) -> None:
+        """Learn what the buckets of earlier levels promise."""
+        for port, bounds in heard.items():
+            known = self.bounds.setdefault(port, {})
+            known.update(bounds)
+            if len(known) == self.producers:
+                self.executor.ingress[port].raise_bound(min(known.values()))
+                self.executor.promise(port)
+
+    def _cross_jointly(self, heard: Mapping[str, Mapping[str, list[int]]]) -> None:
+        """Learn what the buckets of earlier levels promise about pairs of times."""
+        for port, pairs in heard.items():
+            known = self.joints.setdefault(port, {})
+            known.update(pairs)
+            if len(known) == self.producers:
+                first, second = (min(each) for each in zip(*known.values(), strict=True))
+                self.executor.promise_jointly(port, (first, second))
+
+    def want(self, wants: Mapping[str, int]) -> None:
+        """Wait for what later levels wait for."""
+        self.wants = {port: until for port, until in wants.items() if port in self.level.leaving}
+        for port in self.level.leaving:
+            self.executor.want(port, self.wants.get(port))
+
+    def _silent(self, news: News) -> dict[str, int]:
+        """The ports that may be spoken for: of streams with nothing left to read.
+
+        Each with the clock when its stream was looked at, or that of the first look where it had nothing new.
+        """
+        looks = {stream: summaries[-1] for stream, summaries in news.summaries.items()}
+        return {
+            port: looks[stream]["now"] if stream in looks else news.first
+            for stream, ports in self.ports.items()
+            for port in ports
+            if stream not in looks or looks[stream]["all"]
+        }
+
+    # What it says
+
+    def counted(self, results: Mapping[str, Sequence[Batch]]) -> dict[str, pa.Table]:
+        """Results as tables of the user's columns; counts them."""
+        tables = {name: user_table(batches) for name, batches in results.items()}
+        for name, table in tables.items():
+            self.results[name] = self.results.get(name, 0) + table.num_rows
+        return tables
+
+    def promises(self) -> Iterator[dict[str, Any]]:
+        """Each later level that it sends to, with its bounds for the ports there, and those for pairs of times."""
+        for level in sorted({crossing.level for crossing in self.level.leaving.values()}):
+            ports = [port for port, crossing in self.level.leaving.items() if crossing.level == level]
+            bounds = {port: self.executor.promised(port) for port in ports}
+            joints = {port: pair for port in ports if (pair := self.executor.promised_jointly(port)) is not None}
+            yield {"level": level, "bounds": bounds, "joints": joints}
+
+    def report(self, now: int, *, live: bool) -> dict[str, Any]:
+        """What the commit record shall hold of it."""
+        metrics = self.executor.metrics()
+        return {
+            "sources": {stream: self._known(stream) for stream in self.ports},
+            "wake_at": self.executor.wake_at(list(self.level.exchanges)) if live else None,
+            "wants": self._waits_for() if live and self.level.spoken else {},
+            "queued": self.queues.held_back(),
+            "queues": self.queues.told(now, {port: each.stream.name for port, each in self.level.exchanges.items()}),
+            "metrics": {
+                "results": self.results,
+                "held": sum(held for name, held in metrics.held.items() if name not in self.queues.titles),
+                "state_bytes": sum(metrics.state_bytes.values()),
+                "turned_away": sum(metrics.turned_away.values()),
+            },
+            "now": now,
+            "plan": self.version,
+            "lag": share(
+                self.executor,
+                now,
+                live=live,
+                exchanges={port: (each.stream.name, each.outlet) for port, each in self.level.exchanges.items()},
+                edges=self.edges,
+            ),
+        }
+
+    def _known(self, stream: str) -> dict[str, Any]:
+        """The accounting of a stream and how far it has come, with the ETS that were made for its ports.
+
+        A stream of which nothing has been read is known too: it may have been spoken for.
+        """
+        edge, own = self.edges[stream], {port: self.executor.ingress[port] for port in self.ports[stream]}
+        for port, ingress in own.items():
+            edge.outlet(self.level.exchanges[port].outlet).raise_bound(ingress.bound, ingress.moved_at)
+        return {
+            **dict.fromkeys((*_COUNTS, "files"), 0),
+            **self.streams.get(stream, {}),
+            **edge.progress(self.orders[stream]),
+            "enabled": max(ingress.enabled for ingress in own.values()),
+        }
+
+    def _waits_for(self) -> dict[str, int]:
+        """The least bound of each port of an earlier level that would release something here."""
+        least: dict[str, int] = {}
+        for node in self.executor.graph.nodes.values():
+            for source, needed in (found for needs in wanted(node) for found in sources_behind(node, needs)):
+                if source is not None and source.name in self.level.arriving:
+                    least[source.name] = min(needed, least.get(source.name, needed))
+        return least
+
+    # What it must remember besides its graph's state
+
+    def note(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        return {
+            "segments": [[node, part, place] for (node, part), place in self.segments.items()],
+            "edges": {stream: edge.save(self.orders[stream]) for stream, edge in self.edges.items()},
+            "streams": self.streams,
+            "bounds": self.bounds,
+            "joints": self.joints,
+            "wants": self.wants,
+            "results": self.results,
+            "queues": self.queues.note(),
+        }
+
+    def recall(self, note: Mapping[str, Any]) -> None:
+        """Go on from what `note` gave, as far as the plan still has it."""
+        nodes = self.executor.graph.nodes
+        for node, part, place in note["segments"]:
+            if node in nodes:
+                self.segments[node, part] = place
+            else:
+                self.left.append((node, place))
+        for stream, saved in note["edges"].items():
+            if stream in self.edges:
+                self.edges[stream].restore(self.standings.whole(saved))
+                self.orders[stream] = saved["order"]
+        self.streams = {stream: known for stream, known in note["streams"].items() if stream in self.edges}
+        self.bounds, self.joints = (
+            {port: known for port, known in note[name].items() if port in self.level.arriving}
+            for name in ("bounds", "joints")
+        )
+        self.results = {query: rows for query, rows in note["results"].items() if query in nodes}
+        self.wants = note["wants"]
+        self.queues.recall(note["queues"])
+
+    def catch_up(self, known: Container[str]) -> None:
+        """Let ports that are new, for they are not known yet, begin where their streams are."""
+        for stream, ports in self.ports.items():
+            for port in ports:
+                if port not in known and stream in self.streams:
+                    edge = self.edges[stream].outlet(self.level.exchanges[port].outlet)
+                    self.executor.ingress[port].resume(edge.progress())
+                    self.executor.promise(port)
+        self.want(self.wants)
+
+
+def _observe(executor: Executor, port: str, summaries: list[Summary], now: int) -> None:
+    """Learn how far a stream has come.
+
+    Streams are read one after another, so their clocks differ a little. Where the system stamps rows, what comes in a
+    later micro-batch is stamped after all clocks of this one: rows need not wait for each other until then.
+    """
+    if executor.ingress[port].contract.kind != "external":
+        executor.ingress[port].raise_bound(now)
+    executor.observe(port, summaries)

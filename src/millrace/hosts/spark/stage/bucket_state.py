@@ -1,0 +1,79 @@
+"""A bucket's share of Spark's state: segments under names that are never used twice, and one manifest.
+
+Rules:
+- The manifest is written last and whole. It names the segments that count, so that no listing is ever needed.
+- Calls and bytes are counted: each call costs a round trip to Java, and each byte a copy. What this machine has as a
+  file is not asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.hosts.spark.exchange.rows import pack, unpack
+from millrace.hosts.spark.stage.segment_files import SegmentFiles
+
+_MANIFEST = ("", 0)
+
+SCHEMA = ("op string, part long", "blob binary")
+"""Key and value of the state, which Spark does not let change."""
+
+
+class Store:
+    """The state of the bucket at hand."""
+
+    def __init__(self, state: Any, files: SegmentFiles) -> None:
+        self._state = state
+        self._files = files
+        self.counts: Counter[str] = Counter()
+
+    def manifest(self) -> dict[str, Any] | None:
+        """What the last micro-batch wrote; None for a new bucket."""
+        stored = self._get(_MANIFEST)
+        return None if stored is None else json.loads(stored)
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Say what counts from now on."""
+        self._put(_MANIFEST, json.dumps(manifest).encode())
+
+    def segment(self, node: str, place: int) -> pa.Table:
+        """A segment of an operator."""
+        found = self._files.read(node, place)
+        if found is not None:
+            return found
+        stored = self._get((node, place))
+        assert stored is not None, "the manifest names a segment that is not there"
+        table = unpack(stored)
+        self._files.write(node, place, table)
+        return table
+
+    def add(self, node: str, table: pa.Table) -> int:
+        """Write a segment; its place."""
+        place = secrets.randbits(62)
+        self._put((node, place), pack(table))
+        self._files.write(node, place, table)
+        return place
+
+    def remove(self, node: str, place: int) -> None:
+        """Drop a segment."""
+        self._state.removeKey((node, place))
+        self.counts["writes"] += 1
+        self._files.remove(node, place)
+
+    def _get(self, key: tuple[str, int]) -> bytes | None:
+        stored = self._state.getValue(key)
+        self.counts["reads"] += 1
+        if stored is None:
+            return None
+        self.counts["bytes_read"] += len(stored[0])
+        return bytes(stored[0])
+
+    def _put(self, key: tuple[str, int], blob: bytes) -> None:
+        self._state.updateValue(key, (blob,))
+        self.counts["writes"] += 1
+        self.counts["bytes_written"] += len(blob)

@@ -1,0 +1,380 @@
+"""The virtual host: discrete events, exact and fast.
+
+Rows arrive at the times their stream says (see arrivals.py); an operator's work takes what `cost` says; the clock jumps
+from one event to the next. Everything that happens is a function of the input, so a run can be repeated exactly.
+With a `tick` all rows of a tick arrive together at its end: coarser, and faster by as much.
+What queues hold after the last arrival is worked off before the run ends; `watched` says how it was until then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.connectors.inputs import open_input, reopen_input
+from millrace.errors import RequestError
+from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.arrivals import arrivals
+from millrace.hosts.control.live_changes import Changes, reshape
+from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.sinks.outputs import Outputs
+from millrace.hosts.virtual.clock import Costs, VirtualClock
+from millrace.hosts.virtual.samples import Watch, Watched
+from millrace.hosts.why.lag import Lag
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times, concat, user_table
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.metrics import Metrics
+from millrace.kernel.progress.admission import Ingress
+from millrace.plan.evolution.start_points import Points
+from millrace.plan.nodes.network import Network, Stream
+from millrace.plan.physical.stages import Physical, physical
+
+__all__ = ["Costs", "Delivery", "VirtualClock", "VirtualRun"]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Results of one query that came out at one moment."""
+
+    now: Microseconds
+    query: str
+    rows: pa.Table
+
+
+class _Arriving:
+    """The rows of one stream in order of arrival."""
+
+    def __init__(
+        self, stream: Stream, ingress: Ingress, columns: list[str], feed: Iterable[Any] | None, tick: int
+    ) -> None:
+        self.stream = stream
+        self.tick = tick
+        self.columns = columns
+        self._ingress = ingress
+        self._source = open_input(stream, columns, feed, None)
+        self._before = self._source.position()
+        self._batch: Batch | None = None
+        self._stamped = False
+        self._times: Times = np.empty(0, np.int64)
+        self._at = 0
+        self._next: Microseconds | None = None
+        self.malformed = 0
+        self._advance(0)
+
+    @property
+    def next_time(self) -> Microseconds | None:
+        """When the next row arrives; None when none will."""
+        return self._next
+
+    def _advance(self, at: int) -> None:
+        self._at = at
+        while self._at >= len(self._times):
+            self._before = self._source.position()
+            chunk = self._source.read()
+            if chunk is None:
+                self._next = None
+                return
+            self._load(chunk.rows)
+            self.malformed += chunk.malformed
+        self._next = int(self._times[self._at])
+
+    def _load(self, rows: pa.RecordBatch) -> None:
+        times = arrivals(self.stream, rows, int(self._times[-1]) if len(self._times) else NO_BOUND)
+        if times is None:
+            raise RequestError(
+                f'stream "{self.stream.name}" does not say when its rows arrive',
+                hint="Add REPLAY BY column after FROM, or use FROM generate.",
+            )
+        if ARRIVED not in rows.schema.names:
+            rows = rows.append_column(ARRIVED, pa.array(times))
+        if self.tick:
+            times = -(-times // self.tick) * self.tick
+        stamped = self._ingress.stamped_ahead(rows, times)
+        self._batch = Batch(rows if stamped is None else stamped)
+        self._stamped = stamped is not None
+        self._times, self._at = times, 0
+
+    def again(self, columns: list[str]) -> _Arriving:
+        """The same arrivals with other columns, as far as they have come."""
+        after = copy(self)
+        after.columns = columns
+        after._source = reopen_input(self._source, self.stream, columns, self._before)
+        if self._next is not None:
+            chunk = after._source.read()
+            assert chunk is not None
+            after._times = self._times[:0]
+            after._load(chunk.rows)
+            after._times, after._at = self._times, self._at
+        return after
+
+    def push(self, executor: Executor, now: Microseconds) -> None:
+        """Let in the rows at hand that have arrived by now."""
+        assert self._batch is not None
+        end = int(np.searchsorted(self._times, now, side="right"))
+        piece = self._batch.slice(self._at, end - self._at)
+        if self._stamped:
+            executor.push_stamped_ahead(self.stream.name, piece, now)
+        else:
+            executor.push(self.stream.name, piece.rows, now)
+        self._advance(end)
+
+
+class _Silent:
+    """The streams of which nothing has arrived that was not let in, at whatever moment the clock has come to."""
+
+    def __init__(self, streams: Mapping[str, _Arriving], clock: VirtualClock) -> None:
+        self.streams = streams
+        self.clock = clock
+
+    def __contains__(self, name: object) -> bool:
+        due = self.streams[str(name)].next_time
+        return due is None or due > self.clock.time
+
+
+class VirtualRun:
+    """A network at work in virtual time, from the first arrival to the end of its input.
+
+    `scripted` changes the network at given times, as `changes` reads the texts. `look_every` says how often queues are
+    looked at, for `watched`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        ending: Ending = "end",
+        feeds: Mapping[str, Iterable[Any]] | None = None,
+        listeners: Listeners | None = None,
+        cost: Costs | None = None,
+        rows_per_step: int | None = None,
+        tick: Microseconds = 0,
+        ets_arcs: bool = True,
+        merge_punctuation: bool = True,
+        changes: Changes | None = None,
+        scripted: Sequence[tuple[Microseconds, str]] = (),
+        look_every: Microseconds | None = None,
+    ) -> None:
+        plan = physical(network)
+        self.ending = ending
+        self.clock = VirtualClock(cost or Costs())
+        self.changes = changes
+        self._scripted = deque(sorted(scripted))
+        self._listeners = listeners or Listeners()
+        self.executor = Executor(
+            plan.whole(), rows_per_step=rows_per_step, ets_arcs=ets_arcs, merge_punctuation=merge_punctuation
+        )
+        self._feeds, self._tick = feeds if feeds is not None else {}, tick
+        self._streams: dict[str, _Arriving] = {}
+        self._streams = {stream.name: self._arriving(stream, plan) for stream in network.streams()}
+        self._silent = _Silent(self._streams, self.clock)
+        self.outputs = Outputs(network.queries, self._listeners, fresh=True)
+        self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
+        self._handed_on = 0
+        self._stopped = self._input_over = False
+        self._look_every, self._watch = look_every, Watch()
+        self._events = self._epoch = 0
+        self._started = self._reported = time.monotonic()
+
+    def _arriving(self, stream: Stream, plan: Physical) -> _Arriving:
+        columns, given = plan.columns_read(stream.name), self._streams.get(stream.name)
+        if given is not None:
+            return given if set(columns) <= set(given.columns) else given.again(columns)
+        ingress = self.executor.ingress.get(stream.name) or Ingress(stream.time)
+        return _Arriving(stream, ingress, columns, self._feeds.get(stream.name), self._tick)
+
+    def run(self) -> Report:
+        """Work through all events."""
+        try:
+            self._work()
+        finally:
+            self.outputs.close()
+            if self.changes is not None:
+                self.changes.close()
+        self._listeners.progress(self.report())
+        return self.report()
+
+    def _work(self) -> None:
+        first = self._next_arrival()
+        self.clock.time = first if first is not None else 0
+        self._due = first
+        if self._look_every is not None:
+            self.clock.at(self.clock.time + self._look_every, self._look)
+        while not self._stopped and self._event():
+            self._events += 1
+            if self._events % 1024 == 0:
+                self._report_now_and_then()
+        if self.ending == "end" and not self._stopped:
+            for name in self._streams:
+                self.executor.end(name)
+            self.settle()
+        self._hand_on()
+        self._publish()
+
+    def stop(self) -> None:
+        """End after the present event."""
+        self._stopped = True
+
+    def _event(self) -> bool:
+        """Let in what has arrived and work one step, or jump to the next event; False when there is none."""
+        if self._due is not None and self._due <= self.clock.time:
+            self._let_in()
+            self._due = self._next_arrival()
+        if self._due is None and not self._input_over and not self.executor.entering:
+            self._input_over = True
+            self._watch.end(self.executor, self.clock.time)
+        if self.changes is not None:
+            self._change(self.changes)
+        self.executor.beats = self._due is not None
+        if self.executor.step(self.clock, self._silent):
+            if self.executor.has_results:
+                self._deliver()
+            return True
+        coming = [time for time in (self._due, self._wake(), self._next_change()) if time is not None]
+        if not coming:
+            return False
+        self.clock.jump(max(self.clock.time, min(coming)))
+        return True
+
+    def _look(self, at: Microseconds) -> Microseconds:
+        """Look at the queues; when to look again."""
+        if self._input_over or self._look_every is None:
+            return END_OF_TIME
+        self._watch.look(self.executor, at)
+        return at + self._look_every
+
+    def watched(self, queue: str) -> Watched:
+        """What was seen of a query's queue until the end of its input; of its second queue as `query#2`."""
+        return self._watch.seen[queue]
+
+    def _let_in(self) -> None:
+        """Push what has arrived by now."""
+        now = self.clock.time
+        for name, arriving in self._streams.items():
+            while (due := arriving.next_time) is not None and due <= now:
+                arriving.push(self.executor, now)
+            if arriving.malformed:
+                self.executor.reject(name, arriving.malformed)
+                arriving.malformed = 0
+
+    def _next_arrival(self) -> Microseconds | None:
+        times = [due for each in self._streams.values() if (due := each.next_time) is not None]
+        return min(times, default=None)
+
+    def _wake(self) -> Microseconds | None:
+        """When an ETS is due; after the last arrival only one that releases something, in a run that closes all."""
+        if self._due is not None:
+            return self.executor.wake_at(self._streams)
+        return self.executor.release_at(self._streams) if self.ending == "end" else None
+
+    def _deliver(self) -> None:
+        for name, batches in self.executor.take(self.clock.time).items():
+            self._delivered.append((self.clock.time, name, batches))
+
+    def _hand_on(self) -> None:
+        """Give the sinks what has come out since the last time."""
+        gathered: dict[str, list[Batch]] = {}
+        for _, name, batches in self._delivered[self._handed_on :]:
+            gathered.setdefault(name, []).extend(batches)
+        self._handed_on = len(self._delivered)
+        self.outputs.deliver({name: [concat(batches)] for name, batches in gathered.items()})
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """All results, with the moment they came out."""
+        return [Delivery(now, name, user_table(batches)) for now, name, batches in self._delivered]
+
+    def _report_now_and_then(self) -> None:
+        if time.monotonic() - self._reported > 1:
+            self._reported = time.monotonic()
+            self._hand_on()
+            self._listeners.progress(self.report())
+
+    # Changes (see changes.py)
+
+    def _change(self, changes: Changes) -> None:
+        changes.serve(self)
+        while self._scripted and self._scripted[0][0] <= self.clock.time:
+            changes.carry_out(self._scripted.popleft()[1], self)
+
+    def _next_change(self) -> Microseconds | None:
+        return self._scripted[0][0] if self._scripted and self._due is not None else None
+
+    def settle(self) -> None:
+        """Work until nothing is left to do but what waits in queues."""
+        self.executor.shut_queues()
+        self.executor.run(self.clock)
+        self.executor.open_queues(None)
+        self._deliver()
+
+    def points(self) -> Points:
+        """How far each stream has come."""
+        return {name: ingress.save() for name, ingress in self.executor.ingress.items()}
+
+    def shape(self, plan: Physical) -> None:
+        """Make the graph at work that of a changed plan."""
+        assert self.changes is not None
+        reshape(self.executor, self.changes.network, plan)
+
+    def prepare(self, plan: Physical) -> Callable[[], None]:
+        """Open the streams of a changed plan, and its sinks."""
+        opened = {stream.name: self._arriving(stream, plan) for stream in plan.network.streams()}
+        take_sinks = self.outputs.prepare(plan.network.queries)
+
+        def take_into_use() -> None:
+            self._hand_on()
+            take_sinks()
+            self._streams = opened
+            self._silent = _Silent(opened, self.clock)
+            self._due = self._next_arrival()
+
+        return take_into_use
+
+    def keep(self) -> None:
+        """Write what queries that left have answered: others of their names may have joined."""
+        self._publish()
+
+    def _publish(self) -> None:
+        self.outputs.publish(self.outputs.stage(self._epoch))
+        self._epoch += 1
+
+    def close(self) -> None:
+        """Nothing is held outside this process."""
+
+    @property
+    def memory(self) -> dict[str, list[pa.Table]]:
+        """The results so far of queries with a memory sink."""
+        return self.outputs.memory
+
+    def metrics(self) -> Metrics:
+        """The kernel's counts."""
+        return self.executor.metrics(self.clock.time)
+
+    def staleness(self, query: str) -> pa.Table:
+        """How stale each key of a query is at this moment."""
+        return self.executor.staleness(query, self.clock.time)
+
+    @property
+    def standing(self) -> Standing:
+        """The latest answers of update queries, as of the last time that results were handed on."""
+        return self.outputs.standing
+
+    def refresh(self, query: str) -> None:
+        """Hand on what has come out so far."""
+        self._hand_on()
+
+    def lag(self) -> Lag:
+        """What holds time back at this moment."""
+        return Lag.of(self.executor, self.clock.time, live=self.ending == "end", silent=self._silent)
+
+    def report(self) -> Report:
+        """The run at this moment."""
+        metrics = self.metrics()
+        results = {name: sink.rows for name, sink in metrics.sinks.items()}
+        return Report.of(metrics, results, time.monotonic() - self._started, self._events)

@@ -1,0 +1,344 @@
+"""What holds time back in a network: who waits, for which stream, and since when.
+
+Rules:
+- An operator that waits says which bound would release something. The streams behind it whose bounds are below that
+  are those it waits for; each is asked for the least that helps.
+- What one graph knows is a share, plain and small. On Spark every bucket gives one, and they are merged: rows held add
+  up, and of what several say of a stream the least bound counts.
+- A query that is cut into levels waits through a crossing: the shares of the earlier level say what holds that back.
+- Rows that have waited in a queue for a while wait for nobody but the work behind it; that is said first.
+- First of the streams that a query waits for is one that nobody can speak for, and of those the one furthest behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from millrace.errors import RunError
+from millrace.hosts.why.queue_lag import queues_behind, together
+from millrace.hosts.why.verdicts import verdict
+from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
+from millrace.kernel.elements import END_OF_TIME, Microseconds
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.graph import Node
+from millrace.kernel.progress.admission import SEQUENCE, Ingress, TimeContract
+from millrace.kernel.progress.ets import Needs, sources_behind, wanted
+from millrace.plan.explain.intervals import clock_text
+
+Share = dict[str, Any]
+"""What one graph knows, as plain data."""
+Exchanges = Mapping[str, tuple[str, str]]
+"""The sources of a graph that give rows of a stream by an exchange: its name and the outlet."""
+
+
+@dataclass(frozen=True)
+class Lag:
+    """What holds time back in a network at a moment; printed, it says so in words.
+
+    >>> print(Lag(0, True, {}, {}))
+    nothing waits
+    """
+
+    now: Microseconds
+    live: bool
+    """Whether the run goes on, so that silent streams may be spoken for."""
+    streams: Mapping[str, StreamLag]
+    waits: Mapping[str, Wait]
+    """Each query that waits."""
+    queues: Mapping[str, Queued] = field(default_factory=dict)
+    """Each query whose queues are behind."""
+
+    @staticmethod
+    def of(executor: Executor, now: Microseconds, *, live: bool, silent: Container[str] | None = None) -> Lag:
+        """What holds time back in the one graph of a process."""
+        return Lag.read(merge([share(executor, now, live=live, silent=silent)]))
+
+    def __str__(self) -> str:
+        return "\n".join(self._verdict())
+
+    def _verdict(self) -> list[str]:
+        return verdict(self.now, self.live, self.streams, self.waits, self.queues)
+
+    def data(self) -> dict[str, Any]:
+        """All of it as plain data, for `read`."""
+        return asdict(self)
+
+    @staticmethod
+    def read(data: Mapping[str, Any]) -> Lag:
+        """What `data` gave, also after it was JSON."""
+        streams = {name: StreamLag.read(each) for name, each in data["streams"].items()}
+        waits = {
+            name: Wait(each["held"], tuple(Awaited(**one) for one in each["awaited"]))
+            for name, each in data["waits"].items()
+        }
+        queues = {name: Queued(**each) for name, each in data.get("queues", {}).items()}
+        return Lag(data["now"], data["live"], streams, waits, queues)
+
+    def shown(self) -> dict[str, Any]:
+        """All of it for programs: times as texts, and the verdict in words."""
+        data: dict[str, Any] = _with_texts(self.data())
+        return {**data, "verdict": self._verdict()}
+
+
+# One graph
+
+
+def share(
+    executor: Executor,
+    now: Microseconds,
+    *,
+    live: bool,
+    silent: Container[str] | None = None,
+    exchanges: Exchanges | None = None,
+    edges: Mapping[str, Ingress] | None = None,
+) -> Share:
+    """What one graph knows of who waits for what.
+
+    On Spark `exchanges` says which of its sources give rows of which stream, all others being crossings from earlier
+    levels, and `edges` how far the streams have come; in one process the graph itself says both.
+    """
+    view = _View(executor, exchanges, live)
+    known = executor.ingress if edges is None else edges
+    return {
+        "now": now,
+        "live": live,
+        "streams": {
+            name: asdict(StreamLag.of(edge, None if silent is None else name in silent)) for name, edge in known.items()
+        },
+        "waits": view.waits(),
+        "behind": view.behind(),
+        "into": view.into(),
+        "queues": view.queues(now),
+    }
+
+
+@dataclass
+class _Found:
+    """What some operators hold and wait for, so far."""
+
+    held: int = 0
+    awaited: dict[str, Awaited] = field(default_factory=dict)
+    through: set[str] = field(default_factory=set)
+    """The crossings that they wait for."""
+
+    def add(self, other: _Found) -> None:
+        """Take what another has found into account."""
+        self.held += other.held
+        self.through |= other.through
+        for name, one in other.awaited.items():
+            known = self.awaited.get(name)
+            self.awaited[name] = one if known is None else _least(known, one)
+
+    def data(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        awaited = {name: asdict(one) for name, one in self.awaited.items()}
+        return {"held": self.held, "awaited": awaited, "through": sorted(self.through)}
+
+    @staticmethod
+    def read(data: Mapping[str, Any]) -> _Found:
+        """What `data` gave."""
+        awaited = {name: Awaited(**one) for name, one in data["awaited"].items()}
+        return _Found(data["held"], awaited, set(data["through"]))
+
+
+class _View:
+    """A graph at rest, looked at for who waits."""
+
+    def __init__(self, executor: Executor, exchanges: Exchanges | None, live: bool) -> None:
+        self.executor = executor
+        self.exchanges = exchanges
+        self.live = live
+        self.nodes = executor.graph.nodes.values()
+
+    def waits(self) -> dict[str, Any]:
+        """By sink what the operators above it hold and wait for."""
+        found: dict[str, _Found] = {}
+        for node in self.nodes:
+            if node.operator is None or not (ways := wanted(node)):
+                continue
+            waiting = self._awaited(node, ways)
+            waiting.held = node.operator.held
+            for sink in _sinks_below(node):
+                found.setdefault(sink, _Found()).add(waiting)
+        return {name: each.data() for name, each in found.items()}
+
+    def behind(self) -> dict[str, Any]:
+        """By crossing to a later level what holds its bound back."""
+        found = {}
+        for sink in self.nodes:
+            if sink.is_sink and sink.takes_bounds:
+                until = self.executor.promised(sink.name) + 1 if sink.demand is None else sink.demand
+                found[sink.name] = self._awaited(sink, [{0: until}]).data()
+        return found
+
+    def into(self) -> dict[str, list[str]]:
+        """By crossing from an earlier level the sinks that it leads to."""
+        crossings = [node for node in self.nodes if node.is_source and self._place(node) is None]
+        return {node.name: sorted(_sinks_below(node)) for node in crossings}
+
+    def queues(self, now: Microseconds) -> dict[str, Any]:
+        """By sink what waits in the queues above it, if it has waited for a while."""
+        sinks = {name: _sinks_below(self.executor.graph.nodes[name]) for name in self.executor.queues()}
+        return queues_behind(self.executor, sinks, now)
+
+    def _awaited(self, node: Node, ways: Iterable[Needs]) -> _Found:
+        """The streams and crossings behind a node that have not reached what it needs."""
+        found = _Found()
+        for source, until in (each for needs in ways for each in sources_behind(node, needs)):
+            if source is None:
+                # Something is under way that may bring the bound yet.
+                continue
+            place = self._place(source)
+            if place is None:
+                found.through.add(source.name)
+                continue
+            edge = self._edge(source)
+            if edge.bound < until:
+                one = Awaited(*place, until, edge.bound, edge.moved_at, self._ets_at(edge, until))
+                found.add(_Found(awaited={".".join(filter(None, place)): one}))
+        return found
+
+    def _place(self, source: Node) -> tuple[str, str] | None:
+        """The stream and outlet that a source gives rows of; None for a crossing."""
+        return (source.stream, source.outlet) if self.exchanges is None else self.exchanges.get(source.name)
+
+    def _edge(self, source: Node) -> Ingress:
+        ingress = self.executor.ingress[source.stream]
+        return ingress if source.stream == source.name else ingress.outlet(source.outlet)
+
+    def _ets_at(self, edge: Ingress, until: Microseconds) -> Microseconds | None:
+        if not self.live or until == END_OF_TIME:
+            return None
+        reached = edge.reaches(until)
+        return reached if reached is None else _beat_from(edge.contract, reached)
+
+
+def _beat_from(contract: TimeContract, clock: Microseconds) -> Microseconds:
+    """The first clock from one on at which an ETS is made: on demand at once, periodically at the next beat."""
+    return clock if contract.every is None else -(-clock // contract.every) * contract.every
+
+
+def _sinks_below(node: Node) -> set[str]:
+    """The sinks that what a node yields leads to."""
+    if node.is_sink:
+        return {node.name}
+    return {sink for arc in node.outputs for sink in _sinks_below(arc.consumer)}
+
+
+# Several graphs
+
+
+def merge(shares: Sequence[Share]) -> dict[str, Any]:
+    """The shares of all graphs of a network as the plain data of one `Lag`.
+
+    >>> merge([])
+    {'now': 0, 'live': False, 'streams': {}, 'waits': {}, 'queues': {}}
+    """
+    streams: dict[str, Any] = {}
+    for name, each in (item for one in shares for item in one["streams"].items()):
+        known = streams.get(name)
+        streams[name] = each if known is None or each["bound"] < known["bound"] else known
+    lag = Lag(
+        max((one["now"] for one in shares), default=0),
+        any(one["live"] for one in shares),
+        {name: StreamLag.read(each) for name, each in streams.items()},
+        dict(_waits(_joined(shares, "waits"), _joined(shares, "behind"), _into(shares))),
+        _queued(shares),
+    )
+    return lag.data()
+
+
+def _queued(shares: Sequence[Share]) -> dict[str, Queued]:
+    """Each query with what waits in its queues, in all graphs."""
+    into = _into(shares)
+    found = (item for one in shares for item in one.get("queues", {}).items())
+    return together((query, Queued(**each)) for sink, each in found for query in _queries(sink, into))
+
+
+def _joined(shares: Sequence[Share], what: str) -> dict[str, _Found]:
+    """By name what the shares found, as one."""
+    found: dict[str, _Found] = {}
+    for name, each in (item for one in shares for item in one[what].items()):
+        found.setdefault(name, _Found()).add(_Found.read(each))
+    return found
+
+
+def _into(shares: Sequence[Share]) -> dict[str, set[str]]:
+    """By crossing the sinks that it leads to."""
+    found: dict[str, set[str]] = {}
+    for port, sinks in (item for one in shares for item in one["into"].items()):
+        found.setdefault(port, set()).update(sinks)
+    return found
+
+
+def _waits(
+    waits: Mapping[str, _Found], behind: Mapping[str, _Found], into: Mapping[str, set[str]]
+) -> Iterator[tuple[str, Wait]]:
+    """Each query with all that waits in it, on all levels."""
+    queries: dict[str, _Found] = {}
+    for sink, found in waits.items():
+        for query in _queries(sink, into):
+            queries.setdefault(query, _Found()).add(_through(found, behind))
+    for query, found in sorted(queries.items()):
+        if found.awaited:
+            yield query, Wait(found.held, tuple(sorted(found.awaited.values(), key=_holding_back)))
+
+
+def _queries(sink: str, into: Mapping[str, set[str]]) -> set[str]:
+    """The queries that a sink is part of: itself, or those that its crossing leads to."""
+    if sink not in into:
+        return {sink}
+    return {query for below in into[sink] for query in _queries(below, into)}
+
+
+def _through(found: _Found, behind: Mapping[str, _Found]) -> _Found:
+    """What is waited for, with the streams behind crossings in their stead."""
+    whole = _Found(found.held, dict(found.awaited))
+    for port in found.through & set(behind):
+        whole.add(replace(_through(behind[port], behind), held=0))
+    return whole
+
+
+def _least(one: Awaited, other: Awaited) -> Awaited:
+    """Of one stream the least that helps, and the least bound."""
+    first, second = sorted((one, other), key=lambda each: (each.bound, each.until))
+    return replace(first, until=min(first.until, second.until))
+
+
+def _holding_back(one: Awaited) -> tuple[bool, Microseconds, Microseconds]:
+    return one.ets_at is not None, one.bound, one.until
+
+
+# Records
+
+
+def recorded(record: Mapping[str, Any]) -> Lag:
+    """What the record of a micro-batch says of who waits."""
+    if "lag" not in record:
+        raise RunError(
+            "the newest micro-batch on record does not say what holds it back",
+            hint="It was written by an earlier version: let the run go on for a micro-batch, and ask again.",
+        )
+    return Lag.read(record["lag"])
+
+
+# Plain data
+
+
+_TIMES = {"now", "bound", "moved_at", "greatest", "seen_at", "until", "ets_at"}
+
+
+def _with_texts(data: Any) -> Any:
+    """Plain data with its times as texts; None for one that has not come, or never does."""
+    if isinstance(data, Mapping):
+        # Row numbers are none.
+        times = {"moved_at", "ets_at"} if data.get("outlet") == SEQUENCE else _TIMES
+        return {name: _time(each) if name in times else _with_texts(each) for name, each in data.items()}
+    return [_with_texts(each) for each in data] if isinstance(data, list | tuple) else data
+
+
+def _time(micros: Microseconds | None) -> str | None:
+    text = "-" if micros is None else clock_text(micros, exact=True)
+    return None if text == "-" else text

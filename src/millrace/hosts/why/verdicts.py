@@ -1,0 +1,198 @@
+"""What holds time back, in words: who waits for which stream, since when, and what releases it.
+
+Rules:
+- A verdict names the stream, and the partition or group of it, that is furthest behind; then what comes by itself (an
+  ETS), what the source can do (a row, a promise), and what the user can declare.
+- Lengths of time are counted back from the moment that the facts are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
+from millrace.kernel.progress.admission import LATE, SEQUENCE
+from millrace.kernel.progress.order import Part
+from millrace.plan.explain.intervals import clock_text, interval_text
+
+_LEAST_SKEW = 1_000_000
+"""The skew that is shown as an example where the disorder of a stream asks for no more."""
+
+
+def verdict(
+    now: Microseconds,
+    live: bool,
+    streams: Mapping[str, StreamLag],
+    waits: Mapping[str, Wait],
+    queues: Mapping[str, Queued] | None = None,
+) -> list[str]:
+    """All that there is to say, a line each."""
+    lines = [_queue_text(query, each) for query, each in (queues or {}).items()]
+    for query, wait in waits.items():
+        first, *others = wait.awaited
+        lines += _Case(now, live, streams[first.stream], first).lines(query, wait.held)
+        lines += (f"  also behind: {_named(each)}, {_bound_text(each)}" for each in others)
+    lines = lines or ["nothing waits"]
+    return lines + [f"{name}: {_standing(stream, now)}" for name, stream in streams.items()]
+
+
+def _queue_text(query: str, queued: Queued) -> str:
+    what = ("key waits" if queued.waiting == 1 else "keys wait") if queued.keyed else "rows wait"
+    waiting = f"{queued.waiting:,} {what} in the queue of {query}, the oldest for {length_text(queued.oldest)}"
+    return f"{waiting}: the work behind it is slower than the updates come"
+
+
+class _Case:
+    """A query that waits for a stream."""
+
+    def __init__(self, now: Microseconds, live: bool, stream: StreamLag, awaited: Awaited) -> None:
+        self.now = now
+        self.live = live
+        self.stream = stream
+        self.awaited = awaited
+        self.parts = _parts_behind(stream, awaited)
+        """Its partitions or groups that hold it back, the one furthest behind first."""
+        self.part = self.parts[0] if self.parts else None
+
+    def lines(self, query: str, held: int) -> Iterator[str]:
+        """Who waits for whom, how much is held, and what releases it."""
+        yield f"{query} waits for {self._whom()}, {self._stands()}"
+        yield f"  {held:,} {'row is' if held == 1 else 'rows are'} held"
+        yield f"  {self._release()}"
+        yield from (f"  {each}" for each in self._spoken_for())
+        yield from (f"  also behind: {self._part_text(each)}, {self._part_bound(each)}" for each in self.parts[1:])
+
+    def _whom(self) -> str:
+        return _named(self.awaited) + ("" if self.part is None else f", {self._part_text(self.part)}")
+
+    def _part_bound(self, part: Part) -> str:
+        heard = _heard(part.seen_at, self.now)
+        return ("without a bound yet" if part.bound == NO_BOUND else f"at {clock_text(part.bound, exact=True)}") + heard
+
+    def _part_text(self, part: Part) -> str:
+        columns = self.stream.per or self.stream.partitions
+        values = ("NULL" if each is None else each for each in part.values)
+        named = ", ".join(f"{column} = {value}" for column, value in zip(columns, values, strict=True))
+        return f"{'group' if self.stream.per else 'partition'} {named}"
+
+    def _stands(self) -> str:
+        """How far it has come, and since when."""
+        stream, awaited, part = self.stream, self.awaited, self.part
+        heard = stream.seen_at if part is None else part.seen_at
+        if stream.greatest == NO_BOUND and awaited.bound == NO_BOUND:
+            return "which has sent no row yet"
+        bound = part.bound if part is not None and stream.per else awaited.bound
+        if bound == NO_BOUND:
+            return f"which has promised nothing yet{_heard(heard, self.now)}"
+        since = awaited.moved_at if part is None or not stream.per else NO_BOUND
+        for_long = "" if since == NO_BOUND else f" since {length_text(self.now - since)}"
+        return f"whose bound stands at {_point(awaited, bound)}{for_long}{_heard(heard, self.now)}"
+
+    # What releases it
+
+    def _release(self) -> str:
+        stream, until, outlet = self.stream, self.awaited.until, self.awaited.outlet
+        if until == END_OF_TIME:
+            return "it goes by the rows that come: later ones release them, no promise does"
+        if outlet == SEQUENCE:
+            more = until - max(self.awaited.bound, 0)
+            return f"{more:,} {'row' if more == 1 else 'rows'} more release the first of them"
+        whose = "" if self.part is None else f" of {self._part_text(self.part)}"
+        if outlet == LATE or stream.kind != "external":
+            return f"a row from the clock {clock_text(until, exact=True)} on releases the first of them"
+        if not outlet and stream.promise is not None:
+            promise = f"a promise{whose} of {clock_text(until, exact=True)} or later, by {stream.promise}"
+            return f"{promise}, releases the first of them"
+        if not outlet and stream.rows is not None:
+            again = f"{stream.rows:,} {'row' if stream.rows == 1 else 'rows'} after it"
+            return f"a row from {clock_text(until, exact=True)} on and {again} release the first of them"
+        return self._release_by_row(until, whose)
+
+    def _release_by_row(self, until: Microseconds, whose: str) -> str:
+        disorder = self.stream.disorder if not self.awaited.outlet else 0
+        from_then = clock_text(min(until + disorder, END_OF_TIME), exact=True)
+        line = f"a row{whose} from {from_then} on releases the first of them"
+        if disorder and self.part is None and self.stream.greatest >= until:
+            return f"{line}: it waits by design, for DISORDER {interval_text(disorder)}"
+        return line
+
+    def _spoken_for(self) -> Iterator[str]:
+        """What comes by itself if the stream stays silent, or what would have to be declared."""
+        stream, at = self.stream, self.awaited.ets_at
+        if self.awaited.until == END_OF_TIME or self.awaited.outlet == SEQUENCE:
+            return
+        if at is not None:
+            when = f"at {clock_text(at, exact=True)}"
+            left = f", in {length_text(at - self.now)}" if at > self.now else ", which is due"
+            yield f"if it stays silent, an ETS {when}{left}, releases the first of them"
+        elif stream.ets == "none" and self.awaited.outlet != LATE:
+            yield f"it is never spoken for while it is silent: declare {_to_declare(stream)}"
+        elif not self.live:
+            yield "its ETS comes only in a run that goes on: this one took what was there"
+        elif stream.greatest == NO_BOUND and stream.kind == "external":
+            yield "an ETS by SKEW needs a first row: declare LULL INTERVAL 10 SECONDS beside it"
+
+
+def _parts_behind(stream: StreamLag, awaited: Awaited) -> list[Part]:
+    """The partitions or groups, of those that are known, that hold a stream back."""
+    return [] if awaited.outlet else [each for each in stream.slowest if each.bound < awaited.until]
+
+
+def _to_declare(stream: StreamLag) -> str:
+    if stream.kind != "external":
+        return "ETS ON DEMAND"
+    return (
+        f"ETS ON DEMAND SKEW INTERVAL {interval_text(max(stream.disorder, _LEAST_SKEW))} (as late as its rows may be)"
+    )
+
+
+def _named(awaited: Awaited) -> str:
+    what = {"": "", SEQUENCE: ", its row numbers", LATE: ", its late rows"}
+    return f'stream "{awaited.stream}"{what.get(awaited.outlet, f", column {awaited.outlet}")}'
+
+
+def _bound_text(awaited: Awaited) -> str:
+    return "without a bound yet" if awaited.bound == NO_BOUND else f"at {_point(awaited, awaited.bound)}"
+
+
+def _point(awaited: Awaited, bound: int) -> str:
+    return f"row {bound:,}" if awaited.outlet == SEQUENCE else clock_text(bound, exact=True)
+
+
+def _standing(stream: StreamLag, now: Microseconds) -> str:
+    """How far a stream has come, in one line."""
+    if stream.bound == END_OF_TIME:
+        return f"has ended; {stream.contract}"
+    words = ["no row yet" if stream.greatest == NO_BOUND else f"up to {clock_text(stream.greatest, exact=True)}"]
+    if stream.bound != NO_BOUND:
+        words.append(f"bound {clock_text(stream.bound, exact=True)}")
+    if stream.seen_at != NO_BOUND:
+        words.append(f"heard {length_text(now - stream.seen_at)} ago")
+    words += ["silent"] if stream.silent else []
+    if stream.parts:
+        words.append(f"{stream.parts:,} {'groups' if stream.per else 'partitions'}")
+    return f"{', '.join(words)}; {stream.contract}"
+
+
+def _heard(seen_at: Microseconds, now: Microseconds) -> str:
+    return "" if seen_at == NO_BOUND else f", last heard {length_text(now - seen_at)} ago"
+
+
+def length_text(micros: Microseconds) -> str:
+    """A length of time as people say it.
+
+    >>> [length_text(each) for each in (10_200, 1_500_000, 40_000_000, 150_000_000, 7_260_000_000)]
+    ['10 ms', '1.5 s', '40 s', '2 min 30 s', '2 h 1 min']
+    """
+    seconds = max(micros, 0) / 1e6
+    if seconds < 1:
+        return f"{seconds * 1e3:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    units = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next(place for place, (count, _) in enumerate(units) if count)
+    return " ".join(f"{count} {unit}" for count, unit in units[first : first + 2] if count)

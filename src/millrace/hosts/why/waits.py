@@ -1,0 +1,112 @@
+"""The facts about who waits for whom: streams as far as they have come, queries that wait for them, and full queues.
+
+Rules:
+- All of it is plain: `asdict` gives what JSON can hold, and `read` takes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from millrace.kernel.elements import Microseconds
+from millrace.kernel.progress.admission import Ingress
+from millrace.kernel.progress.order import Part
+from millrace.plan.explain.contract_words import contract_text
+
+_SLOWEST = 3
+"""How many partitions of a stream are named."""
+
+
+@dataclass(frozen=True)
+class StreamLag:
+    """How far a stream has come, and what its contract says of it."""
+
+    bound: Microseconds
+    moved_at: Microseconds
+    """The clock when its bound last advanced."""
+    greatest: Microseconds
+    seen_at: Microseconds
+    """The clock when its greatest time came."""
+    kind: str
+    contract: str
+    """All of its contract, in words."""
+    disorder: Microseconds = 0
+    rows: int | None = None
+    promise: str | None = None
+    partitions: tuple[str, ...] = ()
+    per: tuple[str, ...] = ()
+    ets: str = "none"
+    skew: Microseconds | None = None
+    silent: bool | None = None
+    """Whether it had nothing when it was last looked at; None where nobody knows."""
+    slowest: tuple[Part, ...] = ()
+    """Its partitions or groups that are furthest behind, the last first."""
+    parts: int = 0
+    """How many of them there are."""
+
+    @staticmethod
+    def of(edge: Ingress, silent: bool | None) -> StreamLag:
+        """A stream as its edge knows it."""
+        contract = edge.contract
+        return StreamLag(
+            edge.bound,
+            edge.moved_at,
+            edge.greatest,
+            edge.seen_at,
+            contract.kind,
+            contract_text(contract),
+            contract.disorder,
+            contract.rows,
+            None if contract.punctuation is None else str(contract.punctuation),
+            contract.partitions,
+            contract.per,
+            contract.ets,
+            contract.skew,
+            silent,
+            tuple(edge.slowest(_SLOWEST)),
+            edge.parts,
+        )
+
+    @staticmethod
+    def read(data: Mapping[str, Any]) -> StreamLag:
+        """A stream from plain data."""
+        named = {name: tuple(data[name]) for name in ("partitions", "per")}
+        slowest = tuple(Part(**{**each, "values": tuple(each["values"])}) for each in data["slowest"])
+        return StreamLag(**{**data, **named, "slowest": slowest})
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """A stream, or an outlet of it, that must reach `until` before something is released."""
+
+    stream: str
+    outlet: str
+    until: Microseconds
+    bound: Microseconds
+    moved_at: Microseconds
+    ets_at: Microseconds | None = None
+    """The clock at which an ETS would be enough, if it stays silent; None is never."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a query holds, and the streams that it waits for, the one that holds it back first."""
+
+    held: int
+    awaited: tuple[Awaited, ...]
+
+
+@dataclass(frozen=True)
+class Queued:
+    """What waits in the queues of a query, because the work behind them is slower than the updates come."""
+
+    waiting: int
+    oldest: Microseconds
+    """For how long the one that waits longest has waited."""
+    keyed: bool = True
+    """Whether a key waits with its newest row alone."""
+
+    def __add__(self, other: Queued) -> Queued:
+        return Queued(self.waiting + other.waiting, max(self.oldest, other.oldest), self.keyed and other.keyed)

@@ -1,0 +1,96 @@
+"""The approximate percentile: numbers counted in buckets that grow in proportion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, valid
+from millrace.kernel.aggregates.functions.lists import elements, listed, unlisted
+from millrace.kernel.aggregates.functions.percentile import checked_fraction
+from millrace.kernel.columns.grouping import Groups
+from millrace.kernel.columns.sorting import starts
+
+Buckets = npt.NDArray[np.int64]
+
+_ACCURACY = 0.01
+_RATIO = (1 + _ACCURACY) / (1 - _ACCURACY)
+"""The upper end of a bucket over its lower end: then its middle is no further than the accuracy from either."""
+_ONE = 2**17
+"""The bucket of 1; those of other positive numbers are around it, and all above that of zero, which is 0."""
+_INFINITE = 2 * _ONE
+_NAN = _INFINITE + 1
+_SPAN = 2 * _NAN + 1
+
+
+class ApproximatePercentile(AggregateFunction):
+    """The number of rank ceil(fraction * count), to within one percent of itself (DDSketch: Masson et al. 2019).
+
+    A partial is the list of buckets with their counts, in order, so that it is the same for any way of merging.
+    """
+
+    width = 2
+    partial_bytes = 512
+    takes = ("a number",)
+
+    def __init__(self, name: str, fraction: float = 0.5) -> None:
+        super().__init__(name)
+        self.fraction = checked_fraction(name, fraction)
+
+    def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.float64()
+
+    def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
+        rows, (column,) = valid(groups, *arguments)
+        buckets = _buckets(column.to_numpy(zero_copy_only=False).astype(np.float64))
+        return _counted(rows, buckets, np.ones(len(buckets), np.int64))
+
+    def merged(self, groups: Groups, partials: Columns) -> Columns:
+        rows, (buckets, counts) = unlisted(groups, partials)
+        return _counted(rows, buckets.to_numpy(), counts.to_numpy())
+
+    def result(self, partials: Columns) -> pa.Array:
+        groups, (buckets, column) = elements(partials)
+        counts = column.to_numpy()
+        totals = groups.sums(counts)
+        rank = np.maximum(np.ceil(self.fraction * totals), 1).astype(np.int64)
+        upto = np.cumsum(counts)
+        place = np.searchsorted(upto, np.cumsum(totals) - totals + rank)
+        # One more than there are, so that groups without numbers have something to point at.
+        values = np.append(_middles(buckets.to_numpy().astype(np.int64)), 0.0)
+        return pa.array(values[np.minimum(place, len(upto))], mask=totals == 0)
+
+
+def _counted(groups: Groups, buckets: npt.NDArray[Any], counts: Buckets) -> Columns:
+    """The buckets of each group in order, and how many numbers are in each."""
+    pairs = groups.codes * _SPAN + (buckets + _NAN)
+    order = np.argsort(pairs)
+    first = np.flatnonzero(starts(pairs[order]))
+    pairs, totals = pairs[order][first], np.add.reduceat(counts[order], first)
+    found = pa.array(pairs % _SPAN - _NAN, pa.int32())
+    return listed(Groups(pairs // _SPAN, groups.size), [found, pa.array(totals)])
+
+
+def _buckets(numbers: npt.NDArray[np.float64]) -> Buckets:
+    """The bucket of each number; they are in the order of the numbers, with NaN last."""
+    size = np.abs(numbers)
+    plain = np.isfinite(size) & (size > 0)
+    powers = np.log(np.where(plain, size, 1.0)) / math.log(_RATIO)
+    found = np.where(plain, np.ceil(powers).astype(np.int64) + _ONE, np.where(size > 0, _INFINITE, 0))
+    return np.where(np.isnan(numbers), _NAN, np.where(numbers < 0, -found, found))
+
+
+def _middles(buckets: Buckets) -> npt.NDArray[np.float64]:
+    """The number that is as far, in proportion, from both ends of a bucket."""
+    size = np.abs(buckets)
+    with np.errstate(over="ignore"):
+        found = np.exp((size - _ONE) * math.log(_RATIO)) * (2 / (1 + _RATIO))
+    # The bucket of the greatest numbers ends beyond them.
+    found = np.minimum(found, np.finfo(np.float64).max)
+    found = np.select([size == 0, size == _INFINITE, size == _NAN], [0.0, np.inf, np.nan], found)
+    return np.where(buckets < 0, -found, found)

@@ -1,0 +1,168 @@
+"""Window aggregate above a queue of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.kernel.aggregates.panes.panes import for_windows
+from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.aggregates.panes.window_results import TIMESTAMP
+from millrace.kernel.aggregates.partials import PANE, Partials
+from millrace.kernel.elements import ARRIVED, MARK, NO_BOUND, TIME, Batch, Element, GroupPunctuation, Mask, concat
+from millrace.kernel.operator import Operator
+from millrace.kernel.state import Changes
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
+from millrace.kernel.stores.sorted_runs import concat_tables
+
+_FEW = 2**18
+"""Rows are gathered up to this number before they are aggregated."""
+
+
+class MarkedAggregate(Operator):
+    """Aggregate the rows of each commitment of a queue of windows, by window and keys (002 section 6.1.3).
+
+    The closer of a commitment says where its window ends: `until`. Reported are the windows that lie in the last `span`
+    before it, each that holds a row. With one aggregate that is the window itself. Where an aggregate of range r2 is
+    above one of range r1 and slide s1, the queue commits to windows of r2 + r1 - s1: the lower one reports its windows
+    in all of it, and these are all whose results are in the last r2, the window that the upper one reports.
+
+    Results have the columns of a window aggregate, and carry the mark on. Closers are passed on behind their results.
+
+    State: partial aggregates by mark, pane and keys; with `buffered`, or where partials cannot merge, the rows.
+    Punctuations: passed on; they close nothing.
+    """
+
+    label = "marked_aggregate"
+    holds = True
+
+    def __init__(self, partials: Partials, span: int, *, buffered: bool = False) -> None:
+        self.frames = partials.frames
+        self.span = span
+        self.buffered = buffered or not partials.mergeable
+        self.partials = Partials(partials.frames, [MARK, *partials.keys], partials.aggregations)
+        self._keys = partials.keys
+        self._single = span == partials.frames.range
+        """Whether a commitment is one window: then its rows are one pane, whose number is not known before the end."""
+        self._units = KeyedRuns()
+        self._gathered: list[Batch] = []
+        self._count = 0
+        self._timed = False
+
+    def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
+        self._gathered.append(batch)
+        self._count += len(batch)
+        if self._count >= _FEW:
+            self._settle(np.empty(0, np.int64))
+        return iter(())
+
+    def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
+        marks = punctuation.keys.column(MARK).to_numpy()
+        tables = self._settle(marks)
+        if tables:
+            order = np.argsort(marks)
+            yield from self._report(tables, marks[order], punctuation.until[order])
+        yield punctuation
+
+    def _settle(self, closing: Numbers) -> list[pa.Table]:
+        """Keep what has been gathered, but what is of marks that close; that, and what was kept of them."""
+        new = self._tagged()
+        found = self._units.get(closing) if len(closing) else []
+        if found:
+            self._units.put(closing, found[0].slice(0, 0))
+        if new is None:
+            return found
+        marks: Numbers = new.column(HASH).to_numpy()
+        closes: Mask = np.isin(marks, closing)
+        if closes.any():
+            found.append(new.filter(pa.array(closes)))
+        if not closes.all():
+            self._keep(new.filter(pa.array(~closes)), marks[~closes])
+        return found
+
+    def _tagged(self) -> pa.Table | None:
+        """What has been gathered as partials or, buffered, as rows, with marks as hashes."""
+        if not self._gathered:
+            return None
+        rows = self.partials.tagged(concat(self._gathered))
+        self._gathered, self._count = [], 0
+        if self._single:
+            rows = rows.set_column(0, PANE, pa.array(np.zeros(rows.num_rows, np.int64)))
+        table = pa.Table.from_batches([rows]) if self.buffered else self.partials.of_rows([rows])
+        return table.append_column(HASH, table.column(MARK))
+
+    def _keep(self, rows: pa.Table, marks: Numbers) -> None:
+        held = self._units.get(marks)
+        tables = [*(each.select(rows.schema.names) for each in held), rows]
+        if self.buffered:
+            self._units.put(marks, concat_tables(tables))
+        elif held:
+            merged = self.partials.merged_by(tables, [PANE, *self.partials.keys, HASH])
+            self._units.put(marks, merged.select(rows.schema.names))
+        else:
+            self._units.put(marks, rows)
+
+    def _report(self, tables: list[pa.Table], marks: Numbers, until: Numbers) -> Iterator[Batch]:
+        """The windows of marks, which are in order, in the last `span` before the end of each."""
+        rows = concat_tables([table.select(tables[0].schema.names) for table in tables]).drop_columns([HASH])
+        ends = until[np.searchsorted(marks, rows.column(MARK).to_numpy())]
+        if self._single:
+            rows = rows.set_column(rows.schema.get_field_index(PANE), PANE, pa.array(self.frames.closed_by(ends)))
+            yield self._results(self._grouped(rows))
+            return
+        lowest, highest = self.frames.windows_of(rows.column(PANE).to_numpy())
+        highest = np.minimum(highest, self.frames.closed_by(ends))
+        lowest = np.maximum(lowest, self._first_in(ends))
+        windows = for_windows(rows, lowest, highest)
+        if windows.num_rows:
+            yield self._results(self._grouped(windows))
+
+    def _first_in(self, ends: Numbers) -> Numbers:
+        """The first window that is reported of each mark."""
+        windows: Numbers = -((self.frames.origin - (ends - self.span)) // self.frames.slide)
+        return windows
+
+    def _grouped(self, windows: pa.Table) -> pa.Table:
+        return self.partials.of_rows(windows.to_batches()) if self.buffered else self.partials.merged([windows])
+
+    def _results(self, windows: pa.Table) -> Batch:
+        panes: Numbers = windows.column(PANE).to_numpy()
+        if bool((panes[1:] < panes[:-1]).any()):
+            # A group may have several windows at once: the newest is the last.
+            order = np.argsort(panes, kind="stable")
+            windows, panes = windows.take(pa.array(order)), panes[order]
+        starts, ends = self.frames.bounds(panes)
+        columns = {
+            "window_start": pa.array(starts).cast(TIMESTAMP),
+            "window_end": pa.array(ends).cast(TIMESTAMP),
+            **{name: windows.column(name) for name in self._keys},
+            **{
+                each.name: result
+                for each, result in zip(self.partials.aggregations, self.partials.results(windows), strict=True)
+            },
+            TIME: pa.array(ends - 1),
+            MARK: windows.column(MARK),
+        }
+        if self._timed:
+            columns[ARRIVED] = pa.array(np.full(windows.num_rows, NO_BOUND))
+        return Batch(pa.table(columns).combine_chunks().to_batches()[0])
+
+    @property
+    def held(self) -> int:
+        return len(self._units) + self._count
+
+    @property
+    def state_bytes(self) -> int:
+        return self._units.nbytes + sum(int(batch.rows.nbytes) for batch in self._gathered)
+
+    def changes(self) -> Changes:
+        self._settle(np.empty(0, np.int64))
+        changes = self._units.changes()
+        return Changes(changes.added, changes.removed, {**changes.note, "timed": self._timed})
+
+    def restore(self, changes: Changes) -> None:
+        self._units.restore(changes)
+        self._timed = changes.note["timed"]

@@ -1,0 +1,101 @@
+"""A table with a fixed number of slots, each empty or holding one row that belongs to a pane.
+
+Rows are appended to a log of Arrow tables, and a slot knows where in it its row stands. So a change costs what it
+changes, not the size of the table; the log is written anew when most of it is no longer in a slot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millrace.kernel.elements import Mask
+from millrace.kernel.stores.sorted_runs import concat_tables
+
+Places = npt.NDArray[np.int64]
+
+_EMPTY = -1
+_SPARE = 2**14
+"""Rows of the log that may be out of use before it is written anew."""
+
+
+class Slots:
+    """`size` slots for rows, each with the pane that its row belongs to."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.panes: dict[int, int] = {}
+        """How many rows of each pane there are."""
+        self._pane = np.zeros(size, np.int64)
+        self._place = np.full(size, _EMPTY, np.int64)
+        self._log: list[pa.Table] = []
+        self._logged = 0
+        self._rows = 0
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the slots and the log."""
+        return int(self._pane.nbytes + self._place.nbytes) + sum(int(each.nbytes) for each in self._log)
+
+    def occupied(self, slots: Places) -> Mask:
+        """Which of the slots hold a row."""
+        taken: Mask = self._place[slots] != _EMPTY
+        return taken
+
+    def older(self, pane: int, start: int = 0, stop: int | None = None) -> Places:
+        """The slots from `start` up to `stop` whose rows belong to earlier panes, in order."""
+        part = slice(start, stop)
+        return np.flatnonzero((self._place[part] != _EMPTY) & (self._pane[part] < pane)) + start
+
+    def all(self) -> Places:
+        """All slots that hold a row."""
+        return np.flatnonzero(self._place != _EMPTY)
+
+    def rows(self, slots: Places) -> pa.Table:
+        """The rows of slots that hold one."""
+        return pa.concat_tables(self._log).take(pa.array(self._place[slots]))
+
+    def take(self, slots: Places) -> pa.Table:
+        """The rows of slots that hold one, which are empty then."""
+        taken = self.rows(slots)
+        self._count(self._pane[slots], -1)
+        self._place[slots] = _EMPTY
+        self._rows -= len(slots)
+        return taken
+
+    def put(self, slots: Places, rows: pa.Table, panes: Places) -> None:
+        """Give each of the slots, which are empty, a row."""
+        if not len(slots):
+            return
+        self._place[slots] = np.arange(self._logged, self._logged + len(slots))
+        self._pane[slots] = panes
+        self._count(panes, 1)
+        self._rows += len(slots)
+        self._append(rows)
+        if self._logged > 2 * self._rows + _SPARE:
+            self._rewrite()
+
+    def _count(self, panes: Places, sign: int) -> None:
+        for pane, count in zip(*np.unique(panes, return_counts=True), strict=True):
+            left = self.panes.get(int(pane), 0) + sign * int(count)
+            if left:
+                self.panes[int(pane)] = left
+            else:
+                del self.panes[int(pane)]
+
+    def _append(self, rows: pa.Table) -> None:
+        self._log.append(rows)
+        self._logged += rows.num_rows
+        while len(self._log) > 1 and self._log[-2].num_rows <= 2 * self._log[-1].num_rows:
+            self._log[-2:] = [concat_tables(self._log[-2:])]
+
+    def _rewrite(self) -> None:
+        """Keep of the log what stands in a slot."""
+        slots = self.all()
+        self._log = [self.rows(slots).combine_chunks()]
+        self._logged = len(slots)
+        self._place[slots] = np.arange(len(slots))

@@ -1,0 +1,113 @@
+"""Points: the partials of all rows of one group and time, in order, and what is folded over a span of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millrace.kernel.aggregates.partials import PANE, Partials
+from millrace.kernel.aggregates.span_folds import folded, leaves
+from millrace.kernel.columns.sorting import starts
+from millrace.kernel.elements import NO_BOUND, Microseconds, Times
+from millrace.kernel.stores.keyed_runs import HASH, Hashes, KeyedRuns, groups_of
+from millrace.kernel.stores.sorted_runs import concat_tables
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Partials of the rows of equal group and time, by group and time; how many rows they are."""
+
+    codes: Numbers
+    times: Times
+    counts: Numbers
+    partials: pa.Table
+    """With the keys and their hash."""
+
+    @property
+    def hashes(self) -> Hashes:
+        """The hash of each point's keys."""
+        hashes: Hashes = self.partials.column(HASH).to_numpy()
+        return hashes
+
+    @cached_property
+    def begins(self) -> Numbers:
+        """The first point of each group."""
+        return np.flatnonzero(starts(self.codes))
+
+    @cached_property
+    def ends(self) -> Numbers:
+        """The place behind the last point of each group."""
+        return np.append(self.begins[1:], len(self.codes))
+
+    def at(self, places: Numbers) -> Points:
+        """Some of them."""
+        rows = self.partials.take(pa.array(places))
+        return Points(self.codes[places], self.times[places], self.counts[places], rows)
+
+    def holding(self, fold: pa.Table) -> Points:
+        """The same points with other partials."""
+        made = self.partials
+        for place, name in enumerate(made.schema.names):
+            if name in fold.schema.names:
+                made = made.set_column(place, name, fold.column(name))
+        return Points(self.codes, self.times, self.counts, made)
+
+
+def points_of(partials: Partials, rows: pa.Table) -> Points:
+    """The points of rows, whose time is their pane."""
+    codes, times = groups_of(rows, partials.keys), rows.column(PANE).to_numpy()
+    order = np.lexsort((times, codes))
+    codes, times = codes[order], times[order]
+    cuts = starts(codes) | starts(times)
+    panes = np.empty(len(order), np.int64)
+    panes[order] = np.cumsum(cuts) - 1
+    made = leaves(partials, rows, panes).drop_columns([PANE])
+    made = made.append_column(HASH, rows.column(HASH).take(pa.array(order[cuts])))
+    return Points(codes[cuts], times[cuts], np.bincount(panes), made)
+
+
+def within(partials: Partials, points: Points, range: int, since: Microseconds) -> Iterator[Points]:
+    """The points from `since` on, each with what its group has from `range` before it up to it."""
+    distinct, ranks = np.unique(points.times, return_inverse=True)
+    base = points.codes * len(distinct)
+    firsts = np.searchsorted(base + ranks, base + np.searchsorted(distinct, points.times - range))
+    places = np.flatnonzero(points.times >= since)
+    for part, fold in folded(partials, points.partials, firsts[places], places + 1):
+        yield points.at(places[part]).holding(fold)
+
+
+def running(partials: Partials, points: Points, groups: KeyedRuns) -> Iterator[Points]:
+    """The points, each with all that its group has up to it.
+
+    What was before them stands in `groups`, one row of partials a group, and so does then what was up to them.
+    """
+    points = _behind(partials, points, groups.get(points.hashes))
+    firsts = np.repeat(points.begins, points.ends - points.begins)
+    last = np.append(starts(points.codes)[1:], True)
+    kept = []
+    for part, fold in folded(partials, points.partials, firsts, np.arange(len(firsts)) + 1):
+        found = points.at(np.arange(part.start, part.stop)).holding(fold)
+        kept.append(found.partials.filter(pa.array(last[part])))
+        if found.counts.any():
+            yield found.at(np.flatnonzero(found.counts))
+    groups.put(points.hashes, concat_tables(kept))
+
+
+def _behind(partials: Partials, points: Points, held: list[pa.Table]) -> Points:
+    """The points, each group's behind what is held of it: as a point before all others, of no rows."""
+    if not held:
+        return points
+    made = concat_tables([*held, points.partials])
+    before = made.num_rows - len(points.codes)
+    codes = groups_of(made, partials.keys)
+    times = np.concatenate([np.full(before, NO_BOUND), points.times])
+    counts = np.concatenate([np.zeros(before, np.int64), points.counts])
+    order = np.lexsort((times, codes))
+    return Points(codes[order], times[order], counts[order], made.take(pa.array(order)))

@@ -1,0 +1,154 @@
+"""Trailing windows: a result for each row, over what came before it in its group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millrace.errors import RunError
+from millrace.kernel.aggregates.panes.window_results import Bounds, row_bounds, time_bounds, windowed
+from millrace.kernel.aggregates.partials import PANE, Partials
+from millrace.kernel.aggregates.time_partials import Points, points_of, running, within
+from millrace.kernel.aggregates.two_stacks import TwoStacks, small
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation, Times
+from millrace.kernel.operator import Operator
+from millrace.kernel.state import Changes
+from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
+from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.stores.waiting_rows import WaitingRows
+
+
+class TrailingAggregate(Operator):
+    """For each row, aggregate the rows of its group from `range` before it up to its own time (None: from the first).
+
+    Rows of equal time count for each other, so a row is answered when the bound is past its time.
+    State: the rows that some later row may look back to; without a range, the rows that wait, and one row of partials
+    a group, at most `state_limit` of them. Where partials are small, what lies in range is held folded too, never
+    saved, so that a row costs the same however many it looks back to. Punctuations: passed on, for the time of a
+    result is that of its row.
+    """
+
+    label = "trailing aggregate"
+    holds = True
+    senses_bounds = True
+    uses_every_bound = True
+
+    def __init__(
+        self, partials: Partials, range: int | None, *, counts_rows: bool = False, state_limit: int | None = None
+    ) -> None:
+        self.partials = partials
+        self.range = range
+        self.counts_rows = counts_rows
+        self.state_limit = state_limit
+        self._rows = WaitingRows(partials)
+        self._groups = KeyedRuns()
+        self._stacked = small(partials)
+        self._stacks: TwoStacks | None = None
+        self._bound: Microseconds = NO_BOUND
+        self._least: Microseconds | None = None
+        """The least time of a row that has not been answered."""
+        self._timed = False
+
+    def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
+        least = int(batch.times.min())
+        self._least = least if self._least is None else min(self._least, least)
+        self._rows.add(batch)
+        return iter(())
+
+    def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
+        until = punctuation.until
+        if self._least is not None and self._least < until:
+            yield from self._answers(until)
+            self._least = self._rows.least(until)
+        self._bound = until
+        self._let_go(until)
+        yield punctuation
+
+    def _answers(self, until: Microseconds) -> Iterator[Batch]:
+        """The results of all rows before a bound that have not been answered."""
+        rows = concat_tables(self._rows.between(self._bound, until - 1))
+        for frames in self._unlimited(rows) if self.range is None else self._limited(rows, self.range):
+            yield self._results(frames)
+
+    def _unlimited(self, rows: pa.Table) -> Iterator[Points]:
+        """What rows look back to, with all that there is of their groups."""
+        yield from running(self.partials, points_of(self.partials, rows), self._groups)
+        if self.state_limit is not None and len(self._groups) > self.state_limit:
+            raise RunError(
+                f"a window over all rows before holds more than {self.state_limit} groups",
+                hint="Raise state_limit in the query's options, or give the window a range.",
+            )
+
+    def _limited(self, rows: pa.Table, range: int) -> Iterator[Points]:
+        """What rows look back to over a range."""
+        last = int(rows.column(PANE).to_numpy().max())
+        # When the bound goes on by more than a range, each row before it is looked back to from here for the last time.
+        if not self._stacked or last - self._bound > range:
+            self._stacks = None
+            points = points_of(self.partials, concat_tables([*self._looked_back(rows, range), rows]))
+            return within(self.partials, points, range, self._bound)
+        if self._stacks is None or not self._stacks.reach(last):
+            self._stacks = TwoStacks(self.partials, range, self._bound, self._before(range))
+        return self._stacks.frames(points_of(self.partials, rows))
+
+    def _looked_back(self, rows: pa.Table, range: int) -> list[pa.Table]:
+        """The rows before the bound that some of the given rows look back to."""
+        groups = pa.array(np.unique(rows.column(HASH).to_numpy()))
+        return [table.filter(pc.is_in(table.column(HASH), value_set=groups)) for table in self._before(range)]
+
+    def _before(self, range: int) -> list[pa.Table]:
+        """The rows up to a range before the bound."""
+        if self._bound == NO_BOUND:
+            return []
+        return self._rows.between(max(self._bound - range, NO_BOUND), self._bound - 1)
+
+    def _results(self, frames: Points) -> Batch:
+        """A result for each row of some points."""
+        copies = np.repeat(np.arange(len(frames.codes)), frames.counts)
+        times = frames.times[copies]
+        made = frames.partials.take(pa.array(copies))
+        return windowed(self.partials, self._bounds(times), made, times, timed=self._timed)
+
+    def _bounds(self, times: Times) -> Bounds:
+        ends = times + 1 if self.counts_rows else times
+        firsts = times if self.range is None else times - self.range
+        bounds = row_bounds(firsts, ends) if self.counts_rows else time_bounds(firsts, ends)
+        return bounds if self.range is not None else (pa.nulls(len(times), bounds[0].type), bounds[1])
+
+    def _let_go(self, until: Microseconds) -> None:
+        """Drop the rows that nobody will look back to."""
+        if until == END_OF_TIME:
+            self._rows.drop(until)
+            self._stacks = None
+        elif self.range is None:
+            self._rows.drop(until - 1)
+        elif until - self.range > NO_BOUND:
+            self._rows.drop(until - self.range - 1)
+
+    def wanted(self) -> Microseconds | None:
+        return None if self._least is None else self._least + 1
+
+    @property
+    def held(self) -> int:
+        return len(self._rows) + len(self._groups)
+
+    @property
+    def state_bytes(self) -> int:
+        return self._rows.nbytes + self._groups.nbytes + (0 if self._stacks is None else self._stacks.nbytes)
+
+    def changes(self) -> Changes:
+        note = {"bound": self._bound, "timed": self._timed}
+        return joined([self._rows.changes(), self._groups.changes()], note)
+
+    def restore(self, changes: Changes) -> None:
+        rows, groups = parted(changes)
+        self._rows.restore(rows)
+        self._groups.restore(groups)
+        self._bound, self._timed = changes.note["bound"], changes.note["timed"]
+        self._least = self._rows.least(self._bound)
+        self._stacks = None

@@ -1,0 +1,162 @@
+"""Window aggregate by window id, over shared panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.kernel.aggregates.panes.grouped_panes import GroupedPanes
+from millrace.kernel.aggregates.panes.panes import Panes
+from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.aggregates.partials import PANE, Partials
+from millrace.kernel.elements import (
+    ARRIVED,
+    NO_BOUND,
+    TIME,
+    Batch,
+    Element,
+    GroupPunctuation,
+    Microseconds,
+    Punctuation,
+    concat,
+    without_reserved,
+)
+from millrace.kernel.operator import Operator
+from millrace.kernel.state import Changes
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+_FEW = 2**18
+"""Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
+
+_SMALL = 256
+"""Batches of fewer rows than this, on average, are put together before they are aggregated."""
+
+
+class WindowAggregate(Operator):
+    """Aggregate rows, or partials that a lower level made of rows, by window id and keys (004 Fig. A-3).
+
+    With `buffered`, rows are kept instead of partials, and aggregated when their window closes (004 section 5.5). With
+    `groups`, key columns, the promises for single groups close those groups' windows; partials are kept then.
+    Where the progressing attribute `counts_rows`, the bounds of windows are numbers.
+
+    State: partial aggregates by pane and keys, in sorted runs; with `groups` by the group's hash. Punctuations: a bound
+    closes every window that ends at or before it, and is passed on: the time of a result is the last instant of its
+    window. In order (the baseline of 001 section 6) it is passed on at the ends of windows only, unless it is an ETS.
+    Promises for single groups are passed on too: they hold for the results of each group.
+    """
+
+    label = "window aggregate"
+    holds = True
+    senses_bounds = True
+
+    def __init__(
+        self,
+        partials: Partials,
+        *,
+        in_order: bool = False,
+        buffered: bool = False,
+        groups: tuple[str, ...] = (),
+        counts_rows: bool = False,
+    ) -> None:
+        self.partials = partials
+        self.in_order = in_order
+        self.groups = groups
+        self.frames = partials.frames
+        self._bounds_type = pa.int64() if counts_rows else _TIMESTAMP
+        self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
+        self._rows: list[Batch] = []
+        self._made: list[pa.Table] = []
+        """Rows, and partials made by a lower level, that have been gathered but not settled."""
+        self._gathered = 0
+        self._least_gathered: int | None = None
+        self._timed = False
+        """Whether rows carry their arrival: then results have the column too, so that both can meet in a union."""
+
+    def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
+        if PANE in batch.block.rows.schema.names:
+            made = pa.Table.from_batches([without_reserved(batch.rows)])
+            self._made.append(made)
+            self._gather(made.column(PANE).to_numpy())
+            return iter(())
+        panes = self.frames.panes(batch.times)
+        covered = self.frames.covered(panes)
+        if covered is not None:
+            batch, panes = batch.where(covered), panes[covered]
+        if len(panes):
+            self._rows.append(batch)
+            self._gather(panes)
+        return iter(())
+
+    def _gather(self, panes: Numbers) -> None:
+        if len(panes):
+            least = int(panes[0]) if len(panes) == 1 else int(panes.min())
+            self._least_gathered = least if self._least_gathered is None else min(least, self._least_gathered)
+            self._gathered += len(panes)
+        if self._gathered >= _FEW:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Keep what has been gathered as one run."""
+        if self._gathered:
+            rows = self._rows if self._gathered >= _SMALL * len(self._rows) else [concat(self._rows)]
+            self._panes.add([self.partials.tagged(batch) for batch in rows], self._made)
+        self._rows, self._made, self._gathered, self._least_gathered = [], [], 0, None
+
+    def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
+        until = punctuation.until
+        wanted = self.wanted()
+        if wanted is not None and wanted <= until:
+            self._settle()
+            yield from map(self._results, self._panes.close(until))
+        self._panes.passed(until)
+        yield Punctuation(self.usable(until)) if self.in_order and not punctuation.ets else punctuation
+
+    def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
+        if isinstance(self._panes, GroupedPanes):
+            # Rows stay gathered while no promise reaches the end of a window of theirs.
+            if self._least_gathered is not None and self._panes.closes(punctuation, self._least_gathered):
+                self._settle()
+            yield from map(self._results, self._panes.close_groups(punctuation))
+            yield punctuation
+
+    def usable(self, until: Microseconds) -> Microseconds:
+        return self.frames.usable(until)
+
+    def _results(self, windows: pa.Table) -> Batch:
+        starts, ends = self.frames.bounds(windows.column(PANE).to_numpy())
+        columns = [*map(windows.column, self.partials.keys), *self.partials.results(windows), pa.array(ends - 1)]
+        names = [*self.partials.keys, *(each.name for each in self.partials.aggregations), TIME]
+        if self.frames.has_bounds:
+            columns = [*(pa.array(each).cast(self._bounds_type) for each in (starts, ends)), *columns]
+            names = ["window_start", "window_end", *names]
+        if self._timed:
+            columns.append(pa.array(np.full(windows.num_rows, NO_BOUND)))
+            names.append(ARRIVED)
+        return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
+
+    def wanted(self) -> Microseconds | None:
+        return self._panes.next_end(self._least_gathered)
+
+    @property
+    def held(self) -> int:
+        return len(self._panes) + self._gathered
+
+    @property
+    def state_bytes(self) -> int:
+        return (
+            self._panes.nbytes
+            + sum(int(each.nbytes) for each in self._made)
+            + sum(int(batch.rows.nbytes) for batch in self._rows)
+        )
+
+    def changes(self) -> Changes:
+        self._settle()
+        changes = self._panes.changes()
+        return Changes(changes.added, changes.removed, {**changes.note, "timed": self._timed})
+
+    def restore(self, changes: Changes) -> None:
+        self._panes.restore(changes)
+        self._timed = changes.note["timed"]

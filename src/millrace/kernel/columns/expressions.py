@@ -1,0 +1,204 @@
+"""Column expressions on whole batches, with SQL's null logic and Spark's meanings.
+
+Rules:
+- An expression is a frozen tree; it evaluates to an Arrow array, or to a scalar where it is constant.
+- Null in, null out, except where SQL says otherwise; AND and OR are three-valued.
+- `/` is always fractional, `div` and `%` truncate towards zero, and dividing by zero gives null.
+- The type of an expression is the type it gives on no rows, so that it is never stated twice.
+- A function of the user's own is called for the rows where its value counts, and no others: see `guarded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.errors import RequestError
+from millrace.kernel.columns import scalar_functions
+from millrace.kernel.columns.casts import cast
+from millrace.kernel.columns.short_circuit import GUARDED
+
+Value = Any  # pa.Array | pa.Scalar: Arrow's own functions take both alike
+
+
+class Expression:
+    """A column computed from a batch."""
+
+    def evaluate(self, rows: pa.RecordBatch) -> Value:
+        """An array of one value a row, or a scalar that stands for all of them."""
+        raise AssertionError("an expression says how it is evaluated")
+
+    def children(self) -> tuple[Expression, ...]:
+        """The expressions it is made of."""
+        return ()
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        """The same of other expressions."""
+        assert not children, "an expression that is made of others says how"
+        return self
+
+    def parts(self) -> Iterator[Expression]:
+        """It and all that it is made of, from the outside in."""
+        yield self
+        for child in self.children():
+            yield from child.parts()
+
+    @cached_property
+    def calls_user_code(self) -> bool:
+        """Whether a function of the user's own is called to compute it."""
+        return any(child.calls_user_code for child in self.children())
+
+    def over(self, rows: pa.RecordBatch) -> pa.Array:
+        """One value a row."""
+        value = self.evaluate(rows)
+        if isinstance(value, pa.Scalar):
+            return pa.repeat(value, rows.num_rows)
+        return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
+    def type_in(self, schema: pa.Schema) -> pa.DataType:
+        """The type it has over rows of `schema`; refuses what cannot be computed."""
+        try:
+            return self.over(_no_rows(schema)).type
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            # Arrow knows best which types its functions take: asked with no rows, it says no by raising.
+            kinds = ", ".join(sql_name(child.type_in(schema)) for child in self.children())
+            raise RequestError(
+                f'"{self}" cannot be computed for {kinds or "its arguments"}',
+                hint="Bring the arguments to one type with CAST(... AS type).",
+            ) from error
+
+    def columns(self) -> Iterator[str]:
+        """The names of the columns it reads."""
+        for child in self.children():
+            yield from child.columns()
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+@dataclass(frozen=True)
+class Column(Expression):
+    """A column by its name."""
+
+    name: str
+
+    def evaluate(self, rows: pa.RecordBatch) -> Value:
+        return rows.column(self.name)
+
+    def columns(self) -> Iterator[str]:
+        yield self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant of a type; `None` is null. An interval is an integer of type duration[us]."""
+
+    value: object
+    type: pa.DataType
+
+    def evaluate(self, rows: pa.RecordBatch) -> Value:
+        return pa.scalar(self.value, self.type)
+
+    def __str__(self) -> str:
+        if pa.types.is_duration(self.type):
+            return f"INTERVAL '{self.value}' MICROSECONDS"
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + "'"
+        return "NULL" if self.value is None else str(self.value)
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A function of `scalar_functions.FUNCTIONS` over arguments."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        assert self.function in scalar_functions.FUNCTIONS, self.function
+
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        return replace(self, arguments=tuple(children))
+
+    def evaluate(self, rows: pa.RecordBatch) -> Value:
+        if self.function in GUARDED and self.calls_user_code:
+            return GUARDED[self.function](self.arguments, rows)
+        compute: Callable[..., Value] = scalar_functions.FUNCTIONS[self.function]
+        return compute(*(argument.evaluate(rows) for argument in self.arguments))
+
+    def __str__(self) -> str:
+        words = [str(argument) for argument in self.arguments]
+        if self.function in ("is_null", "is_not_null", "not", "in", "case"):
+            return _spelled(self.function, words)
+        if len(words) == 2 and (not self.function.isidentifier() or self.function in ("and", "or", "div", "like")):
+            return f"({words[0]} {self.function.upper()} {words[1]})"
+        return f"{self.function}({', '.join(words)})"
+
+
+def _spelled(function: str, words: list[str]) -> str:
+    """The functions that SQL writes in a way of their own."""
+    match function:
+        case "is_null" | "is_not_null":
+            return f"({words[0]} {function.replace('_', ' ').upper()})"
+        case "not":
+            return f"(NOT {words[0]})"
+        case "in":
+            return f"({words[0]} IN ({', '.join(words[1:])}))"
+    pairs = zip(words[:-1:2], words[1:-1:2], strict=True)
+    return f"CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {words[-1]} END"
+
+
+@dataclass(frozen=True)
+class Cast(Expression):
+    """A value brought to another type; text that does not parse becomes null."""
+
+    argument: Expression
+    type: pa.DataType
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.argument,)
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        (argument,) = children
+        return replace(self, argument=argument)
+
+    def evaluate(self, rows: pa.RecordBatch) -> Value:
+        return cast(self.argument.evaluate(rows), self.type)
+
+    def __str__(self) -> str:
+        return f"CAST({self.argument} AS {sql_name(self.type)})"
+
+
+_SQL_NAMES = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.date32(): "DATE",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
+    pa.duration("us"): "INTERVAL",
+    pa.null(): "VOID",
+}
+SQL_TYPES: dict[str, pa.DataType] = {
+    name: kind for kind, name in _SQL_NAMES.items() if name not in ("VOID", "INTERVAL")
+}
+
+
+def sql_name(kind: pa.DataType) -> str:
+    """A type as SQL spells it."""
+    return _SQL_NAMES.get(kind, str(kind))

@@ -1,0 +1,239 @@
+"""The scalar functions of the language, each over whole Arrow columns.
+
+A function takes arrays or scalars and returns an array or a scalar. To add one, add a line to `FUNCTIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millrace.kernel.columns.casts import (
+    TIMESTAMP,
+    Value,
+    cast,
+    double,
+    nonzero,
+    remainder,
+    seconds_to_timestamp,
+    where,
+    whole_number,
+)
+from millrace.kernel.columns.date_formats import as_time, date_format, to_char
+
+_TRUNCATIONS = {
+    "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year",
+}  # fmt: skip
+
+
+def _arithmetic(function: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """The function, with a whole number beside a fraction made one; Arrow's own way fails beyond 2 ** 53."""
+
+    def compute(left: Value, right: Value) -> Value:
+        if pa.types.is_floating(left.type) and pa.types.is_integer(right.type):
+            right = pc.cast(right, left.type, safe=False)
+        elif pa.types.is_integer(left.type) and pa.types.is_floating(right.type):
+            left = pc.cast(left, right.type, safe=False)
+        return function(left, right)
+
+    return compute
+
+
+def _extreme(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The function over times too, which Arrow's own does not take where they have a zone."""
+
+    def compute(*values: Value) -> Value:
+        if not all(pa.types.is_timestamp(each.type) for each in values):
+            return function(*values)
+        return pc.cast(function(*(pc.cast(each, pa.int64()) for each in values)), values[0].type)
+
+    return compute
+
+
+def _fraction(left: Value, right: Value) -> Value:
+    return pc.divide(double(left), nonzero(double(right)))
+
+
+def _whole(left: Value, right: Value) -> Value:
+    quotient = pc.divide(left, nonzero(right))
+    return pc.cast(pc.trunc(quotient) if pa.types.is_floating(quotient.type) else quotient, pa.int64())
+
+
+def _null_safe_equal(left: Value, right: Value) -> Value:
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+        return both_null
+    return pc.coalesce(pc.equal(left, right), both_null)
+
+
+def _is_in(value: Value, *candidates: Value) -> Value:
+    return reduce(pc.or_kleene, (pc.equal(value, each) for each in candidates))
+
+
+def _case(*branches: Value) -> Value:
+    """`condition, value, condition, value, ..., otherwise`."""
+    result = branches[-1]
+    for condition, value in reversed(list(zip(branches[:-1:2], branches[1:-1:2], strict=True))):
+        if pa.types.is_null(result.type):
+            result = pc.cast(result, value.type)
+        elif pa.types.is_null(value.type):
+            value = pc.cast(value, result.type)
+        result = pc.if_else(pc.fill_null(condition, False), value, result)
+    return result
+
+
+def _concat(*parts: Value) -> Value:
+    return pc.binary_join_element_wise(*(cast(part, pa.string()) for part in parts), "")
+
+
+def _substring(text: Value, start: Value, length: Value | None = None) -> Value:
+    """SQL's 1-based substring; a negative start counts from the end."""
+    first = start.as_py()
+    begin = first - 1 if first > 0 else first
+    if length is None:
+        return pc.utf8_slice_codeunits(text, begin)
+    stop = begin + max(0, length.as_py())
+    if begin < 0 <= stop:
+        return pc.utf8_slice_codeunits(text, begin)
+    return pc.utf8_slice_codeunits(text, begin, stop)
+
+
+def _date_trunc(unit: Value, value: Value) -> Value:
+    name = unit.as_py().lower()
+    if name not in _TRUNCATIONS:
+        raise pa.ArrowInvalid(f"no such unit: {name}")
+    return pc.floor_temporal(as_time(value), unit=name)
+
+
+def _since_1970(micros: int) -> Callable[[Value], Value]:
+    """How many units of so many microseconds a time lies after 1970, cut off downwards also before."""
+
+    def count(value: Value) -> Value:
+        given = pc.cast(as_time(value), pa.int64())
+        into = remainder(given, pa.scalar(micros))
+        return _whole(pc.subtract(given, pc.if_else(pc.less(into, 0), pc.add(into, micros), into)), pa.scalar(micros))
+
+    return count
+
+
+def _time_after_1970(micros: int) -> Callable[[Value], Value]:
+    return lambda value: pc.cast(pc.multiply_checked(pc.cast(value, pa.int64()), micros), TIMESTAMP)
+
+
+def _epoch(value: Value) -> Value:
+    """Seconds since 1970, with their fraction."""
+    return pc.divide(double(pc.cast(as_time(value), pa.int64())), 1e6)
+
+
+def _from_unixtime(seconds: Value, pattern: Value | None = None) -> Value:
+    return date_format(seconds_to_timestamp(seconds), pa.scalar("yyyy-MM-dd HH:mm:ss") if pattern is None else pattern)
+
+
+def _round(value: Value, digits: Value | None = None) -> Value:
+    places = 0 if digits is None else digits.as_py()
+    if not pa.types.is_integer(value.type):
+        return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
+    if places >= 0:
+        return value
+    # A decimal has room for what a whole number is rounded up to, and for more digits than it has.
+    exact = pc.cast(value, pa.decimal128(38, 0))
+    return pc.cast(pc.round(exact, ndigits=max(places, -20), round_mode="half_towards_infinity"), value.type)
+
+
+def _to_integer(rounding: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    return lambda value: value if pa.types.is_integer(value.type) else whole_number(rounding(value), pa.int64())
+
+
+def _math(function: Callable[..., Value]) -> Callable[..., Value]:
+    return lambda *values: function(*(double(value) for value in values))
+
+
+def _logarithm(value: Value) -> Value:
+    """The natural logarithm; null where there is none."""
+    return pc.ln(where(pc.invert(pc.less_equal(value, 0.0)), value))
+
+
+def _canonical(value: Value) -> Value:
+    """A fraction with one zero and one NaN, so that equal ones are one key."""
+    return pc.if_else(pc.is_nan(value), pa.scalar(float("nan"), value.type), pc.add(value, pa.scalar(0.0, value.type)))
+
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "+": _arithmetic(pc.add_checked),
+    "-": _arithmetic(pc.subtract_checked),
+    "*": _arithmetic(pc.multiply_checked),
+    "/": _fraction,
+    "div": _whole,
+    "%": remainder,
+    "negative": pc.negate_checked,
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "<=>": _null_safe_equal,
+    "and": pc.and_kleene,
+    "or": pc.or_kleene,
+    "not": pc.invert,
+    "canonical": _canonical,
+    "is_null": pc.is_null,
+    "is_not_null": pc.is_valid,
+    "in": _is_in,
+    "case": _case,
+    "coalesce": pc.coalesce,
+    "nullif": lambda left, right: pc.if_else(
+        pc.fill_null(pc.equal(left, right), False), pa.scalar(None, left.type), left
+    ),
+    "like": lambda text, pattern: pc.match_like(text, pattern.as_py()),
+    "ilike": lambda text, pattern: pc.match_like(text, pattern.as_py(), ignore_case=True),
+    "rlike": lambda text, pattern: pc.match_substring_regex(text, pattern.as_py()),
+    "concat": _concat,
+    "lower": pc.utf8_lower,
+    "upper": pc.utf8_upper,
+    "trim": pc.utf8_trim_whitespace,
+    "ltrim": pc.utf8_ltrim_whitespace,
+    "rtrim": pc.utf8_rtrim_whitespace,
+    "length": pc.utf8_length,
+    "substring": _substring,
+    "replace": lambda text, old, new: pc.replace_substring(text, old.as_py(), new.as_py()),
+    "startswith": lambda text, prefix: pc.starts_with(text, prefix.as_py()),
+    "endswith": lambda text, suffix: pc.ends_with(text, suffix.as_py()),
+    "contains": lambda text, part: pc.match_substring(text, part.as_py()),
+    "abs": pc.abs_checked,
+    "round": _round,
+    "floor": _to_integer(pc.floor),
+    "ceil": _to_integer(pc.ceil),
+    "sqrt": _math(pc.sqrt),
+    "power": _math(pc.power),
+    "exp": _math(pc.exp),
+    "ln": _math(_logarithm),
+    "least": _extreme(pc.min_element_wise),
+    "greatest": _extreme(pc.max_element_wise),
+    "date_trunc": _date_trunc,
+    "year": pc.year,
+    "month": pc.month,
+    "day": pc.day,
+    "hour": pc.hour,
+    "minute": pc.minute,
+    "second": pc.second,
+    "quarter": pc.quarter,
+    "week": pc.iso_week,
+    "dayofyear": pc.day_of_year,
+    "weekday": pc.day_of_week,
+    "dayofweek": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
+    "dayofweek_iso": lambda value: pc.day_of_week(value, count_from_zero=False),
+    "epoch": _epoch,
+    "date_format": date_format,
+    "to_char": to_char,
+    "unix_micros": lambda value: pc.cast(value, pa.int64()),
+    "unix_millis": _since_1970(1_000),
+    "unix_seconds": _since_1970(1_000_000),
+    "timestamp_seconds": seconds_to_timestamp,
+    "timestamp_millis": _time_after_1970(1_000),
+    "timestamp_micros": _time_after_1970(1),
+    "from_unixtime": _from_unixtime,
+}

@@ -1,0 +1,92 @@
+"""AND, OR, CASE and coalesce where a function of the user's own stands in them.
+
+Rules:
+- Such a function may be slow, or fail on rows that are not meant for it: it is called for the rows where its value
+  counts, and no others. `CASE WHEN x > 0 THEN f(x) END` never calls it with 0.
+- Of AND and OR the side without such a function is computed first, wherever it stands.
+- Values are those that are computed on whole columns elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millrace.kernel.columns import scalar_functions
+from millrace.kernel.columns.casts import Value
+from millrace.kernel.elements import Mask
+
+if TYPE_CHECKING:
+    from millrace.kernel.columns.expressions import Expression
+
+
+def computed_everywhere(function: str, arguments: Sequence[Expression]) -> Sequence[Expression]:
+    """Those of a function's arguments that are computed for all rows."""
+    if function in ("and", "or"):
+        return _plain_first(arguments)[:1]
+    return arguments[:1] if function in GUARDED else arguments
+
+
+def _plain_first(arguments: Sequence[Expression]) -> list[Expression]:
+    return sorted(arguments, key=lambda each: each.calls_user_code)
+
+
+def _values(expression: Expression, rows: pa.RecordBatch, wanted: Mask) -> Value:
+    """The values where they are wanted; elsewhere, if a user's function is called for them, null."""
+    if not expression.calls_user_code or wanted.all():
+        return expression.evaluate(rows)
+    found = expression.over(rows.filter(pa.array(wanted)))
+    return found.take(pa.array(np.cumsum(wanted) - 1, mask=~wanted))
+
+
+def _is(value: Value, truth: bool, count: int) -> Mask:
+    """Where a condition is true, or false; nowhere that it is null."""
+    same = value if truth else pc.invert(value)
+    found: Mask = np.broadcast_to(np.asarray(pc.fill_null(same, False)), (count,))
+    return found
+
+
+def _connected(function: str, decides: bool) -> Callable[[Sequence[Expression], pa.RecordBatch], Value]:
+    """AND or OR: where the first side decides, the second does not count."""
+
+    def evaluate(arguments: Sequence[Expression], rows: pa.RecordBatch) -> Value:
+        first, second = _plain_first(arguments)
+        left = first.evaluate(rows)
+        right = _values(second, rows, ~_is(left, decides, rows.num_rows))
+        return scalar_functions.FUNCTIONS[function](left, right)
+
+    return evaluate
+
+
+def _case(arguments: Sequence[Expression], rows: pa.RecordBatch) -> Value:
+    """`condition, value, condition, value, ..., otherwise`: the value of the first condition that is true."""
+    left = np.ones(rows.num_rows, np.bool_)
+    branches: list[Value] = []
+    for condition, value in zip(arguments[:-1:2], arguments[1:-1:2], strict=True):
+        branches.append(_values(condition, rows, left))
+        chosen = left & _is(branches[-1], True, rows.num_rows)
+        branches.append(_values(value, rows, chosen))
+        left = left & ~chosen
+    return scalar_functions.FUNCTIONS["case"](*branches, _values(arguments[-1], rows, left))
+
+
+def _coalesce(arguments: Sequence[Expression], rows: pa.RecordBatch) -> Value:
+    left = np.ones(rows.num_rows, np.bool_)
+    values: list[Value] = []
+    for each in arguments:
+        values.append(_values(each, rows, left))
+        left = left & ~_is(pc.is_valid(values[-1]), True, rows.num_rows)
+    return scalar_functions.FUNCTIONS["coalesce"](*values)
+
+
+GUARDED: dict[str, Callable[[Sequence[Expression], pa.RecordBatch], Value]] = {
+    "and": _connected("and", decides=False),
+    "or": _connected("or", decides=True),
+    "case": _case,
+    "coalesce": _coalesce,
+}
+"""The functions that need not compute all their arguments for all rows."""

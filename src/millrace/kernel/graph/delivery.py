@@ -1,0 +1,112 @@
+"""How what a node yields reaches its consumers.
+
+Rules:
+- A bound that follows rows rides on their batch. One that stands alone becomes a punctuation, and only when it has
+  advanced to a boundary that some operator downstream can use (004 A.1.1). An ETS is sent as it is.
+- An ETS on demand goes by ETS arcs, past operators that only pass bounds on, straight into the registers of those that
+  sense them; if something stands in a buffer on the way, it goes as punctuation, behind it (001 section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    Batch,
+    Element,
+    GroupPunctuation,
+    JointPunctuation,
+    Microseconds,
+    Punctuation,
+)
+from millrace.kernel.graph.graph import Arc, Node
+
+
+class Sender:
+    """Fills the buffers of a graph, and knows how much is in them and in operators."""
+
+    def __init__(self, *, ets_arcs: bool, merge_punctuation: bool) -> None:
+        self.ets_arcs = ets_arcs
+        self.merge_punctuation = merge_punctuation
+        self.queued = 0
+        """Rows and punctuations in buffers, and rows held by operators."""
+        self.peak = 0
+
+    def send(self, node: Node, outputs: Iterable[Element], by_arc: bool = False) -> None:
+        """Put what a node yields in its buffer; an ETS may go `by_arc`."""
+        rows: Batch | None = None
+        for output in outputs:
+            if isinstance(output, Batch):
+                if rows is not None:
+                    self.put(node, rows)
+                rows = output if output.until is None else output.ending(None)
+                continue
+            if isinstance(output, GroupPunctuation | JointPunctuation):
+                if rows is not None:
+                    self.put(node, rows)
+                    rows = None
+                self._put_element(node, output)
+                continue
+            until = output.until if output.ets else usable(node, output.until)
+            if until <= node.promised:
+                continue
+            node.promised = until
+            if rows is not None and not output.ets:
+                rows = rows.ending(until)
+                continue
+            if rows is not None:
+                self.put(node, rows)
+                rows = None
+            self._put_bound(node, Punctuation(until, output.ets), by_arc)
+        if rows is not None:
+            self.put(node, rows)
+
+    def put(self, node: Node, batch: Batch) -> None:
+        """Add rows to a node's buffer."""
+        rows = batch.stop - batch.start
+        node.metrics.rows_out += rows
+        node.buffer.put(batch, merge=self.merge_punctuation)
+        self.queued += rows
+        if self.queued > self.peak:
+            self.peak = self.queued
+
+    def _put_bound(self, node: Node, punctuation: Punctuation, by_arc: bool) -> None:
+        paths = node.ets_paths
+        if not paths:
+            return
+        node.metrics.punctuations_out += 1
+        if by_arc and self.ets_arcs and all(_clear(path) for path in paths):
+            for path in paths:
+                _pass_along(path, punctuation.until)
+            node.tsm_successor = paths[0][-1].consumer
+            return
+        self._put_element(node, punctuation)
+
+    def _put_element(self, node: Node, element: Punctuation | GroupPunctuation | JointPunctuation) -> None:
+        before = node.buffer.size
+        node.buffer.put(element, merge=self.merge_punctuation)
+        self.queued += node.buffer.size - before
+        self.peak = max(self.peak, self.queued)
+
+
+def usable(node: Node, until: Microseconds) -> Microseconds:
+    """The greatest bound up to `until` that some operator downstream of a node can use."""
+    if node.users is None or until == END_OF_TIME:
+        return until
+    return max([user.usable(until) for user in node.users], default=NO_BOUND)
+
+
+def _clear(path: list[Arc]) -> bool:
+    """Whether nothing stands on an ETS arc, and every query it passes allows it."""
+    return all(not arc.pending and arc.consumer.ets_arcs for arc in path)
+
+
+def _pass_along(path: list[Arc], until: Microseconds) -> None:
+    """Write an ETS into the register at the end of its arc; the operators skipped are as if they had passed it on."""
+    for arc in path[:-1]:
+        arc.register = arc.consumer.bound = max(arc.register, until)
+        arc.consumer.promised = max(arc.consumer.promised, until)
+    if path[-1].register < until:
+        path[-1].enable(until)

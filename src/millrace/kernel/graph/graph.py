@@ -1,0 +1,346 @@
+"""The query graph: operators, and the arcs between them (001 section 2.2).
+
+Rules:
+- A source node is filled by the host, a sink node is emptied by it; neither has an operator.
+- What a node yields stands once, in its buffer. Every consumer has an arc to it: a head pointer and a register. An
+  element leaves the buffer when every consumer has taken it (the fork of 001 Fig. 7).
+- A register (TSM) holds the bound of one input. An enabling timestamp may be written straight into the register of an
+  empty input: the register is then active until the consumer has seen it.
+- A broken arc (a virtual break node) is the end of one fragment and the source of another.
+- A connected part of the graph is a component, the unit that has a share of the processor.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
+from millrace.kernel.metrics import NodeMetrics
+from millrace.kernel.operator import Operator
+from millrace.kernel.progress.admission import TimeContract
+
+Rule = Callable[["Node", int], "Node | None"]
+"""Which operator is next, given one and how many rows it has taken since it was entered."""
+
+
+class Buffer:
+    """What a node has yielded and some consumer has not yet taken."""
+
+    __slots__ = ("arcs", "elements", "first", "size")
+
+    def __init__(self) -> None:
+        self.arcs: list[Arc] = []
+        self.elements: deque[Element] = deque()
+        self.first = 0
+        """The number of the element at the front."""
+        self.size = 0
+        """Rows and punctuations in it."""
+
+    @property
+    def following(self) -> int:
+        """The number that the next element will have."""
+        return self.first + len(self.elements)
+
+    def put(self, element: Element, *, merge: bool) -> None:
+        """Add an element; with `merge` a punctuation takes the place of one that no consumer has taken yet."""
+        if isinstance(element, Batch):
+            self.size += element.stop - element.start
+        elif merge and isinstance(element, Punctuation) and self._replaced(element):
+            return
+        else:
+            self.size += 1
+        self.elements.append(element)
+        for arc in self.arcs:
+            arc.came()
+
+    def _replaced(self, punctuation: Punctuation) -> bool:
+        if not self.elements or not isinstance(self.elements[-1], Punctuation):
+            return False
+        if any(arc.head == self.following for arc in self.arcs):
+            return False
+        self.elements[-1] = punctuation
+        return True
+
+    def release(self) -> None:
+        """Let go of what every consumer has taken."""
+        arcs = self.arcs
+        least = arcs[0].head if len(arcs) == 1 else min((arc.head for arc in arcs), default=self.following)
+        while self.first < least:
+            element = self.elements.popleft()
+            self.size -= element.stop - element.start if isinstance(element, Batch) else 1
+            self.first += 1
+
+
+@dataclass(eq=False, slots=True)
+class Arc:
+    """One consumer's view of a buffer, and the register (TSM) of the input it feeds."""
+
+    producer: Node
+    consumer: Node
+    port: int
+    head: int = 0
+    """The number of the next element to take."""
+    skipped: int = 0
+    """How many rows of it have been taken already."""
+    register: Microseconds = NO_BOUND
+    active: bool = False
+    """Whether the register was written by an ETS that the consumer has not seen."""
+    told: Microseconds = NO_BOUND
+    """The last bound of it that an operator by input has been told."""
+    broken: bool = False
+    pending: int = 0
+    """How many elements wait here, an active register among them."""
+
+    def __bool__(self) -> bool:
+        return self.pending > 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait here."""
+        waiting = list(self.producer.buffer.elements)[self.head - self.producer.buffer.first :]
+        return sum(len(each) for each in waiting if isinstance(each, Batch)) - self.skipped
+
+    def enable(self, until: Microseconds) -> None:
+        """Write an ETS into the register of an empty input."""
+        assert not self.pending, "an ETS does not overtake what is in a buffer"
+        self.register = max(self.register, until)
+        self.active = True
+        self.came()
+
+    def take(self, limit: int | None = None) -> Element:
+        """The next element; of a batch at most `limit` rows. An active register comes first."""
+        if self.active:
+            self.active = False
+            self.went()
+            return Punctuation(self.register, ets=True)
+        buffer = self.producer.buffer
+        element = buffer.elements[self.head - buffer.first]
+        if isinstance(element, Batch):
+            start, stop = element.start + self.skipped, element.stop
+            if limit is not None and stop - start > limit:
+                self.skipped += limit
+                return Batch.cut(element.block, start, start + limit)
+            if self.skipped:
+                element = Batch.cut(element.block, start, stop, element.until)
+                self.skipped = 0
+        self.head += 1
+        self.went()
+        buffer.release()
+        return element
+
+    def came(self) -> None:
+        """Let both ends know that an element is there."""
+        self.pending += 1
+        consumer = self.consumer
+        consumer.waiting += 1
+        if consumer.is_sink:
+            return
+        if consumer.waiting == 1 and consumer.ready is not None:
+            consumer.ready(consumer)
+        if not self.broken:
+            self.producer.yielding += 1
+
+    def went(self) -> None:
+        """Let both ends know that an element has been taken."""
+        self.pending -= 1
+        consumer = self.consumer
+        consumer.waiting -= 1
+        if consumer.is_sink:
+            return
+        if not consumer.waiting and consumer.done is not None:
+            consumer.done(consumer)
+        if not self.broken:
+            self.producer.yielding -= 1
+
+    def recount(self) -> None:
+        """Count what is there afresh, after the counts at both ends were set to nothing."""
+        for _ in range(self.producer.buffer.following - self.head + self.active):
+            self.came()
+
+
+@dataclass(eq=False)
+class Node:
+    """A place in the graph; `operator` is None for a source or a sink."""
+
+    name: str
+    operator: Operator | None = None
+    contract: TimeContract | None = None
+    stream: str = ""
+    """A source's: the stream whose rows it gives; itself unless it is an outlet of another."""
+    stream_contract: TimeContract | None = None
+    outlet: str = ""
+    """A source's: which progressing attribute its rows come by."""
+    takes_bounds: bool = False
+    """A sink's: whether bounds are of use to whoever empties it."""
+    demand: Microseconds | None = None
+    """A sink's: the bound that whoever empties it waits for."""
+    joint: tuple[Microseconds, Microseconds] | None = None
+    """A sink's: the last promise about pairs of times."""
+    strategy: str = "dfs"
+    share: float = 1.0
+    """A sink's: what its query's component gets of the processor, beside others."""
+    ets_arcs: bool = True
+    breaks_after: bool = False
+    """Whether its consumers are to be separate fragments."""
+    chain: bool = False
+    """Whether break nodes may be set around it by the memory that operators free."""
+    inputs: list[Arc] = field(default_factory=list)
+    outputs: list[Arc] = field(default_factory=list)
+    buffer: Buffer = field(default_factory=Buffer)
+    bound: Microseconds = NO_BOUND
+    """The least of its inputs' registers, as its operator has been told."""
+    promised: Microseconds = NO_BOUND
+    """The last bound it sent."""
+    waiting: int = 0
+    """How many elements wait at its inputs."""
+    yielding: int = 0
+    """How many elements wait in its buffer for operators of its own fragment, summed over them."""
+    unfinished: bool = False
+    """Whether its operator has put work off that counts as waiting."""
+    after_queue: bool = False
+    """Whether what it works on has been let go by a queue."""
+    turn: int = 0
+    """The branch that a fork serves next."""
+    rule: Rule | None = None
+    """The rule of its strategy."""
+    metrics: NodeMetrics = field(default_factory=NodeMetrics)
+    ets_paths: list[list[Arc]] = field(default_factory=list)
+    """The ETS arcs out of it, see `ets_arcs`."""
+    users: list[Operator] | None = None
+    """The operators downstream for which only some bounds are of use; None when one can use every advance."""
+    tsm_successor: Node | None = None
+    """Where its last ETS went by an ETS arc."""
+    ready: Callable[[Node], None] | None = None
+    """Called when its first input element has come."""
+    done: Callable[[Node], None] | None = None
+    """Called when its last input element has gone."""
+    is_source: bool = field(init=False)
+    is_sink: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_source = self.operator is None and self.contract is not None
+        self.is_sink = self.operator is None and self.contract is None
+
+    @property
+    def senses_bounds(self) -> bool:
+        """Whether an ETS must reach it: it does more with bounds than to pass them on."""
+        return self.takes_bounds or (self.operator is not None and self.operator.senses_bounds)
+
+    def keep_ready(self, more: bool) -> None:
+        """Count work that the operator has put off as one element more that waits, or no longer."""
+        if more == self.unfinished:
+            return
+        self.unfinished = more
+        self.waiting += 1 if more else -1
+        if more and self.waiting == 1 and self.ready is not None:
+            self.ready(self)
+        if not self.waiting and self.done is not None:
+            self.done(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Graph:
+    """Nodes by name, in an order in which every node follows the nodes it reads."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+
+    def source(self, name: str, contract: TimeContract, outlet: str = "") -> Node:
+        """Add a source with a time contract; `outlet` says which attribute of a stream its rows come by."""
+        return self._add(Node(name, contract=contract, stream=name, stream_contract=contract, outlet=outlet), ())
+
+    def outlet(self, name: str, stream: str, contract: TimeContract, outlet: str) -> Node:
+        """Add a source that is filled with the rows of a stream of this contract, by another attribute."""
+        own = contract.outlet(outlet)
+        return self._add(Node(name, contract=own, stream=stream, stream_contract=contract, outlet=outlet), ())
+
+    def operator(self, name: str, operator: Operator, inputs: Sequence[Node], strategy: str = "dfs") -> Node:
+        """Add an operator that reads `inputs`, port by port, and is scheduled by `strategy`."""
+        return self._add(Node(name, operator, strategy=strategy), inputs)
+
+    def sink(self, name: str, input: Node, share: float = 1.0, *, takes_bounds: bool = False) -> Node:
+        """Add a sink that takes what `input` yields."""
+        return self._add(Node(name, share=share, takes_bounds=takes_bounds), (input,))
+
+    def _add(self, node: Node, inputs: Sequence[Node]) -> Node:
+        assert node.name not in self.nodes, node.name
+        for port, producer in enumerate(inputs):
+            arc = Arc(producer, node, port, head=producer.buffer.following)
+            if producer.promised > NO_BOUND:
+                # A consumer that comes later learns at once what has been promised before.
+                arc.enable(producer.promised)
+            node.inputs.append(arc)
+            producer.outputs.append(arc)
+            producer.buffer.arcs.append(arc)
+        self.nodes[node.name] = node
+        return node
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Remove all nodes but these; what only the others had still to take is let go."""
+        kept = set(names)
+        for node in [node for node in self.nodes.values() if node.name not in kept]:
+            for arc in node.inputs:
+                arc.producer.outputs.remove(arc)
+                arc.producer.buffer.arcs.remove(arc)
+                arc.producer.buffer.release()
+            del self.nodes[node.name]
+
+    def sources(self) -> list[Node]:
+        """The nodes a host fills."""
+        return [node for node in self.nodes.values() if node.is_source]
+
+    def sinks(self) -> list[Node]:
+        """The nodes a host empties."""
+        return [node for node in self.nodes.values() if node.is_sink]
+
+    def operators(self) -> list[Node]:
+        """The nodes that work, upstream first."""
+        return [node for node in self.nodes.values() if node.operator is not None]
+
+    def components(self, *, cut: bool = False) -> list[list[Node]]:
+        """The connected parts, each a list of nodes in graph order; with `cut`, arcs that are broken do not connect."""
+        color: dict[str, int] = {}
+        for node in self.nodes.values():
+            joined = {color[arc.producer.name] for arc in node.inputs if not (cut and arc.broken)}
+            color[node.name] = min(joined, default=len(color))
+            for name, part in color.items():
+                if part in joined:
+                    color[name] = color[node.name]
+        parts: dict[int, list[Node]] = {}
+        for node in self.nodes.values():
+            parts.setdefault(color[node.name], []).append(node)
+        return list(parts.values())
+
+
+def users(node: Node) -> list[Operator] | None:
+    """The operators downstream for which only some bounds are of use; None when one can use every advance."""
+    found: list[Operator] = []
+    for arc in node.outputs:
+        operator = arc.consumer.operator
+        if arc.consumer.takes_bounds:
+            return None
+        if operator is None:
+            continue
+        below = None if operator.uses_every_bound else users(arc.consumer)
+        if below is None:
+            return None
+        found += [operator, *below]
+    return found
+
+
+def ets_arcs(node: Node) -> list[list[Arc]]:
+    """The ETS arcs out of a node, each as the arcs it spans: the last one leads to an operator that senses bounds.
+
+    They skip operators that only pass bounds on; where such an operator leads to sinks alone, none arises.
+    """
+    found: list[list[Arc]] = []
+    for arc in node.outputs:
+        if arc.consumer.senses_bounds:
+            found.append([arc])
+        else:
+            found += [[arc, *rest] for rest in ets_arcs(arc.consumer)]
+    return found

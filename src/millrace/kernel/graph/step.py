@@ -1,0 +1,174 @@
+"""The execution step: an operator takes one element, and what it yields goes to its consumers.
+
+Rules:
+- An operator that has put work off goes on with it before it is given anything else.
+- Where held rows may leave first, an operator is told the bound that holds before its next rows, then given them.
+- An operator is told the least bound of its inputs, or, if it works by input, that of the one which advanced.
+- A queue takes all its input before it lets go, and is told the time before every call (see releasing.py).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millrace.errors import MillraceError, RunError
+from millrace.kernel.clock import Clock
+from millrace.kernel.elements import (
+    NO_BOUND,
+    Batch,
+    Element,
+    GroupPunctuation,
+    JointPunctuation,
+    Microseconds,
+    Punctuation,
+)
+from millrace.kernel.graph.delivery import Sender
+from millrace.kernel.graph.graph import Arc, Node
+from millrace.kernel.graph.queue_gate import Queues
+from millrace.kernel.operator import Operator
+from millrace.kernel.progress.ets import wanted
+from millrace.kernel.updates.queue import Queue
+
+
+class Stepper:
+    """Lets operators work, of a batch on at most `rows_per_step` rows at once; knows which of them wait."""
+
+    def __init__(self, sender: Sender, queues: Queues, rows_per_step: int | None) -> None:
+        self.sender = sender
+        self.queues = queues
+        self.rows_per_step = rows_per_step
+        self.waiting: dict[Node, None] = {}
+        """The nodes that hold something until a bound releases it."""
+
+    def step(self, node: Node, clock: Clock) -> int:
+        """Let an operator take one element; how many rows that was."""
+        operator = node.operator
+        assert operator is not None
+        began, compared = clock.now() if operator.learns_cost else 0, operator.compared
+        try:
+            if operator.queues:
+                rows = self._step_queue(node, clock)
+            else:
+                rows = self._go_on(node, operator) if operator.unfinished else self._take_one(node, operator, clock)
+                node.keep_ready(operator.unfinished)
+        except MillraceError:
+            raise
+        except pa.ArrowException as error:
+            raise RunError(
+                f'operator "{node.name}" failed: {str(error).splitlines()[0]}',
+                hint="The rows it failed on were not committed; change the expression or filter such rows out.",
+            ) from error
+        if operator.compared > compared:
+            clock.compare(node.name, operator.compared - compared)
+        if operator.learns_cost:
+            operator.on_cost(clock.now() - began)
+        if operator.holds or operator.queues:
+            self._observe_waiting(node, operator, clock.now())
+        if self.queues.under_way:
+            self.queues.look(clock)
+        return rows
+
+    def _step_queue(self, node: Node, clock: Clock) -> int:
+        """Let a queue take one element if there is one, else let go."""
+        queue = self.queues.nodes[node]
+        if node.waiting > node.unfinished:
+            rows = self._take_one(node, queue, clock, queue)
+        else:
+            queue.on_time(clock.now())
+            self.queues.lets_go(node)
+            rows = self._go_on(node, queue)
+        self.queues.keep_ready(node, queue)
+        return rows
+
+    def _take_one(self, node: Node, operator: Operator, clock: Clock, queue: Queue | None = None) -> int:
+        arc = _next_input(node)
+        lead = _lead(arc) if operator.leads else NO_BOUND
+        if lead > arc.register:
+            self._handle(node, arc, Punctuation(lead), by_arc=False)
+            return 0
+        buffer = arc.producer.buffer
+        before, by_arc = buffer.size, arc.active
+        element = arc.take(self.rows_per_step)
+        self.sender.queued += buffer.size - before
+        rows = element.stop - element.start if isinstance(element, Batch) else 0
+        clock.spend(node.name, rows, by_arc)
+        if queue is not None:
+            queue.on_time(clock.now())
+        self._handle(node, arc, element, by_arc)
+        return rows
+
+    def _go_on(self, node: Node, operator: Operator) -> int:
+        """Let an operator go on with what it has put off."""
+        held = operator.held
+        outputs = list(operator.on_more(self.rows_per_step))
+        self.sender.queued += operator.held - held
+        self.sender.send(node, outputs)
+        return 1
+
+    def _handle(self, node: Node, arc: Arc, element: Element, by_arc: bool) -> None:
+        operator, metrics = node.operator, node.metrics
+        assert operator is not None
+        holds = operator.holds or operator.queues
+        held = operator.held if holds else 0
+        outputs: list[Element] = []
+        if isinstance(element, Batch):
+            metrics.rows_in += element.stop - element.start
+            outputs += operator.on_batch(arc.port, element)
+            until, ets = element.until, False
+        elif isinstance(element, GroupPunctuation):
+            metrics.punctuations_in += 1
+            outputs += operator.on_groups(element)
+            until, ets = None, False
+        elif isinstance(element, JointPunctuation):
+            metrics.punctuations_in += 1
+            outputs += operator.on_joint(element)
+            until, ets = None, False
+        else:
+            metrics.punctuations_in += 1
+            until, ets = element.until, element.ets
+        if until is not None and operator.by_input:
+            if until > arc.told:
+                arc.register = max(arc.register, until)
+                arc.told = until
+                node.bound = min([each.told for each in node.inputs])
+                outputs += operator.on_bound(arc.port, Punctuation(until, ets))
+        elif until is not None:
+            if until > arc.register:
+                arc.register = until
+            least = arc.register if len(node.inputs) == 1 else min([each.register for each in node.inputs])
+            if least > node.bound:
+                node.bound = least
+                outputs += operator.on_punctuation(Punctuation(least, ets))
+        if holds:
+            self.sender.queued += operator.held - held
+        if outputs:
+            self.sender.send(node, outputs, by_arc)
+
+    def _observe_waiting(self, node: Node, operator: Operator, now: Microseconds) -> None:
+        metrics = node.metrics
+        metrics.peak_held = max(metrics.peak_held, operator.held)
+        ways = wanted(node)
+        metrics.waits_for(min([min(needs.values()) for needs in ways], default=None), now)
+        if ways:
+            self.waiting[node] = None
+        else:
+            self.waiting.pop(node, None)
+
+
+def _lead(arc: Arc) -> Microseconds:
+    """The bound that holds already before the rows that an input has next: they and all after them are not below it."""
+    buffer = arc.producer.buffer
+    element = buffer.elements[arc.head - buffer.first] if not arc.active else None
+    if not isinstance(element, Batch) or element.until is None:
+        return NO_BOUND
+    return min(element.until, int(element.times[arc.skipped :].min()))
+
+
+def _next_input(node: Node) -> Arc:
+    """The input with the least register among those that have an element."""
+    least = node.inputs[0]
+    if len(node.inputs) > 1:
+        for arc in node.inputs[1:]:
+            if arc.pending and (not least.pending or arc.register < least.register):
+                least = arc
+    return least

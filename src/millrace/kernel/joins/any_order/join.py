@@ -1,0 +1,133 @@
+"""Order-agnostic join of two or more inputs (004 Fig. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    Batch,
+    Element,
+    JointPunctuation,
+    Microseconds,
+    Punctuation,
+)
+from millrace.kernel.joins.any_order.join_core import Joining
+from millrace.kernel.joins.sides import JoinTime, Side
+from millrace.kernel.operator import Operator
+from millrace.kernel.state import Changes
+
+_LARGE = 2**15
+"""Pieces of so many rows leave as they are; smaller ones are put together."""
+
+
+class Join(Operator):
+    """Rows that match each other, as soon as the last of them has come.
+
+    State: the rows of each input that rows still to come of the others may match. Punctuations: the bound on the time
+    of joined rows, which follows from the bounds of the inputs and, where that time is not the latest, from what is
+    kept; and, if asked for, both bounds as one promise about pairs of times.
+    """
+
+    label = "join"
+    by_input = True
+    senses_bounds = True
+    uses_every_bound = True
+
+    def __init__(
+        self,
+        schemas: Sequence[pa.Schema],
+        sides: Sequence[Side],
+        residual: Expression | None = None,
+        time: JoinTime = "max",
+        *,
+        joint: bool = False,
+    ) -> None:
+        self.joining = Joining(schemas, sides, residual, time)
+        self.holds = any(side.outer for side in sides)
+        self.joint = joint
+        self._outer = [port for port, side in enumerate(sides) if side.outer]
+        self._promised: Microseconds = NO_BOUND
+        self._promised_jointly: tuple[Microseconds, Microseconds] = (NO_BOUND, NO_BOUND)
+
+    @property
+    def compared(self) -> int:  # type: ignore[override]
+        """How many pairs of rows it has compared so far."""
+        return self.joining.compared
+
+    def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        pieces: list[pa.RecordBatch] = []
+        for piece in self.joining.pieces(port, batch):
+            if piece.num_rows >= _LARGE:
+                yield Batch(piece)
+            else:
+                pieces.append(piece)
+        if pieces:
+            yield Batch(pa.concat_batches(pieces))
+
+    def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
+        made = self.joining.raise_bound(port, punctuation.until)
+        if made is not None:
+            yield made
+        until = self.joining.until()
+        if until > self._promised:
+            self._promised = until
+            yield Punctuation(until, punctuation.ets)
+        if self.joint:
+            yield from self._jointly()
+
+    def _jointly(self) -> Iterator[Element]:
+        first, second = (
+            self.joining.unmatched_bound(port) if port in self._outer else self.joining.bounds[port] for port in (0, 1)
+        )
+        if NO_BOUND not in (first, second) and (first, second) != self._promised_jointly:
+            self._promised_jointly = (first, second)
+            yield JointPunctuation((first, second))
+
+    def wants(self) -> Sequence[Mapping[int, Microseconds]]:
+        ways = []
+        for port in self._outer:
+            until = self.joining.stores[port].least_until()
+            if until is not None:
+                ways.append({1 - port: _after(until)})
+        return ways
+
+    def required(self, until: Microseconds, port: int = 0) -> Microseconds | None:
+        if until == END_OF_TIME:
+            return until
+        time, stores = self.joining.time, self.joining.stores
+        needed = [until] if time in ("max", "min", port) or port in self._outer else []
+        for other, store in enumerate(stores):
+            # Rows that hold the bound back: those whose time may become that of a result, and those given alone.
+            if other != port and (time in ("min", other) or store.side.outer):
+                last = store.last_until(until, unmatched=time not in ("min", other))
+                needed += [] if last is None else [_after(last)]
+        return max(needed, default=None)
+
+    @property
+    def held(self) -> int:
+        return self.joining.held
+
+    @property
+    def state_bytes(self) -> int:
+        return self.joining.state_bytes
+
+    def changes(self) -> Changes:
+        changes = self.joining.changes()
+        note = {**changes.note, "promised": self._promised, "jointly": list(self._promised_jointly)}
+        return Changes(changes.added, changes.removed, note)
+
+    def restore(self, changes: Changes) -> None:
+        self.joining.restore(changes)
+        self._promised = changes.note["promised"]
+        first, second = changes.note["jointly"]
+        self._promised_jointly = (first, second)
+
+
+def _after(until: Microseconds) -> Microseconds:
+    """The least bound that has passed a time."""
+    return min(until, END_OF_TIME - 1) + 1

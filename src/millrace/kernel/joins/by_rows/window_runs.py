@@ -1,0 +1,162 @@
+"""The rows of a window by keys, partition and rank, in runs that are searched and never changed.
+
+Rules:
+- A run is one segment, sorted by the hash of the keys, then by partition, then by rank. All rows of one hash and
+  partition are a unit: what is in the window of them has ranks that follow each other, and is found by a range search.
+- Rows that have left the window stay where they are until runs are merged, or until they are more than the others: so
+  what a row costs does not depend on how many there are, and a save writes what changed.
+- Different keys may share a hash: whoever reads compares the keys themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.kernel.columns.ordered_pairs import Numbers, OrderedPairs
+from millrace.kernel.columns.sorting import starts
+from millrace.kernel.elements import Mask, Times
+from millrace.kernel.state import Changes, Segments
+from millrace.kernel.stores.keyed_runs import HASH, Hashes, spread
+from millrace.kernel.stores.sorted_runs import concat_tables
+
+PARTITION = "__partition"
+RANK = "__rank"
+
+Span = Callable[[Numbers, Times], tuple[Numbers, Numbers]]
+"""The first rank that is in the window of a partition at a time, and the first behind it."""
+Alive = Callable[[Numbers, Numbers], Mask]
+"""Which rows, by partition and rank, are still in the window."""
+Found = tuple[pa.Table, Numbers, Numbers]
+"""Rows, which of those that look find one, and where it stands."""
+
+_PAIRS = 2**18
+"""Rows that are found at once."""
+_SPARE = 2**8
+"""Rows that may have left the window before runs are written anew for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    number: int
+    table: pa.Table
+    hashes: Hashes
+    """The hash of each unit, and its partition."""
+    partitions: Numbers
+    index: OrderedPairs
+    """The unit and the rank of each row."""
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def ranks(self) -> Numbers:
+        """All ranks, in order."""
+        return np.sort(integers(self.table, RANK))
+
+
+class WindowRuns:
+    """Rows with columns `__hash`, `__partition` and `__rank`, found by them."""
+
+    def __init__(self, span: Span, alive: Alive) -> None:
+        self._span = span
+        self._alive = alive
+        self._runs: list[_Run] = []
+        self._segments = Segments()
+
+    def __len__(self) -> int:
+        return sum([len(run) for run in self._runs])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the live segments."""
+        return sum(int(run.table.nbytes) for run in self._runs)
+
+    def tables(self) -> list[pa.Table]:
+        """All rows, a table a run."""
+        return [run.table for run in self._runs]
+
+    def add(self, table: pa.Table) -> None:
+        """Keep rows, in any order."""
+        self._append(table)
+        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
+            self._merge(self._runs[-2:])
+
+    def find(self, hashes: Hashes, times: Times) -> Iterator[Found]:
+        """The rows with the hashes that somebody looks for who sees the window at some times, a part at a time."""
+        for run in self._runs:
+            lows = np.searchsorted(run.hashes, hashes)
+            counts = np.searchsorted(run.hashes, hashes, side="right") - lows
+            looking, units = np.repeat(np.arange(len(hashes)), counts), spread(lows, counts)
+            firsts, ends = self._span(run.partitions[units], times[looking])
+            begins = run.index.before(units, firsts)
+            sizes = run.index.before(units, ends) - begins
+            for part in _parts(sizes):
+                yield run.table, np.repeat(looking[part], sizes[part]), spread(begins[part], sizes[part])
+
+    def above(self, rank: int) -> int:
+        """How many rows have at least a rank."""
+        return sum([len(run) - int(np.searchsorted(run.ranks, rank)) for run in self._runs])
+
+    def let_go(self, alive: int) -> None:
+        """Of all rows so many are in the window; write those anew if they are few among the others."""
+        if len(self) > 2 * alive + _SPARE:
+            self._merge(self._runs)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        for run in list(self._runs):
+            self._remove(run)
+
+    def changes(self) -> Changes:
+        """What changed since the last save."""
+        return self._segments.changes({"next": self._segments.following})
+
+    def restore(self, changes: Changes) -> None:
+        """Go on from saved segments (all of them, as `added`) and the note of the last save."""
+        self._segments.restore(changes.added, changes.note["next"])
+        self._runs = [_run(number, table) for number, table in self._segments.live.items()]
+
+    def _append(self, table: pa.Table) -> None:
+        if table.num_rows:
+            order = np.lexsort([integers(table, name) for name in (RANK, PARTITION, HASH)])
+            table = table.take(pa.array(order)).combine_chunks()
+            self._runs.append(_run(self._segments.add(table), table))
+
+    def _merge(self, runs: list[_Run]) -> None:
+        merged = concat_tables([run.table for run in runs])
+        alive = self._alive(integers(merged, PARTITION), integers(merged, RANK))
+        for run in list(runs):
+            self._remove(run)
+        self._append(merged.filter(pa.array(alive)))
+
+    def _remove(self, run: _Run) -> None:
+        self._runs.remove(run)
+        self._segments.remove(run.number)
+
+
+def integers(table: pa.Table | pa.RecordBatch, name: str) -> Numbers:
+    """A column of whole numbers."""
+    found: Numbers = table.column(name).to_numpy()
+    return found
+
+
+def _run(number: int, table: pa.Table) -> _Run:
+    hashes, partitions = integers(table, HASH), integers(table, PARTITION)
+    begins = starts(hashes) | starts(partitions)
+    index = OrderedPairs(np.cumsum(begins) - 1, integers(table, RANK))
+    return _Run(number, table, hashes[begins], partitions[begins], index)
+
+
+def _parts(sizes: Numbers) -> Iterator[slice]:
+    """Those that find something, in parts that find not too much at once."""
+    total, place = np.cumsum(sizes), 0
+    while place < len(sizes) and total[-1] > total[place] - sizes[place]:
+        fitting = int(np.searchsorted(total, total[place] - sizes[place] + _PAIRS, side="right"))
+        stop = max(fitting, place + 1)
+        yield slice(place, stop)
+        place = stop

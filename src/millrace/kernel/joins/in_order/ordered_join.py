@@ -1,0 +1,202 @@
+"""A join whose results leave in order of time (003)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
+from millrace.kernel.joins.any_order.join_core import Joining
+from millrace.kernel.joins.in_order.input_queues import InputQueues
+from millrace.kernel.joins.in_order.join_monitor import JoinMonitor
+from millrace.kernel.joins.sides import Side
+from millrace.kernel.operator import Operator
+from millrace.kernel.state import Changes
+from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.stores.hold_buffer import HoldBuffer
+
+Method = Literal["sync_filter", "filter_order", "adaptive"]
+Mode = Literal["sync_filter", "filter_order", "draining"]
+
+
+class OrderedJoin(Operator):
+    """The rows that match, as `Join` gives them with the latest time of their parts, sorted by that time.
+
+    - Sync-Filter (003 section 4): input rows wait until the bound of every input has reached them, then they are
+      joined in order of time.
+    - Filter-Order (003 section 5): input rows are joined as they come; results wait in the hold buffer. Those that a
+      bound releases leave before the rows that brought the bound are joined.
+    - Adaptive (003 section 6): the first until c|w|λ1λ2 reaches `alpha`, then the second; see join_monitor.py. On the
+      way back it drains: rows wait again, but results may yet go to the hold buffer, until that is empty and no row
+      joined is newer than the least bound (the paper's step K looks at the buffer alone, and can let out a result
+      before an older one).
+
+    Results leave when their time is no later than the bound of every input. No side is outer.
+
+    State: what `Joining` keeps; input rows that wait, and results that do. Punctuations: the least of all inputs, but
+    no later than rows that are ready and not yet joined; after what it releases.
+    """
+
+    label = "join"
+    holds = True
+    senses_bounds = True
+    uses_every_bound = True
+    by_input = True
+    leads = True
+
+    def __init__(
+        self,
+        schemas: Sequence[pa.Schema],
+        sides: Sequence[Side],
+        residual: Expression | None = None,
+        *,
+        method: Method,
+        alpha: float,
+    ) -> None:
+        assert not any(side.outer for side in sides), "an outer join is put in order by what follows it"
+        self.alpha = alpha
+        self.mode: Mode = "filter_order" if method == "filter_order" else "sync_filter"
+        """What it does at present; only the adaptive join changes it."""
+        self.monitor = JoinMonitor(sides) if method == "adaptive" else None
+        self.learns_cost = method == "adaptive"
+        self._joining = Joining(schemas, sides, residual, "max")
+        self._queues = InputQueues(len(sides))
+        self._hold = HoldBuffer()
+        self._bounds = [NO_BOUND] * len(sides)
+        self._until: Microseconds = NO_BOUND
+        """Up to where results have left."""
+        self._newest: Microseconds = NO_BOUND
+        """The greatest time of a row that was joined."""
+        self._held: int | None = 0
+        """How many rows it holds, if that has been counted since something changed."""
+
+    def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
+        self._held = None
+        if self.monitor is not None:
+            self.monitor.arrived(port, batch)
+        if self.mode == "filter_order":
+            self._join(port, batch)
+            yield from self._released()
+        else:
+            self._queues.add(port, batch)
+            self._open()
+
+    def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
+        self._held = None
+        self._bounds[port] = punctuation.until
+        if self.monitor is not None and self.monitor.reached(port, punctuation.until):
+            self._adapt(self.monitor)
+        self._open()
+        if not self.unfinished:
+            yield from self._advanced(punctuation.ets)
+
+    def on_more(self, limit: int | None) -> Iterator[Element]:
+        self._held = None
+        for port, rows in self._queues.take(limit):
+            self._join(port, rows)
+        yield from self._advanced()
+        self._open()
+
+    def on_cost(self, micros: Microseconds) -> None:
+        if self.monitor is not None:
+            self.monitor.spent(micros)
+
+    # Joining and letting out
+
+    def _open(self) -> None:
+        """Make ready what may be joined."""
+        if self.mode == "filter_order":
+            self._queues.open_all()
+        else:
+            self._queues.open(min(self._bounds))
+        self.unfinished = self._queues.ready
+
+    def _join(self, port: int, rows: Batch) -> None:
+        """Join rows with those that were joined before; what they make is held."""
+        made = self._joining.arrive(port, rows)
+        if made is not None:
+            self._hold.add(made)
+        times = rows.times
+        self._newest = max(self._newest, int(times[0]) if len(times) == 1 else int(times.max()))
+        if self.monitor is not None:
+            self.monitor.worked(len(rows), self._joining.compared - self.compared)
+        self.compared = self._joining.compared
+
+    def _advanced(self, ets: bool = False) -> Iterator[Element]:
+        """Go as far as the bounds and the rows not yet joined allow: let rows go, and results out."""
+        for port, bound in enumerate(self._bounds):
+            least = self._queues.least(port)
+            reached = bound if least is None else min(bound, least)
+            if reached > self._joining.bounds[port]:
+                self._joining.raise_bound(port, reached)
+        until = self._joining.until()
+        advanced, self._until = until > self._until, max(until, self._until)
+        yield from self._released()
+        if advanced:
+            yield Punctuation(until, ets)
+        if self.mode == "draining" and self._is_drained():
+            self.mode = "sync_filter"
+
+    def _released(self) -> Iterator[Batch]:
+        released = self._hold.release(self._until)
+        if released is not None:
+            yield released
+
+    # Adapting
+
+    def _adapt(self, monitor: JoinMonitor) -> None:
+        """Choose between the methods by the work at hand (003 section 6, steps B and D)."""
+        work = monitor.work
+        if work is None or self.mode == "draining":
+            return
+        if work >= self.alpha and self.mode == "sync_filter":
+            self.mode = "filter_order"
+        elif work < self.alpha and self.mode == "filter_order":
+            self.mode = "draining"
+
+    def _is_drained(self) -> bool:
+        """Whether no result can come that is later than one that waits."""
+        return not len(self._hold) and self._newest <= min(self._bounds)
+
+    # What it waits for
+
+    def wants(self) -> Sequence[Mapping[int, Microseconds]]:
+        times = [time for time in (self._queues.wanted(), self._hold.least) if time is not None]
+        # Whatever waits is later than the least bound: the earliest of it is released first.
+        return (dict.fromkeys(range(len(self._bounds)), min(times)),) if times else ()
+
+    @property
+    def held(self) -> int:
+        if self._held is None:
+            self._held = len(self._queues) + self._joining.held + len(self._hold)
+        return self._held
+
+    @property
+    def state_bytes(self) -> int:
+        return self._queues.nbytes + self._joining.state_bytes + self._hold.nbytes
+
+    def changes(self) -> Changes:
+        note = {
+            "bounds": self._bounds,
+            "until": self._until,
+            "newest": self._newest,
+            "mode": self.mode,
+            "monitor": None if self.monitor is None else self.monitor.note(),
+        }
+        return joined([self._joining.changes(), self._hold.changes(), *self._queues.changes()], note)
+
+    def restore(self, changes: Changes) -> None:
+        joining, hold, *queues = parted(changes)
+        note = changes.note
+        self._joining.restore(joining)
+        self._hold.restore(hold)
+        self._queues.restore(queues)
+        self._bounds = list(note["bounds"])
+        self._until, self._newest, self.mode = note["until"], note["newest"], note["mode"]
+        if self.monitor is not None:
+            self.monitor.restore(note["monitor"])
+        self._held = None
+        self.compared = self._joining.compared

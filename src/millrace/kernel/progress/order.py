@@ -1,0 +1,344 @@
+"""How far the rows of an external stream let its bound rise, one class an order contract.
+
+Rules:
+- An order says for each row what bound the rows up to it allow; the edge of the stream keeps the greatest of all.
+- What it says depends on the rows and their order alone, not on how they were cut into batches.
+- Late rows count: they tell how far the source has come, though they are let in no more. Quarantined rows do not.
+- `save` gives plain data; `join` takes the data of several files that were read side by side, in their order, and may
+  say less than reading them one after another would, never more. What is said of partitions may be `changes` alone:
+  who joins them knows the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millrace.errors import RunError
+from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.grouping import codes_of
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, GroupPunctuation, Microseconds, Times
+from millrace.kernel.progress.partition_progress import Codes, Standings
+
+
+@dataclass(frozen=True, slots=True)
+class Entering:
+    """Rows at the edge of a stream, all with a time and none from the future.
+
+    `greatest` is for each row the greatest time up to it; `limits` how far ahead a promise is believed, if guarded.
+    """
+
+    rows: pa.RecordBatch
+    times: Times
+    greatest: Times
+    limits: Times | None
+    now: Microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How far a partition or group has come: its values as texts, its greatest time, when that came, and its bound."""
+
+    values: tuple[str | None, ...]
+    greatest: Microseconds
+    seen_at: Microseconds
+    bound: Microseconds
+
+
+class Order:
+    """Rows trail the greatest time before them by at most `disorder` (0: ordered)."""
+
+    def __init__(self, disorder: Microseconds = 0) -> None:
+        self.disorder = disorder
+
+    def after(self, entering: Entering) -> Times:
+        """For each row the bound that it and the rows before it allow; NO_BOUND where they say nothing."""
+        return less(entering.greatest, self.disorder)
+
+    def floors(self) -> Times | None:
+        """Of the rows last asked about: what the group of each had promised before it; None without groups."""
+        return None
+
+    def news(self) -> GroupPunctuation | None:
+        """The groups whose promises have advanced since the last call, and those that are new."""
+        return None
+
+    def tell_anew(self) -> None:
+        """Let the next news be of all groups: someone listens who has not heard any."""
+
+    @property
+    def parts(self) -> int:
+        """How many partitions or groups have been seen."""
+        return 0
+
+    def slowest(self, count: int) -> list[Part]:
+        """The partitions or groups that are furthest behind, the last first."""
+        return []
+
+    def lead(self) -> Microseconds | None:
+        """How far the slowest partition is ahead of the clock; None where the stream has no partitions."""
+        return None
+
+    def listen_anew(self, now: Microseconds) -> None:
+        """Count silence from now on."""
+
+    def share(self, other: Order) -> None:
+        """Know the partitions that another order of the stream knows, from now on, and learn of none by itself."""
+
+    def save(self) -> dict[str, Any]:
+        """What it must remember, as plain data; not what it shares."""
+        return {}
+
+    def changes(self) -> dict[str, Any]:
+        """The same, but of partitions and groups those alone that have changed since the last call."""
+        return self.save()
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what `save` gave."""
+
+    def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
+        """Go on from what several files came to, each with its bound; the bound they allow together."""
+        self.restore(saves[-1])
+        return max(bounds)
+
+
+class TrailingRows(Order):
+    """A row trails by at most `count` rows: what is older than that can be passed by none to come.
+
+    State: the times of the last `count` rows.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+        self._last: Times = np.empty(0, np.int64)
+
+    def after(self, entering: Entering) -> Times:
+        """The greatest time among the rows that came at least `count` rows earlier."""
+        times = np.concatenate([self._last, entering.times])
+        old = np.maximum.accumulate(times)[: max(len(times) - self.count, 0)]
+        bounds = np.full(len(entering.times), NO_BOUND, np.int64)
+        said = min(len(old), len(bounds))
+        bounds[len(bounds) - said :] = old[len(old) - said :]
+        self._last = times[max(len(times) - self.count, 0) :]
+        return bounds
+
+    def save(self) -> dict[str, Any]:
+        return {"last": self._last.tolist()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self._last = np.array(saved["last"], np.int64)
+
+
+class Punctuated(Order):
+    """The source itself promises: by a time below which none will follow, or by marking a row whose time is one."""
+
+    def __init__(self, promise: Expression) -> None:
+        super().__init__()
+        self.promise = promise
+
+    def after(self, entering: Entering) -> Times:
+        """Each row's promise; the greatest so far is kept by the edge of the stream."""
+        return promises(self.promise, entering)
+
+
+class Partitioned(Order):
+    """Progress by partition: the bound is the least of those of the partitions seen so far.
+
+    State: for each partition its greatest time, the clock at which it came, and the bound that it allows.
+    A partition that turns up late does not take the bound back: its rows below the bound are late.
+    """
+
+    def __init__(self, columns: Sequence[str], disorder: Microseconds, promise: Expression | None) -> None:
+        super().__init__(disorder)
+        self.columns = tuple(columns)
+        self.promise = promise
+        self._standings = Standings()
+        self._shared = False
+
+    def after(self, entering: Entering) -> Times:
+        codes, first_rows = self._codes(entering.rows)
+        if self.promise is None:
+            values = less(entering.times, self.disorder)
+        else:
+            values = promises(self.promise, entering)
+        allowed = self._standings.allowed
+        before, reached = _running(codes, values, allowed)
+        bounds = np.empty(len(codes), np.int64)
+        for begin, end, known in self._stretches(first_rows, len(codes)):
+            allowed[codes[begin:end]] = reached[begin:end]
+            # A partition stands where its next row finds it, or where the stretch leaves it: the least of all that
+            # is still to be found is the least of all partitions.
+            bounds[end - 1] = allowed[:known].min()
+            bounds[begin : end - 1] = before[begin + 1 : end]
+            bounds[begin:end] = np.minimum.accumulate(bounds[begin:end][::-1])[::-1]
+        self._standings.see(codes, entering.times, entering.now)
+        return bounds
+
+    @property
+    def parts(self) -> int:
+        return len(self._standings)
+
+    def slowest(self, count: int) -> list[Part]:
+        parts = self._standings
+        least = np.arange(len(parts))
+        if len(least) > count:
+            least = np.argpartition(parts.allowed, count)[:count]
+        first = least[np.lexsort((parts.seen_at[least], parts.allowed[least]))]
+        columns = (parts.greatest, parts.seen_at, parts.allowed)
+        return [
+            Part(tuple(json.loads(parts.names[each])), *(int(column[each]) for column in columns)) for each in first
+        ]
+
+    def lead(self) -> Microseconds | None:
+        return int((self._standings.greatest - self._standings.seen_at).min()) if len(self._standings) else None
+
+    def listen_anew(self, now: Microseconds) -> None:
+        self._standings.listen_anew(now)
+
+    def share(self, other: Order) -> None:
+        assert isinstance(other, Partitioned)
+        self._standings, self._shared = other._standings, True
+
+    def save(self) -> dict[str, Any]:
+        return {} if self._shared else {"partitions": [self._standings.whole()]}
+
+    def changes(self) -> dict[str, Any]:
+        changed = "" if self._shared else self._standings.changes()
+        return {"partitions": [changed] if changed else []}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        if not self._shared:
+            self._standings.restore(saved["partitions"])
+
+    def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
+        """Each partition as far as any file brought it. A file's own bound knows nothing of the others' partitions."""
+        self._absorb(saves)
+        allowed = int(self._standings.allowed.min()) if len(self._standings) else NO_BOUND
+        # One that read everything may have passed a bound before a partition turned up that is behind it.
+        return max(*bounds, allowed) if len(saves) == 1 else allowed
+
+    def _absorb(self, saves: Sequence[dict[str, Any]]) -> None:
+        for text in (text for save in saves if not self._shared for text in save["partitions"]):
+            self._standings.absorb(text)
+
+    def _codes(self, rows: pa.RecordBatch) -> tuple[Codes, list[int]]:
+        """Each row's partition by number, and the first rows of those that are new."""
+        columns = [rows.column(name) for name in self.columns]
+        codes, first = codes_of(columns, rows.num_rows)
+        texts = [column.take(pa.array(first)).cast(pa.string()).to_pylist() for column in columns]
+        known = len(self._standings)
+        numbers = self._standings.numbers_of([json.dumps(values) for values in zip(*texts, strict=True)])
+        return numbers[codes], [int(row) for row in first[numbers >= known]]
+
+    def _stretches(self, first_rows: list[int], count: int) -> Iterator[tuple[int, int, int]]:
+        """Rows from one new partition to the next, and how many partitions have been seen by then."""
+        known = len(self._standings) - len(first_rows)
+        edges = [*first_rows, count]
+        if edges[0] > 0:
+            yield 0, edges[0], known
+        for number, (begin, end) in enumerate(pairwise(edges), start=1):
+            yield begin, end, known + number
+
+
+class PerGroup(Partitioned):
+    """A promise is for the rows of its own group: it moves no bound of the stream, and no other group waits for it."""
+
+    def __init__(self, columns: Sequence[str], promise: Expression) -> None:
+        super().__init__(columns, 0, promise)
+        self._floors: Times | None = None
+        self._told: Times = np.empty(0, np.int64)
+        """What was last said of each group."""
+
+    def after(self, entering: Entering) -> Times:
+        parts = self._standings
+        parts.keys = pa.schema([entering.rows.schema.field(name) for name in self.columns])
+        codes, _ = self._codes(entering.rows)
+        assert self.promise is not None
+        before, reached = _running(codes, promises(self.promise, entering), parts.allowed)
+        np.maximum.at(parts.allowed, codes, reached)
+        parts.see(codes, entering.times, entering.now)
+        self._floors = before
+        return np.full(len(codes), NO_BOUND, np.int64)
+
+    def floors(self) -> Times | None:
+        return self._floors
+
+    def news(self) -> GroupPunctuation | None:
+        known, parts = len(self._told), self._standings
+        advanced = np.flatnonzero(parts.allowed[:known] > self._told)
+        changed = np.concatenate([advanced, np.arange(known, len(parts))])
+        if not len(changed):
+            return None
+        self._told = parts.allowed.copy()
+        assert parts.keys is not None
+        texts = zip(*(json.loads(parts.names[number]) for number in changed), strict=True)
+        keys = [
+            pa.array(list(each), pa.string()).cast(field.type) for each, field in zip(texts, parts.keys, strict=True)
+        ]
+        return GroupPunctuation(pa.RecordBatch.from_arrays(keys, schema=parts.keys), parts.allowed[changed])
+
+    def tell_anew(self) -> None:
+        self._told = np.empty(0, np.int64)
+
+    def save(self) -> dict[str, Any]:
+        return {**super().save(), "told": len(self._told) == len(self._standings)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        super().restore(saved)
+        self._told = self._standings.allowed.copy() if saved.get("told") else np.empty(0, np.int64)
+
+    def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
+        """The bound of the last file, which read them all one after another; no group moves it."""
+        self._absorb(saves)
+        return max(bounds)
+
+
+def _running(codes: Codes, values: Times, allowed: Times) -> tuple[Times, Times]:
+    """For each row the greatest value of its partition before it and up to it."""
+    before, reached = np.empty_like(values), np.empty_like(values)
+    by_partition = np.argsort(codes, kind="stable")
+    edges = np.flatnonzero(np.diff(codes[by_partition])) + 1
+    for rows in np.split(by_partition, edges):
+        until = np.maximum(np.maximum.accumulate(values[rows]), allowed[codes[rows[0]]])
+        reached[rows] = until
+        before[rows[0]] = allowed[codes[rows[0]]]
+        before[rows[1:]] = until[:-1]
+    return before, reached
+
+
+def promises(promise: Expression, entering: Entering) -> Times:
+    """What each row promises; NO_BOUND where it promises nothing, or more than is believed."""
+    try:
+        said = promise.over(entering.rows)
+    except pa.ArrowException as error:
+        raise RunError(
+            f'the promise "{promise}" failed: {str(error).splitlines()[0]}',
+            hint="The rows it failed on were not let in; change PUNCTUATED BY.",
+        ) from error
+    if pa.types.is_boolean(said.type):
+        marked = said.fill_null(False).to_numpy(zero_copy_only=False)
+        until: Times = np.where(marked, entering.times, NO_BOUND)
+    else:
+        until = said.cast(pa.int64()).fill_null(NO_BOUND).to_numpy(zero_copy_only=False)
+    return until if entering.limits is None else np.where(until > entering.limits, NO_BOUND, until)
+
+
+def less(times: Times, length: Microseconds) -> Times:
+    """Times less a length, without falling off the lower end."""
+    if not length:
+        return times
+    earlier: Times = np.maximum(times, NO_BOUND + length) - length
+    return earlier
+
+
+def plus(times: Times, length: Microseconds) -> Times:
+    """Times plus a length, without falling off the upper end."""
+    later: Times = np.minimum(times, END_OF_TIME - length) + length
+    return later

@@ -1,0 +1,78 @@
+"""What a stream promises about its timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.elements import Microseconds
+from millrace.kernel.progress.order import Order, Partitioned, PerGroup, Punctuated, TrailingRows
+
+TimeKind = Literal["external", "internal", "latent"]
+EtsKind = Literal["none", "periodic", "on_demand"]
+
+SEQUENCE = "__sequence"
+"""The outlet where a row's time is the number under which it was let in, from 0 on."""
+LATE = "__late"
+"""The outlet of the rows that came too late; their time is the clock at which they came."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeContract:
+    """What a stream promises about its timestamps.
+
+    `column` names the time column (external: read from it; internal: written to it; latent: None).
+    The order of an external stream: `disorder` is how far a row may trail the greatest timestamp before it (0:
+    ordered), `rows` by how many rows it may trail instead, `punctuation` what the source itself promises instead;
+    with `partitions` the order holds in each partition, and the stream is as far as the least of them; with `per` a
+    promise is for the rows of its own group alone. `also` are further columns that progress, each with its disorder.
+    `ets` says whether a silent stream may be spoken for, `every` how often if periodically; `skew` is the delta of
+    the external formula, `lull` how far a silent stream may be behind the clock.
+    `max_future_skew` is how far ahead a row may be.
+    """
+
+    kind: TimeKind
+    column: str | None = None
+    disorder: Microseconds = 0
+    ets: EtsKind = "none"
+    skew: Microseconds | None = None
+    rows: int | None = None
+    punctuation: Expression | None = None
+    partitions: tuple[str, ...] = ()
+    per: tuple[str, ...] = ()
+    also: tuple[tuple[str, Microseconds], ...] = ()
+    every: Microseconds | None = None
+    lull: Microseconds | None = None
+    max_future_skew: Microseconds | None = None
+
+    def columns(self) -> Iterator[str]:
+        """The columns that the contract is about."""
+        if self.column is not None:
+            yield self.column
+        if self.punctuation is not None:
+            yield from self.punctuation.columns()
+        yield from self.partitions
+        yield from self.per
+        yield from (column for column, _ in self.also)
+
+    def order(self) -> Order:
+        """How the rows let the bound rise, with nothing seen yet."""
+        if self.per:
+            assert self.punctuation is not None
+            return PerGroup(self.per, self.punctuation)
+        if self.partitions:
+            return Partitioned(self.partitions, self.disorder, self.punctuation)
+        if self.punctuation is not None:
+            return Punctuated(self.punctuation)
+        return Order(self.disorder) if self.rows is None else TrailingRows(self.rows)
+
+    def outlet(self, name: str) -> TimeContract:
+        """What holds for the rows of an outlet: a further column, their sequence numbers, or late rows."""
+        if name == LATE:
+            return TimeContract("latent", ets="on_demand")
+        if name == SEQUENCE:
+            return TimeContract("external")
+        ordered = TimeContract("external", name, dict(self.also)[name])
+        return replace(ordered, ets=self.ets, skew=self.skew, every=self.every, lull=self.lull)

@@ -1,0 +1,183 @@
+"""LINECUTTING that measures what it does: keys wait the shorter the more seldom they are updated.
+
+Let a key that is updated at random with rate u be let go each time it has waited for W. Its mean staleness is then
+(W² / 2) / (W + 1/u), and it takes r = 1 / (W + 1/u) of the service. A little more service gains most where
+W² / 2 + W/u is greatest: that is the index by which keys are served. Of keys that are updated alike the one that has
+waited longest is first, which is IN-PLACE; one that is updated seldom passes the others soon after it came, since to
+let it wait saves no service; none starves, because the index grows without end. 002 lets slow keys cut by a threshold
+instead, which the printed rule (`LinecuttingPaper`) sets so high that the others may never be served.
+
+How much 1/u counts is a `strength` that a `Guard` chooses by measurement, down to 0, which is IN-PLACE.
+Keys stand in one line in place, and in a line for each class of rates, half a power of two wide; the index is compared
+between the heads of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from millrace.kernel.elements import Mask, Microseconds
+from millrace.kernel.updates.policies.guard import Area, Guard, Shadow
+from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
+from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths
+from millrace.kernel.updates.policies.line import Line
+from millrace.kernel.updates.policies.update_batch import Updates
+
+_LEAST = 2.0**-4
+_HALF = 0.5**0.5
+_NEAR = 4
+"""Classes next to each other that the keys of one rate may be taken for."""
+_NEARLY_ALL = 0.95
+_COLUMNS = ("line", "shadow_place", "shadow_since")
+
+
+class Linecutting(KeyOrder):
+    """Keys by their waiting time and how seldom they are updated, as far as that is measured to help."""
+
+    wants_intervals = True
+
+    def __init__(self, cells: Cells) -> None:
+        super().__init__(cells)
+        cells.add("line", 0)
+        self._lines: dict[int, Line] = {}
+        self._same = True
+        self._unseen = 0
+        """Whether keys were found to be updated alike, and how many leave before that is looked at again."""
+        self._real = Area()
+        self._shadow = Shadow(cells)
+        self._guard = Guard()
+
+    # Rows
+
+    def enter(self, updates: Updates, fresh: Mask, intervals: Lengths | None, cost: float | None) -> None:
+        assert intervals is not None
+        first = np.sort(updates.first[fresh])
+        keys = updates.keys[first]
+        self._stand(keys, classes(intervals[first]))
+        seen = np.sort(updates.first)
+        self._shadow.enter(updates.keys[seen], updates.arrived[seen])
+
+    def enter_one(self, key: int, arrived: Microseconds, fresh: bool, interval: float, cost: float | None) -> None:
+        if fresh:
+            mantissa, exponent = math.frexp(max(interval, _LEAST))
+            line = 2 * exponent + (mantissa >= _HALF)
+            self._real.enter_one(int(self._cells["queue_since"][key]))
+            self._cells["line"][key] = line
+            self._lines.setdefault(line, Line(self._cells)).push_one(key, self._next)
+            self._push_one(key)
+        self._shadow.enter_one(key, arrived)
+
+    def _stand(self, keys: Numbers, lines: Numbers) -> None:
+        """Put keys at the end of the line, and of the lines of their classes."""
+        if not len(keys):
+            return
+        self._real.enter(self._cells["queue_since"][keys])
+        places = self._push(keys)
+        self._cells["line"][keys] = lines
+        self._sort_in(keys, lines, places)
+
+    def _sort_in(self, keys: Numbers, lines: Numbers, places: Numbers) -> None:
+        for line in np.unique(lines).tolist():
+            own = lines == line
+            self._lines.setdefault(line, Line(self._cells)).push(keys[own], places[own])
+
+    def take(self, count: int, now: Microseconds, cost: float | None) -> Numbers:
+        count = min(count, self._waiting)
+        self._real.advance(now)
+        self._shadow.area.advance(now)
+        shadow = self._shadow.take(count)
+        keys = self._chosen(count, now, shadow)
+        self._real.leave(self._cells["queue_since"][keys])
+        self._left(keys)
+        self._unseen -= count
+        following = self._guard.follow > 0
+        self._guard.follow -= count if following else 0
+        ended = self._guard.let_go(count, self._waiting, self._real.area, self._shadow.area.area, self._alike)
+        if not self._waiting or (following and self._guard.follow <= 0 and not ended):
+            self._align()
+        return keys
+
+    def _chosen(self, count: int, now: Microseconds, shadow: Numbers) -> Numbers:
+        if self._guard.strength:
+            return self._best_one(now) if count == 1 else self._best(count, now)
+        if self._guard.follow <= 0:
+            return self._line.pop(count)
+        followed = shadow[self._cells["place"][shadow] != NONE]
+        self._cells["place"][followed] = NONE
+        return np.concatenate([followed, self._line.pop(count - len(followed))])
+
+    def _best_one(self, now: Microseconds) -> Numbers:
+        """The key with the greatest index."""
+        since, strength = self._cells["queue_since"], self._guard.strength
+        best, found = -1.0, -1
+        for line in sorted(self._lines):
+            key = self._lines[line].first()
+            if key >= 0:
+                waited = float(now - since[key]) + 1
+                index = waited * (waited + 2 * strength * 2.0 ** (line / 2 - 0.75))
+                if index > best:
+                    best, found = index, key
+            else:
+                del self._lines[line]
+        return np.array([found])
+
+    def _best(self, count: int, now: Microseconds) -> Numbers:
+        """The keys with the greatest indices, in order; none before one that stands before it in its line."""
+        found, indices = [], []
+        for line in sorted(self._lines):
+            keys = self._lines[line].peek(count)
+            waited = (now - self._cells["queue_since"][keys]).astype(np.float64) + 1
+            index = waited * (waited + 2 * self._guard.strength * 2.0 ** (line / 2 - 0.75))
+            found.append(keys)
+            indices.append(np.minimum.accumulate(index))
+        order = np.argsort(-np.concatenate(indices), kind="stable")[:count]
+        return np.concatenate(found)[order]
+
+    def _alike(self) -> bool:
+        """Whether nearly all keys are updated about equally often; looked at when a quarter of them has left."""
+        if self._unseen <= 0:
+            lines = self._cells["line"][: self._cells.count]
+            counts = np.bincount(lines - lines.min())
+            self._same = bool(np.convolve(counts, np.ones(_NEAR, np.int64)).max() >= _NEARLY_ALL * len(lines))
+            self._unseen = len(lines) // 4
+        return self._same
+
+    def _align(self) -> None:
+        """Let the shadow go on from the keys that wait."""
+        keys = self._line.all()
+        self._shadow.clear()
+        self._shadow.enter(keys, self._cells["queue_since"][keys])
+
+    # All keys
+
+    def adopt(self, keys: Numbers) -> None:
+        self._stand(keys, self._cells["line"][keys])
+        self._align()
+
+    def close(self) -> None:
+        for name in _COLUMNS:
+            self._cells.drop(name)
+
+    def note(self) -> dict[str, Any]:
+        notes = {"real": self._real.note(), "shadow": self._shadow.note(), "guard": self._guard.note()}
+        return {**super().note(), **notes, "same": self._same, "unseen": self._unseen}
+
+    def restore(self, note: Mapping[str, Any]) -> None:
+        super().restore(note)
+        keys = self._line.all()
+        self._sort_in(keys, self._cells["line"][keys], self._cells["place"][keys])
+        self._same, self._unseen = note["same"], note["unseen"]
+        self._real.restore(note["real"])
+        self._shadow.restore(note["shadow"])
+        self._guard.restore(note["guard"])
+
+
+def classes(intervals: Lengths) -> Numbers:
+    """The class of each mean time between updates: half a power of two, found without rounding."""
+    mantissas, exponents = np.frexp(np.maximum(intervals, _LEAST))
+    found: Numbers = 2 * exponents.astype(np.int64) + (mantissas >= _HALF)
+    return found

@@ -1,0 +1,149 @@
+"""The contract of a queue of updates (002 section 3), on top of that of an operator.
+
+Rules:
+- What it holds is its state: a graph is at rest, and may be saved, while queues hold rows that they may not let go.
+- It takes all its input before it lets go of anything, so what it chooses from is all there is.
+- It lets go (`on_more`) only when all that it let go before has been worked off downstream; then it is told so
+  (`on_rest`), which is the moment of delivery. A host whose results count only when they are committed says later when
+  that was (`on_delivery`).
+- It is told the time (`on_time`) before every other call: staleness is measured by the clock, and by nothing else.
+- How many rows it may let go is its `allowance`, set from outside. The end of its input lifts it.
+- If nobody says how many, they are worth a moment of work, by what a row was measured to cost. A `careful` queue begins
+  with single rows until one has been worked off, and lets at most twice as many go at once as ever before.
+- entered = let_go + superseded + shed + waiting, at any moment.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millrace.kernel.elements import Microseconds
+from millrace.kernel.metrics import InputCounts, QueueMetrics
+from millrace.kernel.operator import Operator
+from millrace.kernel.updates.queue_settings import QueueSettings
+
+MOMENT: Microseconds = 10_000
+"""How long the work may take that a queue lets go of at once, if nobody says how many rows it may be."""
+MOST_ROWS = 65_536
+"""The most rows that it lets go of at once."""
+FIRST_ROWS = 64
+"""How many it lets go of at once before it knows what a row costs, where it need not be careful."""
+
+
+class Queue(Operator):
+    """Holds updates until those before them have been worked off; a subclass says which of them leave, and when."""
+
+    queues = True
+    holds = False
+    senses_bounds = True
+
+    allowance: int | None = None
+    """How many rows it may still let go; None is any number. A subclass counts down."""
+    ended = False
+    """Whether its input has ended: then all that it holds leaves, whatever the allowance."""
+    now: Microseconds = 0
+    """The time of the present call."""
+    arrived: Microseconds | None = None
+    """When the rows arrived that enter now and do not say it themselves, if a host knows better than `now`."""
+    delivers_late = False
+    """Whether what it let go is delivered when a host says so, and not when it has been worked off."""
+    settings = QueueSettings()
+    by_key = False
+    """Whether a key waits with one row alone."""
+    careful = False
+    """Whether it begins small: hosts say so whose clock is that of the world, where work on one row may take long."""
+    most_rows = 0
+    """The most rows that it has let go at once."""
+    _rows = 0
+    """How many it has let go since it was last asked for some."""
+    told_cost: float | None = None
+    """What a row costs downstream, in microseconds, as a host has measured it: then the clock does not say it."""
+
+    @property
+    def due(self) -> bool:
+        """Whether it holds rows that could leave now; one that waits for more than its turn says so here."""
+        return self.held > 0
+
+    @property
+    def unfinished(self) -> bool:  # type: ignore[override]
+        """Whether it can let something go at once."""
+        return self.due and (self.ended or self.allowance != 0)
+
+    @property
+    def row_cost(self) -> float | None:
+        """What a row costs downstream, in microseconds, as told or measured; None before that is known."""
+        return self.told_cost
+
+    @property
+    def budget(self) -> int | None:
+        """How many rows its settings let it let go of at a time; None is any number."""
+        settings, cost = self.settings, self.row_cost
+        if settings.budget_rows is not None or settings.budget_time is None:
+            return settings.budget_rows
+        return self._worth(settings.budget_time, cost)
+
+    def portion(self, limit: int | None, cost: float | None) -> int:
+        """How many rows `on_more(limit)` lets go, if a row costs so many microseconds (None: nobody knows yet).
+
+        At least one; never more than the allowance.
+        """
+        self._rows = 0
+        allowance = None if self.ended else self.allowance
+        if limit is None:
+            limit = min(self._worth(MOMENT, cost), MOST_ROWS) if allowance is None else allowance
+        return limit if allowance is None else min(limit, allowance)
+
+    def _worth(self, time: Microseconds, cost: float | None) -> int:
+        """How many rows can be worked off in a time, one at least; where nobody knows, not too many."""
+        if cost is not None and cost <= 0:
+            return MOST_ROWS
+        rows = FIRST_ROWS if cost is None else max(1, int(time / cost))
+        if not self.careful or self.told_cost is not None:
+            return rows
+        return 1 if cost is None else min(rows, max(1, 2 * self.most_rows))
+
+    def use_up(self, rows: int) -> None:
+        """Count rows that leave, against the allowance too."""
+        self._rows += rows
+        self.most_rows = max(self.most_rows, self._rows)
+        if self.allowance is not None:
+            self.allowance = max(0, self.allowance - rows)
+
+    def on_time(self, now: Microseconds) -> None:
+        """Called before every other call with the present time."""
+        self.now = now
+
+    def on_rest(self) -> None:
+        """Called when all that it let go has been worked off: now is the moment of delivery, unless it is late."""
+
+    def deliver_late(self) -> None:
+        """From now on what it lets go is delivered when it is told so."""
+        self.delivers_late = True
+
+    def on_delivery(self, at: Microseconds) -> None:
+        """Called if it `delivers_late`, before anything else enters: all that it let go was delivered at a moment."""
+
+    def learn_cost(self, micros: float) -> None:
+        """Called by a host that measures itself what a row costs downstream."""
+        self.told_cost = micros
+
+    def urgency(self, now: Microseconds) -> float:
+        """How much is gained if it may let go next; among several queues the greatest is first."""
+        raise AssertionError("a queue says how urgent it is")
+
+    def configure(self, settings: QueueSettings) -> None:
+        """Follow other settings from now on; what it holds stays."""
+        self.settings = settings
+
+    def input_counts(self) -> tuple[InputCounts, ...]:
+        """What became of the rows of each input: at hand at any time, whatever the number of keys."""
+        raise AssertionError("a queue counts")
+
+    def queue_metrics(self, now: Microseconds) -> QueueMetrics:
+        """Its counts, and how stale its keys are."""
+        raise AssertionError("a queue counts")
+
+    def staleness(self, now: Microseconds) -> pa.Table:
+        """A row a key: the key columns, `waiting`, `queue_now`, `queue_mean`, `application_now`, `application_mean`
+        (microseconds) and `per_second`, how often it is updated."""
+        raise AssertionError("a queue knows how stale its keys are")

@@ -1,0 +1,89 @@
+"""How a queue of updates works: its policy, its memory, its budget, and when its keys are read.
+
+Rules:
+- `append` and `append_shed` let every row through that they keep, in the order of arrival; all others are update
+  queues, which hold one row a key, the newest.
+- `keep` is the share of rows that `append_shed` keeps; without it, as many as the work downstream can take.
+- A key belongs to the first access class whose condition holds for it; one without a class is read all the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millrace.errors import RequestError
+from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.elements import Microseconds
+
+POLICIES = ("append", "append_shed", "update_fifo", "inplace", "linecutting", "linecutting_paper", "auto")
+LOSSLESS = ("append", "append_shed")
+"""Policies without update semantics: what they let through is every row, older ones too."""
+MEMORIES = ("paged", "naive")
+WITH_ACCESS = ("inplace", "auto")
+"""Policies that can serve keys by when they are read."""
+PAGE = 16
+"""Locations a page, if nobody says."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Keys for which `when` holds (None: all) are read every so often, at the multiples of `every` since the epoch."""
+
+    every: Microseconds
+    when: Expression | None = None
+
+    def __post_init__(self) -> None:
+        if self.every <= 0:
+            raise RequestError(
+                "keys cannot be read every 0 seconds", hint="Write ACCESS EVERY with a length of time, or leave it out."
+            )
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """What a queue is told when it is made, and when it is changed while it works.
+
+    >>> QueueSettings().policy
+    'inplace'
+    >>> QueueSettings("append_shed", keep=0.5).lossless
+    True
+    """
+
+    policy: str = "inplace"
+    keep: float | None = None
+    memory: str = "paged"
+    page: int = PAGE
+    budget_rows: int | None = None
+    budget_time: Microseconds | None = None
+    access: tuple[Access, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_name("queue", self.policy, POLICIES)
+        _check_name("memory", self.memory, MEMORIES)
+        if self.keep is not None and not 0 < self.keep <= 1:
+            raise RequestError(
+                f"{self.keep} is not a share of rows to keep", hint="Write keep as a number above 0 and up to 1."
+            )
+        if self.page < 1:
+            raise RequestError(f"a page of {self.page} locations holds nothing", hint="Write page = 16, for example.")
+        for budget in (self.budget_rows, self.budget_time):
+            if budget is not None and budget < 1:
+                raise RequestError(
+                    "a budget of nothing lets nothing go",
+                    hint="Write budget = '1000 rows' or budget = '50 milliseconds'.",
+                )
+        if self.access and self.policy not in WITH_ACCESS:
+            raise RequestError(
+                f"queue = '{self.policy}' does not know when keys are read",
+                hint="Leave ACCESS EVERY out, or read the stream with queue = 'inplace' or queue = 'auto'.",
+            )
+
+    @property
+    def lossless(self) -> bool:
+        """Whether rows are let through however old they are."""
+        return self.policy in LOSSLESS
+
+
+def _check_name(option: str, name: str, names: tuple[str, ...]) -> None:
+    if name not in names:
+        raise RequestError(f'no {option} is called "{name}"', hint=f"Write {option} = one of {', '.join(names)}.")

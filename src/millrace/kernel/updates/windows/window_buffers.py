@@ -1,0 +1,229 @@
+"""Window buffers: the rows of each key in zones, from which windows are dropped and let go (002 section 7.2).
+
+Rules:
+- A zone is a contiguous block of locations; the zones of a key are linked in the order in which they were filled. A
+  location holds the entry of a row (see row_blocks.py), its time, and its input.
+- A key's rows stand in the order of their entries, from the dequeue offset in its first zone to the enqueue offset in
+  its last. Rows that leave from the front move the dequeue offset, and a zone that it has passed is released at once.
+- Rows may come out of order, so rows in the middle may leave first; then the key's other rows are moved together.
+- The naive manager sets the most that a key may need aside for every key: that is counted, and else nothing differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.elements import Mask
+from millrace.kernel.stores.growing_arrays import grown
+from millrace.kernel.stores.keyed_runs import spread
+from millrace.kernel.updates.pages import Pages
+
+_NONE = -1
+_ROOM = 16
+_BLOCKS_A_PAGE = 4
+_LEVEL = 50
+"""A look at one more zone of all keys at once costs as much as following so many links one by one."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The rows of some keys, key by key in the order of their entries."""
+
+    keys: Numbers
+    counts: Numbers
+    places: Numbers
+    """Each row's key, by its place in `keys`."""
+    locations: Numbers
+    chain: Numbers
+    """The zones of the keys, key by key."""
+    zones: Numbers
+    """How many zones each key has."""
+    entries: Numbers
+    times: Numbers
+    ports: Numbers
+
+    @property
+    def owners(self) -> Numbers:
+        """Each row's key."""
+        return self.keys[self.places]
+
+
+class WindowBuffers:
+    """Rows by key, in linked zones of pages; `aside` is what the naive manager, if it is one, sets aside for a key."""
+
+    def __init__(self, page: int = 16, aside: int | None = None) -> None:
+        self.aside = aside
+        self.rows = 0
+        self._pages = Pages(page, max(1, page // _BLOCKS_A_PAGE))
+        self.zone = self._pages.zone
+        self._next = np.full(self._pages.capacity, _NONE, np.int64)
+        self._entries = np.zeros(self._pages.capacity * self.zone, np.int64)
+        self._times = np.zeros_like(self._entries)
+        self._ports = np.zeros_like(self._entries)
+        self._head = np.full(_ROOM, _NONE, np.int64)
+        self._tail = np.full(_ROOM, _NONE, np.int64)
+        self._dequeue = np.zeros(_ROOM, np.int64)
+        self._zones = np.zeros(_ROOM, np.int64)
+        self.counts = np.zeros(_ROOM, np.int64)
+        """How many rows each key has."""
+        self._keys = 0
+
+    @property
+    def used(self) -> int:
+        """How many locations hold a row."""
+        return self.rows
+
+    @property
+    def allocated(self) -> int:
+        """How many locations are set aside."""
+        return max(self._pages.allocated, (self.aside or 0) * self._keys)
+
+    def grow(self, keys: int) -> None:
+        """Have a buffer for each of so many keys."""
+        self._keys = max(self._keys, keys)
+        self._head, self._tail = grown(self._head, keys, _NONE), grown(self._tail, keys, _NONE)
+        self._dequeue, self._zones = grown(self._dequeue, keys, 0), grown(self._zones, keys, 0)
+        self.counts = grown(self.counts, keys, 0)
+
+    def append(self, keys: Numbers, entries: Numbers, times: Numbers, ports: Numbers) -> None:
+        """Put rows behind those that their keys have; the rows are in the order of their entries."""
+        if not len(keys):
+            return
+        if len(keys) > 1 and not bool((keys[1:] >= keys[:-1]).all()):
+            order = np.argsort(keys, kind="stable")
+            keys, entries, times, ports = keys[order], entries[order], times[order], ports[order]
+        begins = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        owners, counts = keys[begins], np.diff(begins, append=len(keys))
+        filled, had = self._dequeue[owners] + self.counts[owners], self._zones[owners]
+        tails = self._tail[owners]
+        wanted = -(-(filled + counts) // self.zone) - had
+        fresh = self._link(owners, wanted)
+        offsets = spread(filled, counts)
+        places = np.repeat(np.arange(len(owners)), counts)
+        number = offsets // self.zone - had[places]
+        zones = tails[places]
+        new = number >= 0
+        if len(fresh):
+            zones[new] = fresh[(np.cumsum(wanted) - wanted)[places[new]] + number[new]]
+        self._write(zones * self.zone + offsets % self.zone, entries, times, ports)
+        self.counts[owners] += counts
+        self.rows += len(keys)
+
+    def append_one(self, key: int, entry: int, time: int, port: int) -> None:
+        """Put one row behind those that its key has."""
+        filled = self._dequeue.item(key) + self.counts.item(key)
+        if filled == self._zones.item(key) * self.zone:
+            self._link(np.array([key]), np.array([1]))
+        location = self._tail.item(key) * self.zone + filled % self.zone
+        self._entries[location], self._times[location], self._ports[location] = entry, time, port
+        self.counts[key] += 1
+        self.rows += 1
+
+    def held(self, keys: Numbers) -> Held:
+        """The rows of some keys."""
+        counts, zones = self.counts[keys], self._zones[keys]
+        chain = self._chain(keys, zones)
+        offsets = spread(self._dequeue[keys], counts)
+        places = np.repeat(np.arange(len(keys)), counts)
+        begins = np.cumsum(zones) - zones
+        locations = chain[begins[places] + offsets // self.zone] * self.zone + offsets % self.zone
+        columns = self._entries[locations], self._times[locations], self._ports[locations]
+        return Held(keys, counts, places, locations, chain, zones, *columns)
+
+    def keep(self, held: Held, kept: Mask) -> None:
+        """Let go of all rows but some."""
+        if kept.all():
+            return
+        left = np.bincount(held.places[kept], minlength=len(held.keys))
+        first = np.full(len(held.keys), len(kept))
+        np.minimum.at(first, held.places[kept], np.flatnonzero(kept))
+        begins = np.cumsum(held.counts) - held.counts
+        gone = np.where(left > 0, first - begins, held.counts)
+        # Where what is left is not the end of the key's rows, they are moved together, towards the end.
+        torn = gone + left < held.counts
+        if torn.any():
+            gone[torn] = (held.counts - left)[torn]
+            ends = (begins + held.counts)[torn]
+            into = held.locations[spread(ends - left[torn], left[torn])]
+            moved = kept & torn[held.places]
+            self._write(into, held.entries[moved], held.times[moved], held.ports[moved])
+        self._advance(held, gone, left)
+
+    def _advance(self, held: Held, gone: Numbers, left: Numbers) -> None:
+        """Move the dequeue offsets past the rows that are gone, and release the zones passed."""
+        keys = held.keys
+        offsets = self._dequeue[keys] + gone
+        passed = np.where(left > 0, offsets // self.zone, held.zones)
+        begins = np.cumsum(held.zones) - held.zones
+        zones = held.chain[spread(begins, passed)]
+        if len(zones):
+            self._pages.release(zones)
+        self._zones[keys] -= passed
+        some = left > 0
+        self._head[keys[some]] = held.chain[(begins + passed)[some]]
+        self._head[keys[~some]] = self._tail[keys[~some]] = _NONE
+        self._dequeue[keys] = np.where(some, offsets % self.zone, 0)
+        self.counts[keys] = left
+        self.rows -= int(gone.sum())
+
+    def _link(self, owners: Numbers, wanted: Numbers) -> Numbers:
+        """New zones for some keys behind those they have, key by key."""
+        total = int(wanted.sum())
+        if not total:
+            return np.empty(0, np.int64)
+        zones = self._pages.allocate(total)
+        self._make_room()
+        taking = wanted > 0
+        owners, wanted = owners[taking], wanted[taking]
+        ends = np.cumsum(wanted)
+        begins = ends - wanted
+        self._next[zones[:-1]] = zones[1:]
+        self._next[zones[ends - 1]] = _NONE
+        tails = self._tail[owners]
+        self._next[tails[tails >= 0]] = zones[begins[tails >= 0]]
+        self._head[owners[tails < 0]] = zones[begins[tails < 0]]
+        self._tail[owners] = zones[ends - 1]
+        self._zones[owners] += wanted
+        return zones
+
+    def _make_room(self) -> None:
+        room = self._pages.capacity
+        self._next = grown(self._next, room, _NONE)
+        self._entries = grown(self._entries, room * self.zone, 0)
+        self._times = grown(self._times, room * self.zone, 0)
+        self._ports = grown(self._ports, room * self.zone, 0)
+
+    def _write(self, locations: Numbers, entries: Numbers, times: Numbers, ports: Numbers) -> None:
+        self._entries[locations] = entries
+        self._times[locations] = times
+        self._ports[locations] = ports
+
+    def _chain(self, keys: Numbers, zones: Numbers) -> Numbers:
+        """The zones of some keys, key by key in the order of their links."""
+        if not len(keys):
+            return np.empty(0, np.int64)
+        most = int(zones.max())
+        if most <= 1:
+            return self._head[keys[zones > 0]]
+        if int(zones.sum()) < _LEVEL * most:
+            return self._followed(keys, zones)
+        chain = np.empty(int(zones.sum()), np.int64)
+        begins, present = np.cumsum(zones) - zones, self._head[keys]
+        for level in range(most):
+            on = zones > level
+            begins, zones, present = begins[on], zones[on], present[on]
+            chain[begins + level] = present
+            present = self._next[present]
+        return chain
+
+    def _followed(self, keys: Numbers, zones: Numbers) -> Numbers:
+        """The same, link by link."""
+        chain, following = [], self._next.item
+        for zone, count in zip(self._head[keys].tolist(), zones.tolist(), strict=True):
+            for _ in range(count):
+                chain.append(zone)
+                zone = following(zone)
+        return np.array(chain, np.int64)

@@ -1,0 +1,101 @@
+"""Statements to a running network, bound against what has been declared before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from millrace.errors import QueryError
+from millrace.language.declarations.future_guard import as_running, refuse_new_guards
+from millrace.language.declarations.late_rows import late_queries
+from millrace.language.grammar.dialect import tokens_of
+from millrace.language.grammar.places import Source
+from millrace.language.grammar.script_parser import parse_script
+from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement, Script
+from millrace.language.script import changes, declarations, declared_twice, parse_network
+from millrace.plan.evolution.changes import Added, Amendment, Change, File
+from millrace.plan.nodes.network import Query
+
+
+def declarations_of(text: str, known: str = "") -> str:
+    """What a text declares (streams, sinks, aggregates, functions), as written, without what is `known`.
+
+    >>> declarations_of("CREATE SINK o TO csv OPTIONS (path 'o'); DROP QUERY q;")
+    "CREATE SINK o TO csv OPTIONS (path 'o');"
+    """
+    before = set(_names(parse_script(known)))
+    pieces = []
+    for statement, tokens in zip(parse_script(text).statements, tokens_of(Source(text)), strict=True):
+        if isinstance(statement, Declared) and _key(statement) not in before:
+            pieces.append(f"{text[tokens[0].start : tokens[-1].end + 1]};")
+    return "\n".join(pieces)
+
+
+def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendment:
+    """What a text asks of a running network with these declarations and queries: all of it, or an error.
+
+    >>> stream = "CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');"
+    >>> bind_changes(stream, "ADD QUERY q AS SELECT k FROM s", []).changes[0].query.name
+    'q'
+    """
+    base, script, source = parse_script(declared), parse_script(text), Source(text)
+    _refuse_known(script, base)
+    before = declarations(base, Source(declared))
+    new = declarations(script, replace(source, functions=before.functions))
+    known = before.with_more(new)
+    known = replace(known, streams=as_running(known.streams, queries))
+    found = {query.name.lower(): query for query in queries}
+    try:
+        asked = tuple(changes(script, source, known, found))
+    except RecursionError:
+        raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
+    refuse_new_guards(known.streams, queries, source.place(0, len(text)))
+    asked += tuple(Added(each) for each in late_queries(new.streams, known, found))
+    _check_outcome(asked, found, source)
+    return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
+
+
+def read_file(text: str, beside: str = "") -> File:
+    """What a whole file says; declarations made `beside` it hold too, where it has none of their names.
+
+    >>> read_file("CREATE SINK o TO csv OPTIONS (path 'o');").network.queries
+    ()
+    """
+    network = parse_network(text)
+    declared = declarations(parse_script(text), Source(text)).streams.values()
+    streams = {each.name: each for each in (*declared, *network.streams())}
+    beside = declarations_of(beside, known=text) if beside.strip(" \n;") else ""
+    return File(network, streams, f"{text}\n;\n{beside}")
+
+
+def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: Source) -> None:
+    """Refuse a request that asks for nothing, or leaves no query."""
+    if not asked:
+        raise QueryError(
+            "nothing is asked of the network",
+            hint="Write ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES.",
+            place=source.end(),
+        )
+    if not queries:
+        raise QueryError(
+            "the last query cannot be dropped",
+            hint="Add another one in the same request, or stop the run.",
+            place=source.place(0, len(source.text)),
+        )
+
+
+def _refuse_known(script: Script, base: Script) -> None:
+    before = set(_names(base))
+    for statement in script.statements:
+        if isinstance(statement, Declared) and _key(statement) in before:
+            raise declared_twice(statement.name)
+
+
+def _names(script: Script) -> list[tuple[str, str]]:
+    return [_key(each) for each in script.statements if isinstance(each, Declared)]
+
+
+def _key(statement: Declared) -> tuple[str, str]:
+    """What no other declaration may share; aggregates and functions are called alike."""
+    kind = "call" if isinstance(statement, AggregateStatement | FunctionStatement) else type(statement).__name__
+    return kind, statement.name.text.lower()

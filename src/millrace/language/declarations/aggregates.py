@@ -1,0 +1,142 @@
+"""CREATE AGGREGATE, bound: types known, blocks of SQL as expressions over the state's variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import QueryError
+from millrace.kernel.aggregates.functions.user_aggregates import (
+    Assignments,
+    PythonAggregate,
+    SqlAggregate,
+    UserAggregate,
+)
+from millrace.kernel.columns.expressions import Column, sql_name
+from millrace.language.declarations.functions import place_of, refuse_known
+from millrace.language.declarations.streams import type_of
+from millrace.language.expressions import typed
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.scopes import Scope
+from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.statements import AggregateStatement, Assignment, Blocks
+
+OTHER = "other"
+"""What stands before the variables of the second state in MERGE."""
+
+Variables = Mapping[str, pa.DataType]
+
+
+def bind_aggregate(statement: AggregateStatement, source: Source) -> UserAggregate:
+    """The aggregate of a CREATE AGGREGATE."""
+    name = statement.name
+    refuse_known(name)
+    returns = type_of(statement.returns)
+    if isinstance(statement.computes, Blocks):
+        return _Sql(statement, source).bound(statement.computes, returns)
+    kinds = tuple(type_of(each.type) for each in statement.parameters)
+    return PythonAggregate(name.text, kinds, returns, place_of(statement.computes, "a class", "Class"))
+
+
+class _Sql:
+    """Binds the blocks of one aggregate."""
+
+    def __init__(self, statement: AggregateStatement, source: Source) -> None:
+        self.name = statement.name.text
+        self.source = source
+        self.parameters: dict[str, pa.DataType] = {}
+        for each in statement.parameters:
+            if each.name is None or each.name.text in self.parameters:
+                raise QueryError(
+                    "a parameter of an aggregate in SQL needs a name of its own",
+                    hint=f"Write CREATE AGGREGATE {self.name}(next DOUBLE).",
+                    place=each.type.place if each.name is None else each.name.place,
+                )
+            self.parameters[each.name.text] = type_of(each.type)
+
+    def bound(self, blocks: Blocks, returns: pa.DataType) -> SqlAggregate:
+        """The aggregate that the blocks compute."""
+        initial = self._initial(blocks.initialize)
+        variables = {name: value.type for name, value in initial.items()}
+        iterate = self._assigned("ITERATE", blocks.iterate, variables, self.parameters)
+        others = {f"{OTHER}.{name}": kind for name, kind in variables.items()}
+        merge = None if blocks.merge is None else self._assigned("MERGE", blocks.merge, variables, others)
+        result = typed.cast(self._binder(variables).bind(blocks.terminate), returns)
+        initialize = tuple((name, value.expression) for name, value in initial.items())
+        parameters = tuple(self.parameters.items())
+        return SqlAggregate(self.name, parameters, returns, initialize, iterate, merge, result.expression)
+
+    def _binder(self, columns: Variables) -> ExpressionBinder:
+        return _StateBinder(self.source, Scope(pa.schema(list(columns.items()))))
+
+    def _initial(self, assignments: tuple[Assignment, ...]) -> dict[str, Typed]:
+        """The variables with their first values; whole numbers have room to grow."""
+        found: dict[str, Typed] = {}
+        for each in assignments:
+            name, value = each.variable, self._binder({}).bind(each.expression)
+            if name.text.lower() in {OTHER, *(parameter.lower() for parameter in self.parameters)}:
+                raise QueryError(f'the name "{name.text}" is taken', hint="Choose another name.", place=name.place)
+            if pa.types.is_null(value.type):
+                raise QueryError(
+                    f'the variable "{name.text}" has no type', hint="Write CAST(NULL AS type).", place=value.place
+                )
+            found[name.text] = typed.cast(value, pa.int64()) if pa.types.is_integer(value.type) else value
+        return found
+
+    def _assigned(
+        self, block: str, given: tuple[Assignment, ...], variables: Variables, further: Variables
+    ) -> Assignments:
+        """Each variable with its new value, brought to its type; those that are not assigned keep theirs."""
+        binder = self._binder({**variables, **further})
+        values: dict[str, Typed] = {}
+        for each in given:
+            name = Scope(pa.schema(list(variables.items()))).find(each.variable.text)
+            if name is None:
+                raise QueryError(
+                    f'"{each.variable.text}" is no variable of the state',
+                    hint=f"INITIALIZE gives the variables: {listed(variables)}.",
+                    place=each.variable.place,
+                )
+            values[name] = _fitting(binder.bind(each.expression), name, variables[name], block)
+        return tuple((name, values[name].expression if name in values else Column(name)) for name in variables)
+
+
+def _fitting(value: Typed, name: str, kind: pa.DataType, block: str) -> Typed:
+    """A value as the type of its variable; refuses one that would lose something at every step."""
+    if typed.common_type([value.type, kind]) == kind:
+        return typed.cast(value, kind)
+    found, wanted = sql_name(value.type), sql_name(kind)
+    start = (
+        f"Write {name} = 0.0 in INITIALIZE, or"
+        if pa.types.is_floating(value.type) and typed.is_number(kind)
+        else "Write"
+    )
+    raise QueryError(
+        f'variable "{name}" is {wanted}, but {block} gives {found}',
+        hint=f"{start} CAST(... AS {wanted}) around the value in {block}.",
+        place=value.place,
+    )
+
+
+class _StateBinder(ExpressionBinder):
+    """Knows `other.name` beside plain names."""
+
+    def column(self, node: exp.Column) -> Typed:
+        if not node.table:
+            return super().column(node)
+        if node.table.lower() != OTHER:
+            raise self._unknown_state(node)
+        found = self.scope.find(f"{OTHER}.{node.name}")
+        if found is None:
+            raise self.scope.unknown(f"{OTHER}.{node.name}", self.place(node))
+        return typed.column(found, self.scope.schema.field(found).type, self.place(node))
+
+    def _unknown_state(self, node: exp.Column) -> QueryError:
+        merges = any(name.startswith(f"{OTHER}.") for name in self.scope.schema.names)
+        hint = (
+            f'In MERGE the second state is "{OTHER}": write {OTHER}.{node.name}.' if merges else "Write the name alone."
+        )
+        return QueryError(f'"{node.table}" is no state of this aggregate', hint=hint, place=self.place(node))

@@ -1,0 +1,203 @@
+"""What a stream promises about its time: the clauses that say so, checked against each other, as one contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import QueryError
+from millrace.kernel.columns.expressions import Expression, sql_name
+from millrace.kernel.progress.admission import EtsKind, TimeContract
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.grammar.statements import (
+    ColumnsClause,
+    EtsClause,
+    Length,
+    Name,
+    StreamStatement,
+    TimeClause,
+    Watermark,
+)
+from millrace.plan.explain.intervals import interval_text
+from millrace.plan.nodes.network import TIMESTAMP
+
+_CHOICES = (
+    "Say what its time is: TIMESTAMP BY column ORDERED, TIMESTAMP BY column DISORDER INTERVAL 5 SECONDS, "
+    "INTERNAL TIMESTAMP AS column, or LATENT TIMESTAMP."
+)
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The columns that a contract is about, looked up: the time, its partitions and groups, further times."""
+
+    time: str | None
+    partitions: tuple[str, ...] = ()
+    per: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+
+def time_clause(statement: StreamStatement) -> TimeClause:
+    """The clause that says what the stream's time is; further ones of the column list are `also` times."""
+    clauses = [*([statement.time] if statement.time else []), *(_of_watermark(each) for each in statement.watermarks)]
+    if not clauses:
+        raise QueryError(f'stream "{statement.name.text}" has no time', hint=_CHOICES, place=statement.name.place)
+    first, further = clauses[0], clauses[1:]
+    if further and first.kind != "external":
+        raise QueryError(f'stream "{statement.name.text}" has two times', hint="Keep one of them.", place=first.place)
+    return replace(first, also=(*first.also, *further))
+
+
+def _of_watermark(watermark: Watermark) -> TimeClause:
+    """`WATERMARK FOR ts AS ts - INTERVAL i` is `TIMESTAMP BY ts DISORDER INTERVAL i`."""
+    node = watermark.expression
+    if _names(node, watermark.column):
+        return TimeClause("external", watermark.place, watermark.column)
+    if isinstance(node, exp.Sub) and _names(node.this, watermark.column) and isinstance(node.expression, exp.Interval):
+        disorder = Length(int(node.expression.this.name), watermark.place)
+        return TimeClause("external", watermark.place, watermark.column, disorder)
+    name = watermark.column.text
+    raise QueryError(
+        "a watermark is the time column less an interval",
+        hint=f"Write WATERMARK FOR {name} AS {name} - INTERVAL 5 SECONDS.",
+        place=watermark.place,
+    )
+
+
+def _names(node: exp.Expr, column: Name) -> bool:
+    return isinstance(node, exp.Column) and not node.table and node.name.lower() == column.text.lower()
+
+
+def bind_contract(
+    statement: StreamStatement,
+    time: TimeClause,
+    attributes: Attributes,
+    binder: ExpressionBinder,
+) -> TimeContract:
+    """The contract of a stream whose columns have been looked up."""
+    if time.kind != "external":
+        _refuse_external_clauses(statement)
+        # Internal and latent times are the system's clock, so that a silent stream can always be spoken for.
+        return _with_ets(TimeContract(time.kind, attributes.time), statement.ets or EtsClause("on_demand", time.place))
+    contract = TimeContract(
+        "external",
+        attributes.time,
+        _disorder(time),
+        rows=None if time.rows is None else _count(time.rows),
+        punctuation=None if time.punctuated_by is None else _promise(time.punctuated_by, binder),
+        partitions=attributes.partitions,
+        max_future_skew=_not_negative(statement.max_future_skew, "MAX FUTURE SKEW", "Write a positive interval."),
+        per=attributes.per,
+        also=tuple((name, _disorder(each)) for name, each in zip(attributes.also, time.also, strict=True)),
+    )
+    _check_partitions(statement, time, contract)
+    if statement.ets is None or statement.ets.kind == "none":
+        return contract
+    _check_external_ets(statement.ets, contract.disorder)
+    return _with_ets(contract, statement.ets)
+
+
+# Order
+
+
+def _disorder(time: TimeClause) -> int:
+    return _not_negative(time.disorder, "DISORDER", "Write ORDERED, or a positive interval.") or 0
+
+
+def _not_negative(length: Length | None, what: str, hint: str) -> int | None:
+    if length is not None and length.micros < 0:
+        raise QueryError(f"{what} is negative", hint=hint, place=length.place)
+    return None if length is None else length.micros
+
+
+def _count(rows: Name) -> int:
+    if not rows.text.isdigit():
+        raise QueryError("DISORDER ... ROWS takes a whole number", hint="Write DISORDER 100 ROWS.", place=rows.place)
+    return int(rows.text)
+
+
+def _promise(node: exp.Expr, binder: ExpressionBinder) -> Expression:
+    """What a row promises: a time below which none will follow, or, where a condition holds, its own."""
+    bound = binder.bind(node)
+    if bound.type not in (TIMESTAMP, pa.bool_()):
+        raise QueryError(
+            f"PUNCTUATED BY takes a TIMESTAMP or a condition, not {sql_name(bound.type)}",
+            hint="Write a column with a time below which no row will follow, or a condition that marks rows as such.",
+            place=binder.place(node),
+        )
+    return bound.expression
+
+
+def _check_partitions(statement: StreamStatement, time: TimeClause, contract: TimeContract) -> None:
+    if contract.partitions and contract.per:
+        raise QueryError(
+            "PER and PARTITIONED BY do not go together",
+            hint="PER promises for each group by itself; leave PARTITIONED BY out.",
+            place=time.per[0].place,
+        )
+    if contract.partitions and contract.rows is not None:
+        assert statement.partitioned is not None
+        raise QueryError(
+            "PARTITIONED BY and DISORDER ... ROWS do not go together",
+            hint="Say what holds in each partition with ORDERED, DISORDER INTERVAL or PUNCTUATED BY.",
+            place=statement.partitioned.place,
+        )
+
+
+def _refuse_external_clauses(statement: StreamStatement) -> None:
+    """Refuse what makes sense only for times that come from outside."""
+    ets = statement.ets
+    clauses: tuple[tuple[str, ColumnsClause | Length | None], ...] = (
+        ("PARTITIONED BY", statement.partitioned),
+        ("MAX FUTURE SKEW", statement.max_future_skew),
+        ("SKEW", None if ets is None else ets.skew),
+        ("LULL", None if ets is None else ets.lull),
+    )
+    for name, clause in clauses:
+        if clause is not None:
+            raise QueryError(
+                f"{name} is for external timestamps",
+                hint=f"Leave {name} out: this stream has our own clock.",
+                place=clause.place,
+            )
+
+
+# Enabling timestamps
+
+
+_ETS_KINDS: dict[str, EtsKind] = {"every": "periodic", "on_demand": "on_demand", "none": "none"}
+
+
+def _with_ets(contract: TimeContract, clause: EtsClause) -> TimeContract:
+    if clause.every is not None and clause.every.micros <= 0:
+        raise QueryError(
+            "ETS EVERY takes a positive interval", hint="Write ETS EVERY 1 SECOND.", place=clause.every.place
+        )
+    return replace(
+        contract,
+        ets=_ETS_KINDS[clause.kind],
+        every=None if clause.every is None else clause.every.micros,
+        skew=None if clause.skew is None else clause.skew.micros,
+        lull=None if clause.lull is None else clause.lull.micros,
+    )
+
+
+def _check_external_ets(clause: EtsClause, disorder: int) -> None:
+    """An external stream can be spoken for only by a rule that leaves room for its disorder."""
+    if clause.skew is None and clause.lull is None:
+        what = "ETS ON DEMAND" if clause.every is None else "ETS EVERY"
+        raise QueryError(
+            f"{what} needs a SKEW or a LULL for external timestamps",
+            hint=f"Add how far a row may lag the pace of the clock, as in SKEW INTERVAL "
+            f"{interval_text(disorder or 1_000_000)}, or the clock itself, as in LULL INTERVAL 1 MINUTE.",
+            place=clause.place,
+        )
+    for name, length in (("SKEW", clause.skew), ("LULL", clause.lull)):
+        if length is not None and length.micros < disorder:
+            raise QueryError(
+                f"{name} is less than DISORDER, which is {interval_text(disorder)}",
+                hint=f"Write at least {name} INTERVAL {interval_text(disorder)}, or rows within the disorder are late.",
+                place=length.place,
+            )

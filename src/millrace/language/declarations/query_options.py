@@ -1,0 +1,234 @@
+"""The options of a query, `WITH (key = value, ...)`: known keys, checked values, and none without an effect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from millrace.errors import NotYet, QueryError
+from millrace.kernel.updates.queue_settings import MEMORIES, POLICIES
+from millrace.language.grammar.intervals import parse_interval
+from millrace.language.grammar.places import listed, near
+from millrace.language.grammar.statements import Options, Setting
+from millrace.plan.nodes.network import (
+    Aggregate,
+    AnyWindow,
+    Filter,
+    Following,
+    Join,
+    Node,
+    OrderByTime,
+    PartitionedRows,
+    Project,
+    RowsJoin,
+    TrailingWindow,
+    walk,
+)
+from millrace.plan.physical.named_parts import is_breaks, is_strategy
+from millrace.plan.physical.pane_choice import by_window
+
+
+@dataclass(frozen=True)
+class Option:
+    """What an option may be set to, what of that works, and what to do meanwhile."""
+
+    expected: str
+    accepts: Callable[[str], bool]
+    works: Callable[[str], bool]
+    meanwhile: str = "Leave the option out."
+
+
+def _one_of(*values: str) -> Callable[[str], bool]:
+    return lambda text: text.lower() in values
+
+
+def _nothing(text: str) -> bool:
+    return False
+
+
+def _number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?([eE][+-]?\d+)?", text) is not None
+
+
+def _positive(text: str) -> bool:
+    return _number(text) and 0 < float(text) < float("inf")
+
+
+def _whole(text: str) -> bool:
+    return text.isdigit() and int(text) > 0
+
+
+def _page(text: str) -> bool:
+    return _whole(text) and int(text) <= _MOST_LOCATIONS
+
+
+def _flush(text: str) -> bool:
+    found = re.fullmatch(r"in_order|slow_flush\(\s*(\d+)\s*,\s*(\d+)\s*\)|lazy_flush\(\s*(\d+)\s*\)", text.lower())
+    return found is not None and all(int(each) > 0 for each in found.groups() if each is not None)
+
+
+def _share(text: str) -> bool:
+    return _number(text) and 0 < float(text) <= 1
+
+
+def _rows(text: str) -> str | None:
+    """The number of rows that a text like '500 rows' names."""
+    found = re.fullmatch(r"\s*(\d+)\s*rows?\s*", text.lower())
+    return found[1] if found is not None and int(found[1]) > 0 else None
+
+
+def _budget(text: str) -> bool:
+    return _rows(text) is not None or _length(text)
+
+
+def _length(text: str) -> bool:
+    return _interval(text) and parse_interval(text) > 0
+
+
+def _fraction(text: str) -> bool:
+    return _number(text) and float(text) < 1
+
+
+def _interval(text: str) -> bool:
+    try:
+        return parse_interval(text) >= 0
+    except QueryError:
+        return False
+
+
+_INTERVAL = "a length of time such as '5 seconds'"
+_MOST_LOCATIONS = 65_536
+"""Of a page: the first 16 pages of a queue are set aside at once."""
+_WINDOWS = ("lazy", "eager", "every", "random")
+
+OPTIONS: Mapping[str, Option] = {
+    "strategy": Option(
+        "dfs, bfs, rr or batch:K, and others for parts such as 'dfs, merge = bfs'", is_strategy, is_strategy
+    ),
+    "order": Option("in or out", _one_of("in", "out"), _one_of("in", "out")),
+    "join": Option(
+        "oop, sync_filter, filter_order or adaptive",
+        _one_of("oop", "sync_filter", "filter_order", "adaptive"),
+        _one_of("oop", "sync_filter", "filter_order", "adaptive"),
+    ),
+    "queue": Option(f"{', '.join(POLICIES[:-1])} or {POLICIES[-1]}", _one_of(*POLICIES), _one_of(*POLICIES)),
+    "keep": Option("a number above 0, up to 1", _share, _share),
+    "update_window": Option("lazy, eager, every or random", _one_of(*_WINDOWS), _one_of(*_WINDOWS)),
+    "close": Option("bound or own", _one_of("bound", "own"), _one_of("bound", "own")),
+    "tick": Option(_INTERVAL, _length, _length),
+    "budget": Option("a number of rows such as '500 rows', or a length of time", _budget, _budget),
+    "slack": Option(_INTERVAL, _interval, _interval),
+    "ets": Option("on or off", _one_of("on", "off"), _nothing, "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
+    "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
+    "share": Option("a positive number", _positive, _positive),
+    "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks, is_breaks),
+    "alpha": Option("a number from 0 on, below 1", _fraction, _fraction),
+    "flush": Option("in_order, slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
+    "low_level_groups": Option("a whole number above 0", _whole, _whole),
+    "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),
+    "memory": Option("paged or naive", _one_of(*MEMORIES), _one_of(*MEMORIES)),
+    "page": Option(f"a whole number of locations from 1 to {_MOST_LOCATIONS}", _page, _page),
+    "max_future_skew": Option(_INTERVAL, _interval, _interval),
+    "state_limit": Option("a whole number above 0, of groups or rows", _whole, _whole),
+}
+
+
+def bind_options(options: Options) -> dict[str, str]:
+    """The options as text, each known and checked."""
+    return {key: _value(setting) for key, setting in options.items()}
+
+
+def _value(setting: Setting) -> str:
+    key, value = setting.key.text, setting.value
+    option = OPTIONS.get(key)
+    if option is None:
+        raise QueryError(
+            f'option "{key}" is unknown',
+            hint=f"{near(key, OPTIONS)}The options are {listed(OPTIONS)}.",
+            place=setting.key.place,
+        )
+    if not option.accepts(value.text):
+        raise QueryError(
+            f'option "{key}" cannot be "{value.text}"', hint=f"It takes {option.expected}.", place=value.place
+        )
+    if not option.works(value.text):
+        raise NotYet(
+            f'option "{key}" = "{value.text}" has no engine part yet', hint=option.meanwhile, place=value.place
+        )
+    if key == "budget" and (rows := _rows(value.text)) is not None:
+        return f"{rows} rows"
+    # The plan reads lengths of time in microseconds.
+    return str(parse_interval(value.text)) if key in ("slack", "tick", "budget") else value.text.lower()
+
+
+# Options that are for some windows or joins alone
+
+
+def _without_end(window: AnyWindow) -> bool:
+    return isinstance(window, PartitionedRows) or window == TrailingWindow(None)
+
+
+def _by_window(root: Node) -> bool:
+    return any(isinstance(each, Aggregate) and by_window(each.window) for each in walk(root))
+
+
+def _grows(root: Node) -> bool:
+    """Whether something is limited by nothing but the number of its groups or rows."""
+    windows = any(isinstance(each, Aggregate) and _without_end(each.window) for each in walk(root))
+    return windows or any(isinstance(each, Following | RowsJoin) for each in walk(root))
+
+
+def _joins(root: Node) -> bool:
+    return any(isinstance(each, Join) for each in walk(root))
+
+
+_SAME_FOR_ALL = "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+_EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
+    **dict.fromkeys(("panes", "low_level_groups", "flush"), (_by_window, _SAME_FOR_ALL)),
+    "state_limit": (
+        _grows,
+        "it is for [RANGE UNLIMITED PRECEDING], ROWS with PARTITION BY, joins by rows, as-of joins and sequences",
+    ),
+    "join": (_joins, "it is for joins over time"),
+    "alpha": (_joins, "it is for joins over time that are ordered by it"),
+}
+
+
+def refuse_without_effect(options: Options, root: Node) -> None:
+    """Refuse an option that nothing in a query takes notice of."""
+    for key, setting in options.items():
+        takes, what = _EFFECTS.get(key, (None, ""))
+        if takes is not None and not takes(root):
+            raise QueryError(
+                f'option "{key}" has no effect on this query', hint=f"Leave it out: {what}.", place=setting.key.place
+            )
+    _refuse_disorder(options, root)
+
+
+def _refuse_disorder(options: Options, root: Node) -> None:
+    """Refuse a method for ordered output where the join gives none, and alpha without the method that reads it."""
+    join, alpha = options.get("join"), options.get("alpha")
+    method = "oop" if join is None and not in_order(root) else "adaptive" if join is None else join.value.text.lower()
+    if join is not None and method != "oop" and not in_order(root):
+        raise QueryError(
+            f'option "join" = "{method}" is for an inner join over time whose rows are ordered by their own time',
+            hint="Order the query by the later of both times, ORDER BY greatest(x.ts, y.ts), or write join = 'oop'.",
+            place=join.value.place,
+        )
+    if alpha is not None and method != "adaptive":
+        raise QueryError(
+            'option "alpha" has no effect on this query',
+            hint="It is for ordered joins with join = 'adaptive': add ORDER BY, or leave alpha out.",
+            place=alpha.key.place,
+        )
+
+
+def in_order(root: Node) -> bool:
+    """Whether a query is an inner join over time, ordered by the later of both times."""
+    if not isinstance(root, OrderByTime):
+        return False
+    node = root.input
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Join) and node.time == "max" and not any(side.outer for side in node.sides)

@@ -1,0 +1,140 @@
+"""The options of queues: those of a stream hold for the queries that read it, those of a query win."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.updates.queue_settings import LOSSLESS
+from millrace.language.declarations.query_options import bind_options
+from millrace.language.grammar.places import listed
+from millrace.language.grammar.statements import Options, Setting, StreamStatement
+from millrace.plan.nodes.network import LATE, Aggregate, Node, Stream, walk
+from millrace.plan.updates.queue_placement import mode_of
+from millrace.plan.updates.update_keys import is_of_updates, reads_updates, scans_of
+
+QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "page", "budget")
+_OF_UPDATES = ("update_window", "close", "tick")
+_ORDINARY = ("order", "join", "alpha", "slack", "panes", "flush", "low_level_groups", "state_limit")
+"""The options that are for queries over all rows."""
+_APPEND = "write queue = 'append', which answers over all rows"
+
+
+def bind_stream_options(statement: StreamStatement) -> dict[str, str]:
+    """The options of WITH in CREATE STREAM: those of queues."""
+    for key, setting in statement.options.items():
+        if key not in QUEUE_OPTIONS:
+            raise QueryError(
+                f'option "{key}" is none of a stream',
+                hint=f"{listed(QUEUE_OPTIONS)} are; others stand in WITH of a query.",
+                place=setting.key.place,
+            )
+    options = bind_options(statement.options)
+    if statement.update_key is None:
+        _refuse_without_key(statement, options)
+    return options
+
+
+def _refuse_without_key(statement: StreamStatement, options: Mapping[str, str]) -> None:
+    """Refuse options for updates where a stream has none."""
+    for key, setting in statement.options.items():
+        if key in _OF_UPDATES or (key == "queue" and options[key] not in LOSSLESS):
+            raise QueryError(
+                f'option "{key}" = "{setting.value.text}" is for update streams',
+                hint=f'Add UPDATE KEY (column) to "{statement.name.text}", or leave it out.',
+                place=setting.key.place,
+            )
+
+
+def effective(own: Mapping[str, str], written: Options, root: Node, place: Place) -> dict[str, str]:
+    """The options of a query with those that its streams give it; refuses its own without effect."""
+    options = {**_of_streams(own, root, place), **own}
+    for key, setting in written.items():
+        without = _without_effect(key, options, root)
+        if without is not None:
+            fact, hint = without
+            raise QueryError(fact, hint=hint, place=setting.key.place)
+    return {key: value for key, value in options.items() if key in own or _without_effect(key, options, root) is None}
+
+
+def _of_streams(own: Mapping[str, str], root: Node, place: Place) -> dict[str, str]:
+    """What the streams of a query say that it does not say itself."""
+    streams = {each.stream.name: each.stream for each in scans_of(root) if each.outlet != LATE}
+    found: dict[str, str] = {}
+    for key in QUEUE_OPTIONS:
+        values = {each.options.get(key) for each in streams.values()}
+        if key in own or values <= {None}:
+            continue
+        if len(values) > 1:
+            raise _different(key, list(streams.values()), place)
+        found[key] = next(each.options[key] for each in streams.values())
+    return found
+
+
+def _different(key: str, streams: list[Stream], place: Place) -> QueryError:
+    first = streams[0]
+    other = next(each for each in streams if each.options.get(key) != first.options.get(key))
+    words = [f'"{each.name}" has {each.options.get(key, "none")}' for each in (first, other)]
+    given = next(each.options[key] for each in (first, other) if key in each.options)
+    return QueryError(
+        f'the streams of the query differ in option "{key}": {" and ".join(words)}',
+        hint=f"Say in the query which holds for it: WITH ({key} = '{given}').",
+        place=place,
+    )
+
+
+def _without_effect(key: str, options: Mapping[str, str], root: Node) -> tuple[str, str] | None:
+    """Why a query takes no notice of an option, and what to do about it; None if it does."""
+    mode = mode_of(root, options)
+    if key in _ORDINARY and mode == "update":
+        return f'option "{key}" has no effect on an update query', f"Leave it out, or {_APPEND}."
+    if key == "queue":
+        return _wrong_queue(options[key], root)
+    if key == "memory" and options[key] == "naive" and "tick" not in options and _has_update_windows(options, root):
+        hint = "Say how far apart two times of a key are at least, such as tick = '1 second'."
+        return 'memory = "naive" of windows is counted in ticks', hint
+    reason = _missing(key, options, root) if key in QUEUE_OPTIONS else None
+    return None if reason is None else (f'option "{key}" has no effect on this query', f"Leave it out: {reason}.")
+
+
+def _wrong_queue(policy: str, root: Node) -> tuple[str, str] | None:
+    if policy not in LOSSLESS and not reads_updates(root):
+        names = listed(dict.fromkeys(f'"{each.stream.name}"' for each in scans_of(root)))
+        return (
+            f'queue = "{policy}" is for update streams',
+            f"Declare UPDATE KEY for {names}, or write queue = 'append' or queue = 'append_shed'.",
+        )
+    if policy == "auto" and has_windows(root):
+        return 'queue = "auto" is for queries without windows', "Write queue = 'inplace', or queue = 'append'."
+    return None
+
+
+def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
+    """What an option of queues needs, if it is not there."""
+    windows = _has_update_windows(options, root)
+    match key:
+        case "keep":
+            sheds = options.get("queue") == "append_shed"
+            random = windows and options.get("update_window") == "random"
+            return None if sheds or random else "it is for queue = 'append_shed', and for update_window = 'random'"
+        case "update_window" | "close":
+            return None if windows else "it is for windows over update streams"
+        case "tick":
+            counts = windows and (options.get("close") == "own" or options.get("memory") == "naive")
+            return None if counts else "it is for windows over update streams with close = 'own' or memory = 'naive'"
+    plain = mode_of(root, options) == "plain"
+    return "it is for queries with queues, over update streams or with queue = 'append'" if plain else None
+
+
+def _has_update_windows(options: Mapping[str, str], root: Node) -> bool:
+    return mode_of(root, options) == "update" and has_windows(root)
+
+
+def has_windows(root: Node) -> bool:
+    """Whether a query over update streams has windows."""
+    return is_of_updates(root) and any(isinstance(each, Aggregate) for each in walk(root))
+
+
+def setting_of(options: Options, *keys: str) -> Setting | None:
+    """The first of some options that is written."""
+    return next((options[key] for key in keys if key in options), None)

@@ -1,0 +1,192 @@
+"""Declared streams and sinks: every clause checked, those without an engine part refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import SQL_TYPES, sql_name
+from millrace.kernel.elements import RESERVED
+from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
+from millrace.language.declarations.queue_options import bind_stream_options
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.scopes import Scope
+from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.statements import (
+    ColumnDefinition,
+    ColumnsClause,
+    ConnectorClause,
+    Name,
+    ReplayClause,
+    SinkStatement,
+    StreamStatement,
+    TimeClause,
+)
+from millrace.plan.nodes.network import TIMESTAMP, Connector, Replay, Sink, Stream
+
+_OTHER_NAMES = {
+    "INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "BOOL": "BOOLEAN", "REAL": "FLOAT",
+    "VARCHAR": "STRING", "TEXT": "STRING", "CHAR": "STRING",
+}  # fmt: skip
+
+
+def bind_sink(statement: SinkStatement) -> Sink:
+    """The sink of a CREATE SINK."""
+    return Sink(statement.name.text, _connector(statement.connector))
+
+
+def _connector(clause: ConnectorClause) -> Connector:
+    named = clause.format.text
+    # A format with dots is the class of a source of Spark's, where case counts.
+    format = named if "." in named else named.lower()
+    return Connector(format, {key: setting.value.text for key, setting in clause.options.items()})
+
+
+def bind_stream(statement: StreamStatement, source: Source) -> Stream:
+    """The stream of a CREATE STREAM."""
+    time = time_clause(statement)
+    schema = _with_internal_column(_schema(statement.columns), time)
+    scope = Scope(schema)
+    column = None if time.column is None else _time_column(time.column, scope)
+    attributes = Attributes(
+        column,
+        _columns_of(statement.partitioned, scope),
+        tuple(_existing(name, scope) for name in time.per),
+        _further_times(time, column, scope),
+    )
+    contract = bind_contract(statement, time, attributes, ExpressionBinder(source, scope))
+    replay = None if statement.replay is None else _replay(statement.replay, scope)
+    if statement.connector is None:
+        raise QueryError(
+            f'stream "{statement.name.text}" has no source',
+            hint="Add FROM csv OPTIONS (path 'file.csv'), or another format.",
+            place=statement.name.place,
+        )
+    late = None if statement.late_into is None else statement.late_into.text
+    return Stream(
+        statement.name.text,
+        schema,
+        contract,
+        _connector(statement.connector),
+        replay,
+        late,
+        update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
+        options=bind_stream_options(statement),
+    )
+
+
+# Columns
+
+
+def _schema(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
+    seen: set[str] = set()
+    for definition in columns:
+        name = definition.name
+        if name.text.lower() in seen:
+            raise QueryError(
+                f'column "{name.text}" is declared twice',
+                hint="Choose another name; case makes no difference.",
+                place=name.place,
+            )
+        if name.text.lower() in RESERVED:
+            raise QueryError(f'the name "{name.text}" is reserved', hint="Choose another name.", place=name.place)
+        seen.add(name.text.lower())
+    return pa.schema([(each.name.text, type_of(each.type)) for each in columns])
+
+
+def type_of(name: Name) -> pa.DataType:
+    """The type that a word names."""
+    kind = SQL_TYPES.get(_OTHER_NAMES.get(name.text, name.text))
+    if kind is None:
+        raise QueryError(
+            f'type "{name.text}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.", place=name.place
+        )
+    return kind
+
+
+def _existing(name: Name, scope: Scope) -> str:
+    found = scope.find(name.text)
+    if found is None:
+        raise scope.unknown(name.text, name.place)
+    return found
+
+
+def _columns_of(clause: ColumnsClause | None, scope: Scope) -> tuple[str, ...]:
+    return () if clause is None else tuple(_existing(name, scope) for name in clause.columns)
+
+
+def _update_key(clause: ColumnsClause, scope: Scope, attributes: Attributes) -> tuple[str, ...]:
+    """The columns of UPDATE KEY, each once, of types by which rows can be told apart, and none of them a time."""
+    found: list[str] = []
+    for name in clause.columns:
+        column = _existing(name, scope)
+        kind = scope.schema.field(column).type
+        if column in found:
+            raise QueryError(f'"{column}" stands twice in UPDATE KEY', hint="Name it once.", place=name.place)
+        if column in (attributes.time, *attributes.also):
+            raise QueryError(
+                f'"{column}" is a time of the stream and cannot be part of its update key',
+                hint="A later row updates an earlier one of the same key: name the columns that stay the same.",
+                place=name.place,
+            )
+        if pa.types.is_floating(kind):
+            raise QueryError(
+                f'"{column}" is {sql_name(kind)} and cannot be part of an update key',
+                hint="Fractions that should be equal often are not: use whole numbers, text, dates or booleans.",
+                place=name.place,
+            )
+        found.append(column)
+    return tuple(found)
+
+
+def _further_times(time: TimeClause, column: str | None, scope: Scope) -> tuple[str, ...]:
+    """The columns of ALSO BY, each another one."""
+    found: list[str] = []
+    for clause in time.also:
+        assert clause.column is not None
+        name = _time_column(clause.column, scope)
+        if name in (column, *found):
+            raise QueryError(
+                f'"{name}" is a time of the stream already', hint="Name another column.", place=clause.column.place
+            )
+        found.append(name)
+    return tuple(found)
+
+
+def _time_column(name: Name, scope: Scope) -> str:
+    found = _existing(name, scope)
+    kind = scope.schema.field(found).type
+    if kind != TIMESTAMP:
+        raise QueryError(
+            f'column "{found}" is {sql_name(kind)}, not TIMESTAMP',
+            hint="Declare the time column as TIMESTAMP.",
+            place=name.place,
+        )
+    return found
+
+
+def _with_internal_column(schema: pa.Schema, time: TimeClause) -> pa.Schema:
+    """The schema, with the internal time column at its end if it is not declared."""
+    if time.kind != "internal" or time.column is None or Scope(schema).find(time.column.text) is not None:
+        return schema
+    return schema.append(pa.field(time.column.text, TIMESTAMP))
+
+
+# Replay
+
+
+def _replay(clause: ReplayClause, scope: Scope) -> Replay:
+    column = _time_column(clause.column, scope)
+    return Replay(column) if clause.speed is None else Replay(column, _speed(clause.speed.text, clause.speed.place))
+
+
+def _speed(text: str, place: Place) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < float("inf"):
+        raise QueryError(
+            f'SPEED cannot be "{text}"', hint="Write a positive number: 10 is ten times as fast.", place=place
+        )
+    return speed

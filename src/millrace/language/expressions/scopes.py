@@ -1,0 +1,115 @@
+"""What a query reads from: its columns, its name, and which of its columns are the rows' own time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import Expression
+from millrace.language.expressions import typed
+from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.places import listed, near
+from millrace.plan.nodes.network import Node, Unit
+
+if TYPE_CHECKING:
+    from millrace.language.expressions.joined_times import JoinedTimes
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns that expressions may name, and the name that may stand before them."""
+
+    schema: pa.Schema
+    qualifier: str | None = None
+
+    def find(self, name: str) -> str | None:
+        """The declared spelling of a column, whatever its case; None when there is none."""
+        if name in self.schema.names:
+            return name
+        return next((each for each in self.schema.names if each.lower() == name.lower()), None)
+
+    def meant(self, node: exp.Column) -> str | None:
+        """The column that a node may mean, if there is one; `column` says whether it does."""
+        return self.find(node.name)
+
+    def shown(self, name: str) -> tuple[str, str | None]:
+        """The name of a column in results, and the one it has where that is taken by another input's."""
+        return name, None
+
+    def merged_name(self, node: exp.Column) -> str | None:
+        """The name of the one column that USING has made of several, if a node means it."""
+        return None
+
+    def starred(self, node: exp.Expr, place: Place) -> list[tuple[str, Typed]]:
+        """The columns that `*` or `name.*` stands for, by the names that `shown` takes."""
+        if isinstance(node, exp.Column):
+            self.check_qualifier(node, place)
+        return [(each.name, typed.column(each.name, each.type, place)) for each in self.schema]
+
+    def written(self, node: exp.Expr, place: Place) -> list[exp.Expr]:
+        """The columns that `*` or `name.*` stands for, as one would write them."""
+        return [exp.column(name) for name, _ in self.starred(node, place)]
+
+    def column(self, node: exp.Column, place: Place) -> Typed:
+        """The column that a node names."""
+        self.check_qualifier(node, place)
+        found = self.find(node.name)
+        if found is None or isinstance(node.this, exp.Star):
+            raise self.unknown(node.name, place)
+        return typed.column(found, self.schema.field(found).type, place)
+
+    def check_qualifier(self, node: exp.Column, place: Place) -> None:
+        """Refuse a name before the column that is not that of the input."""
+        parts = [part.name for part in node.parts[:-1]]
+        if parts and (len(parts) > 1 or self.qualifier is None or parts[0].lower() != self.qualifier.lower()):
+            what = ".".join(parts)
+            hint = (
+                f'Write "{self.qualifier}", or no name at all.' if self.qualifier else "Give the input a name with AS."
+            )
+            raise QueryError(f'"{what}" is not what this query reads from', hint=hint, place=place)
+
+    def unknown(self, name: str, place: Place) -> QueryError:
+        """The error for a column that does not exist."""
+        return QueryError(
+            f'column "{name}" does not exist',
+            hint=f"{near(name, self.schema.names)}The columns are {listed(self.schema.names)}.",
+            place=place,
+        )
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows that a query reads or gives.
+
+    `times` are the columns that hold the rows' own time, each with how much it adds to it; `hidden_times` were so
+    before the query dropped them; `instants` are columns of which each value stands for one time.
+    `untimed` says for a column of a union which input does not hold its time there. With unit rows the own time is a
+    sequence number. `rank` is the column that holds the rank of the rows.
+
+    Rows of a join have the time of the latest of their parts; `choices` are the others that they may have instead,
+    `own` are expressions that hold the one they have, and `below` is what a select list over a join reads.
+    """
+
+    node: Node
+    schema: pa.Schema
+    label: str
+    times: Mapping[str, int] = field(default_factory=dict)
+    hidden_times: frozenset[str] = frozenset()
+    untimed: Mapping[str, str] = field(default_factory=dict)
+    instants: frozenset[str] = frozenset()
+    unit: Unit = "time"
+    rank: str | None = None
+    qualifier: str | None = None
+    joined: Scope | None = None
+    choices: JoinedTimes | None = None
+    own: tuple[Expression, ...] = ()
+    below: Relation | None = None
+
+    @property
+    def scope(self) -> Scope:
+        return self.joined or Scope(self.schema, self.qualifier)

@@ -1,0 +1,297 @@
+"""What conditions of a join say about the times of its inputs.
+
+Rules:
+- `Span` is a value that goes with the times: the time of an input, or a difference of two, and so much more; a range
+  where a function such as date_trunc has cut something off.
+- A comparison of spans of two inputs is a limit on how far one is after the other. It says all that the comparison
+  does if nothing was cut off.
+- Times of one input below a TIMESTAMP of another say until when that row can match.
+- Equal values of a monotone function are rows of one bucket, which has an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.language.expressions.monotone import Bucket, bucket_of, ticks_of
+from millrace.language.expressions.typed import INTERVAL
+from millrace.plan.joins.join_steps import later, substituted
+from millrace.plan.joins.time_limits import Limit
+from millrace.plan.nodes.network import CalendarWindow, DividedWindow, Window
+
+Times = Mapping[str, tuple[int, int]]
+"""The columns that hold times: of which input, and what each adds to the row's own time."""
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_LONGEST_UNIT = {"month": 31, "quarter": 92, "year": 366}
+_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Span:
+    """A value between `least` and `most` microseconds after a sum of times, counted in `tick` microseconds.
+
+    `terms` are the inputs whose times are added (1) and subtracted (-1).
+    """
+
+    terms: Mapping[int, int]
+    least: int
+    most: int
+    tick: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        return self.least == self.most
+
+    def plus(self, other: Span) -> Span:
+        sums = {each: self.terms.get(each, 0) + other.terms.get(each, 0) for each in {*self.terms, *other.terms}}
+        terms = {each: sign for each, sign in sums.items() if sign}
+        return Span(terms, self.least + other.least, self.most + other.most, self.tick or other.tick)
+
+    def negated(self) -> Span:
+        terms = {each: -sign for each, sign in self.terms.items()}
+        return Span(terms, -self.most, -self.least, self.tick)
+
+
+def span_of(expression: Expression, times: Times) -> Span | None:
+    """The span that an expression is; None for any other."""
+    plain = {name: more for name, (_, more) in times.items()}
+    tick = _tick_in(expression, plain)
+    return _span(expression, times, plain, tick)
+
+
+def _tick_in(expression: Expression, plain: Mapping[str, int]) -> int | None:
+    """The tick that the numbers of an expression count; None for times and intervals."""
+    found = ticks_of(expression, plain)
+    if found is not None:
+        return found[1]
+    return next((tick for each in expression.children() if (tick := _tick_in(each, plain)) is not None), None)
+
+
+def _span(expression: Expression, times: Times, plain: Mapping[str, int], tick: int | None) -> Span | None:
+    match expression:
+        case Column(name) if name in times and tick is None:
+            part, more = times[name]
+            return Span({part: 1}, more, more)
+        case Literal(value=int(value), type=kind) if _counts(kind, tick):
+            return Span({}, value * (tick or 1), value * (tick or 1), tick)
+        case Call("+" | "-" as sign, (first, second)):
+            left, right = _span(first, times, plain, tick), _span(second, times, plain, tick)
+            if left is None or right is None:
+                return None
+            return left.plus(right if sign == "+" else right.negated())
+        case Call("negative", (inner,)):
+            found = _span(inner, times, plain, tick)
+            return None if found is None else found.negated()
+    return _cut(expression, times, plain, tick)
+
+
+def _counts(kind: pa.DataType, tick: int | None) -> bool:
+    return kind == INTERVAL if tick is None else bool(pa.types.is_integer(kind))
+
+
+def _cut(expression: Expression, times: Times, plain: Mapping[str, int], tick: int | None) -> Span | None:
+    """A function that cuts off a part of the time."""
+    counted = ticks_of(expression, plain)
+    if counted is not None and counted[1] == tick:
+        part, more = times[counted[0]]
+        return Span({part: 1}, more - tick + 1, more, tick)
+    bucket = bucket_of(expression, plain) if tick is None else None
+    if bucket is None or not bucket.is_start:
+        return None
+    part, more = times[bucket.column]
+    return Span({part: 1}, more - longest(bucket) + 1, more)
+
+
+# Comparisons
+
+
+@dataclass(frozen=True)
+class Until:
+    """Rows of input `other` match a row of `part` up to a time that is computed from that row."""
+
+    part: int
+    other: int
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Band:
+    """What a condition says of the times; `exact` if it says nothing else, `until` each by itself.
+
+    `is_equal` says that equal values are rows of one instant or one bucket, so that they may be keys.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    untils: tuple[Until, ...] = ()
+    exact: bool = False
+    is_equal: bool = False
+
+
+def band_of(condition: Expression, times: Times, owners: Mapping[str, int]) -> Band:
+    """What a condition says of times; `owners` are the inputs by column."""
+    if not isinstance(condition, Call) or len(condition.arguments) != 2 or condition.function not in _FLIPPED:
+        return Band()
+    left, right = condition.arguments
+    found = _of_distance(condition.function, left, right, times) or _of_spans(condition.function, left, right, times)
+    if found is not None:
+        return found if condition.function != "=" else _with_ends(found, left, right, times)
+    if condition.function == "=":
+        return _of_buckets(left, right, times) or _of_moment(left, right, times, owners)
+    return _until(condition.function, left, right, times, owners)
+
+
+def is_comparison(condition: Expression) -> bool:
+    """Whether a condition may say something of times."""
+    return isinstance(condition, Call) and condition.function in _FLIPPED
+
+
+def _of_distance(function: str, left: Expression, right: Expression, times: Times) -> Band | None:
+    """`abs(difference) <= constant`."""
+    if function in (">", ">="):
+        return _of_distance(_FLIPPED[function], right, left, times)
+    if function == "=" or not isinstance(left, Call) or left.function != "abs":
+        return None
+    (inner,) = left.arguments
+    above = _of_spans(function, inner, right, times)
+    below = _of_spans(function, Call("negative", (inner,)), right, times)
+    if above is None or below is None:
+        return None
+    return Band((*above.limits, *below.limits), exact=above.exact and below.exact)
+
+
+def _of_spans(function: str, left: Expression, right: Expression, times: Times) -> Band | None:
+    """A comparison of values that go with the times of two inputs."""
+    plain = {name: more for name, (_, more) in times.items()}
+    tick = _tick_in(left, plain) or _tick_in(right, plain)
+    first, second = (_span(each, times, plain, tick) for each in (left, right))
+    if first is None or second is None:
+        return None
+    difference = first.plus(second.negated())
+    if sorted(difference.terms.values()) != [-1, 1]:
+        return None
+    limits = []
+    if function in ("<", "<=", "="):
+        limits.append(_limit(difference, strict=function == "<"))
+    if function in (">", ">=", "="):
+        limits.append(_limit(difference.negated(), strict=function == ">"))
+    return Band(tuple(limits), exact=difference.is_exact)
+
+
+def _limit(difference: Span, *, strict: bool) -> Limit:
+    """The limit of a difference of two times that is not above zero."""
+    later = next(part for part, sign in difference.terms.items() if sign == 1)
+    first = next(part for part, sign in difference.terms.items() if sign == -1)
+    return Limit(first, later, -difference.least - (difference.tick or 1 if strict else 0))
+
+
+# Equal values of monotone functions
+
+
+def longest(bucket: Bucket) -> int:
+    """How many microseconds two times of one bucket are less than apart."""
+    match bucket.window:
+        case CalendarWindow(every):
+            return _LONGEST_UNIT[every] * _DAY
+        case DividedWindow(tick, count):
+            # The bucket around 1970 has both sides of it.
+            return (2 * count - 1) * tick
+        case Window(range=length):
+            return length
+
+
+def _pair_of_buckets(left: Expression, right: Expression, times: Times) -> tuple[Bucket, Bucket] | None:
+    """The buckets of two inputs, if they are alike."""
+    plain = {name: more for name, (_, more) in times.items()}
+    first, second = bucket_of(left, plain), bucket_of(right, plain)
+    if first is None or second is None or times[first.column][0] == times[second.column][0]:
+        return None
+    alike = _function_of(left, first.column) == _function_of(right, second.column)
+    return (first, second) if alike else None
+
+
+def _function_of(expression: Expression, column: str) -> str:
+    """An expression without the name of its column, to be compared with others."""
+    return repr(substituted(expression, {column: Column("")}))
+
+
+def _of_buckets(left: Expression, right: Expression, times: Times) -> Band | None:
+    pair = _pair_of_buckets(left, right, times)
+    if pair is None:
+        return None
+    (first, more), (second, further) = (times[each.column] for each in pair)
+    length = longest(pair[0]) - 1
+    limits = (Limit(first, second, length + more - further), Limit(second, first, length + further - more))
+    return _with_ends(Band(limits), left, right, times)
+
+
+def _with_ends(band: Band, left: Expression, right: Expression, times: Times) -> Band:
+    """The band with the ends of the buckets, where they can be computed: then it says all that equality does."""
+    pair = _pair_of_buckets(left, right, times)
+    if pair is None:
+        plain = all(isinstance(each, Column) for each in (left, right))
+        return replace(band, is_equal=plain)
+    parts = [times[each.column] for each in pair]
+    untils = []
+    for value, bucket, (part, _), (other, further) in zip((left, right), pair, parts, reversed(parts), strict=True):
+        end = _end(value, bucket)
+        if end is not None:
+            untils.append(Until(part, other, later(end, -further)))
+    return replace(band, untils=tuple(untils), exact=len(untils) == 2, is_equal=True)
+
+
+def _end(value: Expression, bucket: Bucket) -> Expression | None:
+    """The last time of the bucket that a row is in, where the function has some value."""
+    match bucket.window:
+        case Window(range=length) if bucket.is_start:
+            return later(value, length - 1)
+        case Window(range=length, origin=origin):
+            micros = Call("unix_micros", (Column(bucket.column),))
+            into = _modulo(_number("-", micros, origin), length)
+            return Call("timestamp_micros", (_number("+", Call("-", (micros, into)), length - 1),))
+        case DividedWindow(tick, count):
+            # Before 1970 a bucket ends with the tick that is its number times the count.
+            first = Call("*", (value, Literal(tick * count, pa.int64())))
+            is_before = Call("<", (value, Literal(0, pa.int64())))
+            last = Call("case", (is_before, _number("+", first, tick - 1), _number("+", first, tick * count - 1)))
+            return Call("timestamp_micros", (last,))
+    return None
+
+
+def _number(sign: str, value: Expression, number: int) -> Expression:
+    return Call(sign, (value, Literal(number, pa.int64()))) if number else value
+
+
+def _modulo(value: Expression, length: int) -> Expression:
+    """The remainder from below, also before 1970."""
+    size = Literal(length, pa.int64())
+    return Call("%", (Call("+", (Call("%", (value, size)), size)), size))
+
+
+# Until
+
+
+def _until(function: str, left: Expression, right: Expression, times: Times, owners: Mapping[str, int]) -> Band:
+    """`time of one input <= TIMESTAMP of another`."""
+    if function in (">", ">="):
+        return _until(_FLIPPED[function], right, left, times, owners)
+    span = span_of(left, times)
+    parts = {owners[name] for name in right.columns()}
+    if span is None or len(span.terms) != 1 or span.tick is not None or not span.is_exact or len(parts) != 1:
+        return Band()
+    ((other, sign),) = span.terms.items()
+    (part,) = parts
+    if sign != 1 or part == other:
+        return Band()
+    strict = 1 if function == "<" else 0
+    return Band(untils=(Until(part, other, later(right, -span.least - strict)),), exact=True)
+
+
+def _of_moment(left: Expression, right: Expression, times: Times, owners: Mapping[str, int]) -> Band:
+    """`time of one input = TIMESTAMP of another`: it says until when, and more."""
+    found = [_until("<=", one, other, times, owners) for one, other in ((left, right), (right, left))]
+    return Band(untils=tuple(until for each in found for until in each.untils))

@@ -1,0 +1,196 @@
+"""Joins of several kinds, made from left to right as they are written.
+
+Rules:
+- ON of an outer join says what matches. What it says of the side whose rows are kept anyway, or of earlier inputs
+  alone, is a residual; what it says of the other side goes below.
+- WHERE stands above. What it says goes below, to the join where its inputs are together, if later joins keep all rows
+  of that: inner, left and as-of joins do; and if that join itself is inner, or keeps the rows it is about.
+- A window of an input that may be absent holds for the join that brings it, not for later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from millrace.errors import QueryError
+from millrace.kernel.columns.expressions import Expression
+from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
+from millrace.language.joins.join_inputs import times_of
+from millrace.language.joins.sequences import AsOf, as_of
+from millrace.language.joins.window_joins import (
+    Bound,
+    Written,
+    check_limits,
+    joined_relation,
+    variants_of,
+    windows_of,
+)
+from millrace.plan.joins.join_steps import Condition, Group, Inputs, all_of, step
+from millrace.plan.joins.join_steps import keys_of as pairs_of
+from millrace.plan.nodes.network import Following, JoinTime, Node
+
+_KEPT = {"left": (True, False), "right": (False, True), "full": (True, True)}
+
+
+@dataclass
+class _Step:
+    """One join of the chain: its conditions over both sides, its keys, and what else must hold of a pair."""
+
+    kind: str
+    conditions: list[Condition] = field(default_factory=list)
+    equalities: list[Equality] = field(default_factory=list)
+    also: list[Expression] = field(default_factory=list)
+    as_of: AsOf | None = None
+
+
+class _Chain:
+    """A chain of joins with its conditions laid out; `below` are conditions on single inputs."""
+
+    def __init__(self, given: Written) -> None:
+        self.given = given
+        self.below: list[list[Expression]] = [[] for _ in given.inputs]
+        self.above: list[Expression] = []
+        self.timed: list[int] = [0]
+        self.nullable: frozenset[int] = frozenset()
+        self.steps: list[_Step] = []
+        for position, clause in enumerate(given.clauses, 1):
+            self._add(position, clause.kind)
+        for each in given.where:
+            self._place(each)
+
+    def _add(self, position: int, kind: str) -> None:
+        found = _Step(kind)
+        self.steps.append(found)
+        if kind == "asof":
+            self._add_as_of(position, found)
+            return
+        self._sort(position, self.given.on[position - 1])
+        before = frozenset(range(position))
+        kept = _KEPT.get(kind, (False, False))
+        self.nullable |= (before if kept[1] else frozenset()) | (frozenset((position,)) if kept[0] else frozenset())
+        self.timed.append(position)
+
+    def _add_as_of(self, position: int, found: _Step) -> None:
+        """An as-of join: from here on rows have the time that it compares."""
+        free = [each for each in self.timed if each not in self.nullable]
+        found.as_of = as_of(self.given, position, free)
+        found.equalities = list(found.as_of.equalities)
+        self.timed = [found.as_of.part]
+
+    def _sort(self, position: int, conjuncts: Sequence[Conjunct]) -> None:
+        """The conditions of one join."""
+        found = self.steps[position - 1]
+        crossing = [each for each in conjuncts if position in each.parts and len(each.parts) > 1]
+        inputs = self.given.inputs[: position + 1]
+        times = {name: each for name, each in times_of(inputs).items() if each[0] in self.timed or each[0] == position}
+        ordered = sort_conditions(crossing, inputs, times)
+        found.conditions += ordered.conditions()
+        found.equalities += ordered.keys()
+        for each in conjuncts:
+            if each in crossing:
+                continue
+            if each.parts == {position} and found.kind in ("inner", "left"):
+                self.below[position].append(each.expression)
+            else:
+                found.also.append(each.expression)
+
+    def _place(self, condition: Conjunct) -> None:
+        """Put a condition of WHERE where it belongs."""
+        position = max(condition.parts, default=0)
+        kinds = [each.kind for each in self.steps]
+        # Joins after the one that brings the last of its inputs, or all of them where that is the first.
+        after = kinds[position:]
+        own = kinds[position - 1] if position else "inner"
+        single = len(condition.parts) == 1
+        if not condition.parts or any(kind in ("right", "full") for kind in after):
+            self.above.append(condition.expression)
+        elif single and (own == "inner" or own == "right"):
+            self.below[position].append(condition.expression)
+        elif own == "inner":
+            self._sort(position, [condition])
+        else:
+            self.above.append(condition.expression)
+
+    # The nodes
+
+    def keys(self) -> tuple[list[Keys], list[Node]]:
+        """The keys of each join, and the inputs with all that they bring."""
+        inputs = self.given.inputs
+        found: list[Keys] = []
+        number = 0
+        for each in self.steps:
+            found.append(keys_of(each.equalities, inputs, number))
+            number += len(found[-1].columns)
+        for keys, each in zip(found, self.steps, strict=True):
+            each.also += [expression for _, expression in keys.single]
+        computed = [
+            {name: e for keys in found for name, e in keys.computed[part].items()} for part in range(len(inputs))
+        ]
+        return found, [one.node(self.below[part], computed[part]) for part, one in enumerate(inputs)]
+
+    def build(self, time: JoinTime, keys: Sequence[Keys], nodes: Sequence[Node]) -> Node:
+        """All joins, with a time for their rows."""
+        group = Group(nodes[0], (0,), 0)
+        for position, each in enumerate(self.steps, 1):
+            if each.as_of is not None:
+                group = self._as_of(group, position, each.as_of, keys[position - 1], nodes[position])
+                continue
+            inputs = self.inputs(position, keys, nodes)
+            compared = next((one.as_of.part for one in self.steps[position:] if one.as_of is not None), time)
+            outer = _KEPT.get(each.kind, (False, False))
+            group = step(inputs, group, position, compared, outer=outer, also=each.also)
+        return group.node
+
+    def _as_of(self, group: Group, position: int, found: AsOf, keys: Keys, node: Node) -> Group:
+        pairs = pairs_of(keys.columns, group, position)
+        columns = (tuple(old for old, _ in pairs), tuple(new for _, new in pairs))
+        outer = self.given.clauses[position - 1].outer
+        following = Following((group.node, node), columns, "recent", found.within, found.strict, outer=outer)
+        return Group(following, (found.part,), found.part, group.all - {found.part} | {position})
+
+    def inputs(self, position: int, keys: Sequence[Keys], nodes: Sequence[Node]) -> Inputs:
+        """What is known when the join at a position is made."""
+        conditions = [condition for each in self.steps[:position] for condition in each.conditions]
+        here = self.given.inputs[: position + 1]
+        absent = self._absent_before(position)
+        beside = self._beside(position)
+        windows = [each for each in windows_of(here, absent) if not each.parts & beside]
+        times = tuple(each.time for each in here)
+        return Inputs(tuple(nodes[: position + 1]), times, keys[position - 1].columns, (*conditions, *windows), absent)
+
+    def _beside(self, position: int) -> frozenset[int]:
+        """The inputs whose times have no part in that of the rows, when the join at a position is made."""
+        found: frozenset[int] = frozenset()
+        for number, each in enumerate(self.steps[:position], 1):
+            if each.as_of is not None:
+                found = frozenset(range(number + 1)) - {each.as_of.part}
+        return found
+
+    def _absent_before(self, position: int) -> frozenset[int]:
+        """The inputs that may be absent from rows before the join at a position."""
+        found: frozenset[int] = frozenset()
+        for number, each in enumerate(self.steps[: position - 1], 1):
+            left, right = _KEPT.get(each.kind, (False, False))
+            found |= (frozenset((number,)) if left else frozenset()) | (
+                frozenset(range(number)) if right else frozenset()
+            )
+        return found
+
+
+def bind_chain(given: Written) -> Bound:
+    """Joins of several kinds."""
+    window = given.inputs[0].window
+    if window is not None and all(each.kind == "asof" for each in given.clauses):
+        raise QueryError(
+            "a window stands in an as-of join", hint="It answers every row once: leave the window out.", place=window
+        )
+    chain = _Chain(given)
+    keys, nodes = chain.keys()
+    limits = chain.inputs(len(given.clauses), keys, nodes).limits
+    check_limits(limits, given)
+    free = [each for each in chain.timed if each not in chain.nullable]
+    times: list[JoinTime] = ["max", "min", *free]
+    variants = variants_of(given, lambda time: chain.build(time, keys, nodes), times)
+    relation = joined_relation(given, variants, limits, timed=chain.timed, nullable=chain.nullable)
+    return Bound(relation, all_of(chain.above))

@@ -1,0 +1,194 @@
+"""Conditions of a join, sorted: over one input, keys, limits on times, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import Place
+from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.joins.bands import Band, Times, band_of
+from millrace.language.joins.join_inputs import Input, key_value, owners_of, times_of
+from millrace.plan.joins.join_steps import Condition
+from millrace.plan.joins.time_limits import Limit
+
+_PLAIN_TYPES = (pa.types.is_duration, pa.types.is_null)
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One condition of several that all must hold, and the inputs that it reads."""
+
+    expression: Expression
+    parts: frozenset[int]
+    place: Place
+
+
+def conjuncts(binder: ExpressionBinder, node: exp.Expr, what: str, owners: Mapping[str, int]) -> list[Conjunct]:
+    """The conditions that a condition is made of."""
+    found: list[Conjunct] = []
+    for each in _written(node):
+        bound = binder.condition(each, what)
+        for part in split(bound.expression):
+            found.append(Conjunct(part, frozenset(owners[name] for name in part.columns()), bound.place))
+    return found
+
+
+def _written(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The operands of AND, for the sake of their places."""
+    plain = node
+    while isinstance(plain, exp.Paren) and not plain.args.get("negate"):
+        plain = plain.this
+    if isinstance(plain, exp.And) and not plain.args.get("negate"):
+        yield from _written(plain.this)
+        yield from _written(plain.expression)
+    else:
+        yield node
+
+
+def split(condition: Expression) -> list[Expression]:
+    """A condition as those that it connects with AND."""
+    if isinstance(condition, Call) and condition.function == "and":
+        return [part for each in condition.arguments for part in split(each)]
+    return [condition]
+
+
+@dataclass(frozen=True)
+class Equality:
+    """Expressions of two inputs that must be equal, and may be keys."""
+
+    sides: Mapping[int, Expression]
+    place: Place
+    band: Band
+
+
+@dataclass
+class Sorted:
+    """Conditions of a join by what becomes of them; `constant` ones read no input."""
+
+    inputs: Sequence[Input]
+    single: list[Conjunct] = field(default_factory=list)
+    equal: list[Equality] = field(default_factory=list)
+    spare: list[Equality] = field(default_factory=list)
+    rest: list[Condition] = field(default_factory=list)
+    constant: list[Conjunct] = field(default_factory=list)
+
+    def keys(self) -> list[Equality]:
+        """The equalities that are keys: times are compared anyway, and are keys only where there are no others."""
+        return self.equal or self.spare
+
+    def conditions(self) -> list[Condition]:
+        """All over several inputs, those of keys too."""
+        keyed = [_condition(each, keyed=True) for each in self.keys()]
+        return [*keyed, *self.rest, *([_condition(each, keyed=False) for each in self.spare] if self.equal else [])]
+
+
+def _condition(equality: Equality, *, keyed: bool) -> Condition:
+    untils = tuple((each.part, each.other, each.expression) for each in equality.band.untils)
+    expression = Call("=", tuple(equality.sides.values()))
+    parts = frozenset(equality.sides)
+    return Condition(expression, parts, equality.band.limits, untils, equality.band.exact, keyed)
+
+
+def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[Input], times: Times | None = None) -> Sorted:
+    """The conditions by what becomes of them; `times` are the columns that may limit the join, by default all."""
+    found = Sorted(inputs)
+    times = times_of(inputs) if times is None else times
+    owners = owners_of(inputs)
+    schema = pa.schema([each for one in inputs for each in one.fields])
+    for each in given:
+        if len(each.parts) < 2:
+            (found.single if each.parts else found.constant).append(each)
+            continue
+        band = _band(each, times, owners, inputs)
+        equality = _equality(each, band, owners, schema)
+        if equality is None:
+            untils = tuple((until.part, until.other, until.expression) for until in band.untils)
+            found.rest.append(Condition(each.expression, each.parts, band.limits, untils, band.exact))
+        elif band.exact and band.is_equal:
+            found.spare.append(equality)
+        else:
+            found.equal.append(equality)
+    return found
+
+
+def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequence[Input]) -> Band:
+    """What a condition says of the times of two inputs."""
+    if len(given.parts) != 2:
+        return Band()
+    match given.expression:
+        case Call("=", (Column(left), Column(right))) if left not in times and right not in times:
+            one, other = (inputs[owners[name]] for name in (left, right))
+            instants = [each.instant(name) for each, name in ((one, left), (other, right))]
+            if instants[0] is not None and instants[0] == instants[1]:
+                limits = (Limit(owners[left], owners[right], 0), Limit(owners[right], owners[left], 0))
+                return Band(limits, exact=True, is_equal=True)
+    return band_of(given.expression, times, owners)
+
+
+def _equality(given: Conjunct, band: Band, owners: Mapping[str, int], schema: pa.Schema) -> Equality | None:
+    """A condition that compares two inputs for equality, if its values can be keys."""
+    match given.expression:
+        case Call("=", (left, right)):
+            parts = [{owners[name] for name in each.columns()} for each in (left, right)]
+        case _:
+            return None
+    if [len(each) for each in parts] != [1, 1] or parts[0] == parts[1] or (band.exact and not band.is_equal):
+        return None
+    if any(refused(left.type_in(schema)) for refused in _PLAIN_TYPES):
+        return None
+    (first,), (second,) = parts
+    return Equality({first: left, second: right}, given.place, band)
+
+
+# Keys
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Columns that must be equal, by input; what is computed for each input; conditions on one input that follow."""
+
+    columns: tuple[Mapping[int, str], ...]
+    computed: Mapping[int, Mapping[str, Expression]]
+    single: tuple[tuple[int, Expression], ...] = ()
+
+
+def keys_of(equalities: Sequence[Equality], inputs: Sequence[Input], start: int = 0) -> Keys:
+    """The keys that equalities stand for: what equals the same is equal. Computed ones are numbered from `start`."""
+    schema = pa.schema([each for one in inputs for each in one.fields])
+    columns: list[Mapping[int, str]] = []
+    computed: dict[int, dict[str, Expression]] = {position: {} for position in range(len(inputs))}
+    single: list[tuple[int, Expression]] = []
+    for number, members in enumerate(_classes(equalities), start):
+        key: dict[int, str] = {}
+        for part, expression in members:
+            if part in key:
+                first = next(each for owner, each in members if owner == part)
+                single.append((part, Call("=", (first, expression))))
+                continue
+            kind = expression.type_in(schema)
+            if isinstance(expression, Column) and not pa.types.is_floating(kind):
+                key[part] = expression.name
+            else:
+                key[part] = f"{inputs[part].qualifier}.__key{number}"
+                computed[part][key[part]] = key_value(expression, kind)
+        columns.append(key)
+    return Keys(tuple(columns), computed, tuple(single))
+
+
+def _classes(equalities: Sequence[Equality]) -> list[list[tuple[int, Expression]]]:
+    """Expressions that are all equal to each other, each class in the order of the text."""
+    classes: list[list[tuple[int, Expression]]] = []
+    for each in equalities:
+        members = list(each.sides.items())
+        touched = [one for one in classes if any(member in one for member in members)]
+        merged = [member for one in touched for member in one]
+        merged += [member for member in members if member not in merged]
+        position = classes.index(touched[0]) if touched else len(classes)
+        classes = [one for one in classes if one not in touched]
+        classes.insert(position, merged)
+    return classes

@@ -1,0 +1,202 @@
+"""The inputs of a join: what each reads, its name, its window, and the columns that it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import pyarrow as pa
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.language.expressions.joined_times import by_time
+from millrace.language.expressions.scopes import Relation, Scope
+from millrace.language.grammar.statements import Count, FromItem, Name, WindowClause
+from millrace.language.joins.bands import Times
+from millrace.language.joins.join_scopes import JoinScope, Merged, inner
+from millrace.language.select.ranks import filtered
+from millrace.language.windows.outlets import progressing_by
+from millrace.language.windows.windows import by_attribute, extent
+from millrace.plan.joins.join_steps import all_of, later, substituted
+from millrace.plan.nodes.network import Aggregate, AnyWindow, Distinct, Filter, Project, Rank
+
+_AGGREGATE_HINT = (
+    "A join keeps rows for [RANGE 5 MINUTES] or [ROWS 100]; the window of an aggregate stands after it: "
+    "count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE]."
+)
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a join: its rows by the time that its window names, and how long or how many the join keeps."""
+
+    qualifier: str
+    relation: Relation
+    place: Place
+    range: int | None = None
+    rows: int | None = None
+    partition: tuple[Name, ...] = ()
+    window: Place | None = None
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.relation.schema, self.qualifier)
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """Its columns under their names in the join."""
+        return [pa.field(inner(self.qualifier, each.name), each.type) for each in self.relation.schema]
+
+    @property
+    def time(self) -> Expression | None:
+        """Its own time, if a column holds it."""
+        for name, more in sorted(self.relation.times.items(), key=lambda item: (abs(item[1]), item[0])):
+            return later(Column(inner(self.qualifier, name)), -more)
+        return None
+
+    def instant(self, name: str) -> tuple[AnyWindow, Expression] | None:
+        """The windows whose results a column tells apart, and how: rows that agree in it have one time."""
+        column = name.removeprefix(f"{self.qualifier}.")
+        if column not in self.relation.instants:
+            return None
+        node, expression = self.relation.node, cast(Expression, Column(column))
+        while not isinstance(node, Aggregate):
+            if isinstance(node, Project):
+                expression = substituted(expression, dict(node.columns))
+            if not isinstance(node, Project | Filter | Rank | Distinct):
+                return None
+            node = node.input
+        return node.window, expression
+
+    def own(self, expression: Expression) -> Expression:
+        """An expression of the join over the input's own names."""
+        names = {inner(self.qualifier, name): Column(name) for name in self.relation.schema.names}
+        return substituted(expression, names)
+
+    def node(self, conditions: Sequence[Expression], computed: Mapping[str, Expression]) -> Project:
+        """Its rows that meet conditions, with its columns under their names in the join, and computed ones."""
+        below = self.relation.node
+        predicate = all_of(self.own(each) for each in conditions)
+        if predicate is not None:
+            below = filtered(below, predicate, self.relation.rank)
+        plain = [(inner(self.qualifier, name), Column(name)) for name in self.relation.schema.names]
+        return Project(below, (*plain, *((name, self.own(each)) for name, each in computed.items())))
+
+
+def as_input(relation: Relation, item: FromItem, window: WindowClause | None) -> Input:
+    """An input of a join; `window` holds for all inputs that have none of their own."""
+    place = item.alias.place if item.alias else item.place
+    if relation.qualifier is None:
+        raise QueryError("an input of a join has no name", hint="Give it one with AS.", place=place)
+    if "." in relation.qualifier:
+        raise QueryError(f'"{relation.qualifier}" has a dot', hint="Give it another name with AS.", place=place)
+    if relation.unit == "rows":
+        raise QueryError(
+            f'the rows of "{relation.qualifier}" have no time, for they are results of a ROWS window',
+            hint="Join streams, or results of time windows.",
+            place=place,
+        )
+    clause = item.window or window
+    if clause is None:
+        return Input(relation.qualifier, relation, place)
+    _check_window(clause)
+    if clause.attribute is not None:
+        relation = by_attribute(clause, relation)
+    # A row that is kept for no time at all still meets what is there.
+    size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, Count) else 0)
+    if isinstance(clause.size, Count):
+        return Input(
+            relation.qualifier or "", relation, place, rows=size, partition=clause.partition, window=clause.place
+        )
+    return Input(relation.qualifier or "", relation, place, range=size, window=clause.place)
+
+
+def _check_window(clause: WindowClause) -> None:
+    if clause.slide is not None:
+        raise QueryError("SLIDE stands in a window of a join", hint=_AGGREGATE_HINT, place=clause.place)
+    if clause.kind == "session":
+        raise QueryError("SESSION stands in a window of a join", hint=_AGGREGATE_HINT, place=clause.place)
+    if clause.kind == "unlimited":
+        raise QueryError(
+            "a window of a join without an end keeps rows for ever",
+            hint="Write [RANGE 5 MINUTES], or ASOF JOIN for the last row before each.",
+            place=clause.place,
+        )
+    if clause.kind == "rows" and clause.attribute is not None:
+        raise QueryError(
+            "WA does not go with ROWS", hint="Rows are counted in order of their time.", place=clause.attribute.place
+        )
+    if clause.kind == "range" and clause.partition:
+        raise QueryError("PARTITION BY goes with ROWS", hint="Join on equal columns instead.", place=clause.place)
+
+
+def settled(given: Input, expressions: Iterable[Expression]) -> Input:
+    """An input that is a join itself by the time that conditions compare, where that is not its own."""
+    choices = given.relation.choices
+    if choices is None or given.relation.times:
+        return given
+    names = compared_columns(given, expressions)
+    times = [choices.choice(Column(name)) for name in names if name in choices.columns]
+    time = next((each for each in times if each is not None), None)
+    return given if time is None else replace(given, relation=by_time(given.relation, time))
+
+
+def compared_columns(given: Input, expressions: Iterable[Expression]) -> list[str]:
+    """The columns of an input that expressions name, by its own names for them, each once."""
+    own = {inner(given.qualifier, name): name for name in given.relation.schema.names}
+    return list(dict.fromkeys(own[name] for each in expressions for name in each.columns() if name in own))
+
+
+def by_further_time(given: Input, expressions: Sequence[Expression]) -> Input:
+    """An input by the further time column (ALSO BY) that conditions compare, where they compare no other time of it."""
+    times = time_columns(given, compared_columns(given, expressions))
+    if len(times) != 1 or times[0] in given.relation.times:
+        return given
+    node = progressing_by(given.relation.node, times[0])
+    assert node is not None
+    return replace(given, relation=replace(given.relation, node=node, times={times[0]: 0}, instants=frozenset()))
+
+
+def time_columns(given: Input, names: Sequence[str]) -> list[str]:
+    """Those of an input's columns by which its rows can go."""
+    known = given.relation
+    return [each for each in names if each in known.times or progressing_by(known.node, each) is not None]
+
+
+def check_names(inputs: Sequence[Input]) -> None:
+    """Refuse two inputs of one name."""
+    names = [each.qualifier.lower() for each in inputs]
+    for position, each in enumerate(inputs):
+        if names[position] in names[:position]:
+            free = next(name for name in (*"xyzuvw", f"{each.qualifier}2") if name not in names)
+            raise QueryError(
+                f'two inputs are named "{each.qualifier}"',
+                hint=f"Give one of them another name with AS: {each.relation.label} AS {free}.",
+                place=each.place,
+            )
+
+
+def scope_of(inputs: Sequence[Input], merged: tuple[Merged, ...] = ()) -> JoinScope:
+    """The names of all inputs."""
+    schema = pa.schema([field for each in inputs for field in each.fields])
+    return JoinScope(schema, None, {each.qualifier: each.scope for each in inputs}, merged)
+
+
+def times_of(inputs: Sequence[Input]) -> Times:
+    """The columns that hold times, under their names in the join."""
+    return {
+        inner(each.qualifier, name): (position, more)
+        for position, each in enumerate(inputs)
+        for name, more in each.relation.times.items()
+    }
+
+
+def owners_of(inputs: Sequence[Input]) -> dict[str, int]:
+    """The inputs by the names that their columns have in the join."""
+    return {field.name: position for position, each in enumerate(inputs) for field in each.fields}
+
+
+def key_value(expression: Expression, kind: pa.DataType) -> Expression:
+    """An expression as a key: fractions with one zero and one NaN."""
+    return Call("canonical", (expression,)) if pa.types.is_floating(kind) else expression

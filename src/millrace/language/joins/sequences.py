@@ -1,0 +1,232 @@
+"""As-of joins and sequences: each row with one row before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import Expression
+from millrace.language.grammar.statements import JoinClause, SequenceClause
+from millrace.language.joins.bands import band_of, is_comparison
+from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
+from millrace.language.joins.join_inputs import Input, owners_of, times_of
+from millrace.language.joins.window_joins import Bound, Written, joined_relation
+from millrace.language.windows.windows import LONGEST, extent
+from millrace.plan.explain.intervals import interval_text
+from millrace.plan.joins.join_steps import Group, all_of
+from millrace.plan.joins.join_steps import keys_of as pairs_of
+from millrace.plan.joins.time_limits import Limit, Limits
+from millrace.plan.nodes.network import Following
+
+_KEYS_ONLY = "Compare columns of both for equality, in ON; filter in WHERE, or an input in a subquery."
+
+
+# As-of joins
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """What ON says of an as-of join: by which input's time, the equalities, how far back, and whether only before."""
+
+    part: int
+    equalities: tuple[Equality, ...]
+    within: int | None
+    strict: bool
+
+
+def as_of(given: Written, position: int, timed: Sequence[int]) -> AsOf:
+    """The as-of join that the clause at a position stands for; `timed` are the inputs that have a time before it."""
+    clause = given.clauses[position - 1]
+    if (window := given.inputs[position].window) is not None:
+        looked_up, answered = (_time_name(given.inputs[each]) for each in (position, 0))
+        raise QueryError(
+            "a window stands in an as-of join",
+            hint=f"Say how far back in ON: {looked_up} >= {answered} - INTERVAL 5 MINUTES.",
+            place=window,
+        )
+    inputs = given.inputs[: position + 1]
+    found = sort_conditions(given.on[position - 1], inputs)
+    equalities = tuple(each for each in (*found.equal, *found.spare) if position in each.sides)
+    limits = [
+        _time_limit(each, given, position, timed) for each in given.on[position - 1] if not _is_key(each, equalities)
+    ]
+    after = [each.most for each in limits if each.later == position]
+    within = [each.most for each in limits if each.first == position]
+    strict = _strict(after, within, given, position)
+    parts = {each.first if each.later == position else each.later for each in limits}
+    if len(parts) > 1:
+        raise QueryError(
+            "an as-of join compares with the times of two inputs", hint="Compare with one of them.", place=clause.place
+        )
+    return AsOf(parts.pop(), equalities, _tolerance(within, clause), strict)
+
+
+def _time_limit(condition: Conjunct, given: Written, position: int, timed: Sequence[int]) -> Limit:
+    """What a condition of ON says of the times, if it says nothing else."""
+    inputs = given.inputs[: position + 1]
+    found = band_of(condition.expression, times_of(inputs), owners_of(inputs))
+    allowed = {position, *timed}
+    if len(found.limits) == 1 and found.exact and {found.limits[0].first, found.limits[0].later} <= allowed:
+        return found.limits[0]
+    name = given.inputs[position].qualifier
+    for each in (inputs[part] for part in sorted(condition.parts & allowed) if is_comparison(condition.expression)):
+        if not each.relation.times:
+            raise _untimed(each, condition.place)
+    raise QueryError(
+        "ON of an as-of join takes equal columns, one comparison of the times, and how far back they may be",
+        hint=f"Put other conditions into WHERE, which chooses among the pairs, or into a subquery that filters "
+        f'"{name}" before.',
+        place=condition.place,
+    )
+
+
+def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
+    return any(frozenset(each.sides) == given.parts and each.place == given.place for each in equalities)
+
+
+def _strict(after: Sequence[int], within: Sequence[int], given: Written, position: int) -> bool:
+    """Whether rows at the same time are no match; refuses what is no comparison of the times."""
+    found, answered = given.inputs[position], given.inputs[0]
+    place = given.clauses[position - 1].place
+    for each in (found, answered):
+        if not each.relation.times:
+            raise _untimed(each, place)
+    example = _comparison(found, answered)
+    where = f"MATCH_CONDITION ({example}) before USING" if given.clauses[position - 1].using else f"ON {example}"
+    if not after and within:
+        raise QueryError(
+            f'the as-of join looks for rows of "{found.qualifier}" after those of "{answered.qualifier}"',
+            hint=f"It takes the last one before: write {example}.",
+            place=place,
+        )
+    if len(after) != 1 or after[0] not in (0, -1):
+        raise QueryError(
+            f'the as-of join does not say which rows of "{found.qualifier}" come before',
+            hint=f"Write {where}, once and without another interval.",
+            place=place,
+        )
+    return after[0] == -1
+
+
+def _comparison(found: Input, answered: Input) -> str:
+    """A comparison of columns that says "not after", or "before" where results are there at their end."""
+    ahead, left, right = min(
+        (
+            (further - more, f"{found.qualifier}.{name}", f"{answered.qualifier}.{other}")
+            for name, more in found.relation.times.items()
+            for other, further in answered.relation.times.items()
+        ),
+        key=lambda each: (abs(each[0]), each),
+    )
+    if ahead in (0, -1):
+        return f"{left} <= {right}"
+    if ahead > 1:
+        return f"{left} <= {right} - INTERVAL {interval_text(ahead + 1)}"
+    return f"{left} < {right}" + ("" if ahead == 1 else f" + INTERVAL {interval_text(1 - ahead)}")
+
+
+def _untimed(given: Input, place: Place) -> QueryError:
+    """The refusal of an input without a column that holds its time."""
+    return QueryError(
+        f'no column of "{given.qualifier}" holds the time at which its rows are there',
+        hint="Select the time column of a stream; a result of a window is there at its end: aggregate over a window "
+        "such as [RANGE 1 DAY SLIDE 1 DAY], and compare window_end.",
+        place=place,
+    )
+
+
+def _time_name(given: Input) -> str:
+    return f"{given.qualifier}.{next(iter(sorted(given.relation.times)), 'ts')}"
+
+
+def _tolerance(within: Sequence[int], clause: JoinClause) -> int | None:
+    if not within:
+        return None
+    if min(within) > LONGEST:
+        raise QueryError("the as-of join looks too far back", hint="It is at most 1,000,000 days.", place=clause.place)
+    if min(within) < 0:
+        raise QueryError(
+            "no row is as far back as the as-of join asks for",
+            hint="Write a.ts >= b.ts - INTERVAL 5 SECONDS.",
+            place=clause.place,
+        )
+    return min(within)
+
+
+# SEQ
+
+
+def bind_sequence(given: Written, clause: SequenceClause, limited: bool) -> Bound:
+    """Streams under SEQ, composed from left to right: each row of the next with one before it."""
+    _check(given, clause, limited)
+    equalities, above, below = _conditions(given, clause)
+    keys = keys_of(equalities, given.inputs)
+    last = len(given.inputs) - 1
+    conditions = [[*(one for part, one in keys.single if part == each)] for each in range(last + 1)]
+    conditions[last] += below
+    group = Group(given.inputs[0].node(conditions[0], keys.computed[0]), (0,), 0)
+    for position in range(1, last + 1):
+        group = _followed(given, clause, group, position, conditions[position], keys)
+    relation = joined_relation(given, {last: group.node}, Limits(0, ()), timed=(last,))
+    return Bound(relation, all_of(above))
+
+
+def _followed(
+    given: Written, clause: SequenceClause, group: Group, position: int, below: Sequence[Expression], keys: Keys
+) -> Group:
+    """What has been composed so far, looked up by the rows of the next stream."""
+    node = given.inputs[position].node(below, keys.computed[position])
+    pairs = pairs_of(keys.columns, group, position)
+    outer = clause.outer and position == len(given.inputs) - 1
+    within = None if clause.within is None else clause.within.micros
+    columns = (tuple(new for _, new in pairs), tuple(old for old, _ in pairs))
+    following = Following((node, group.node), columns, clause.mode, within, outer=outer)
+    return Group(following, (position,), position, group.all)
+
+
+def _conditions(given: Written, clause: SequenceClause) -> tuple[list[Equality], list[Expression], list[Expression]]:
+    """The equalities that are keys, what of WHERE stands above, and what may go below the last stream."""
+    on = sort_conditions(given.on[-1], given.inputs)
+    if on.rest or on.single or on.constant:
+        place = next(each.place for each in given.on[-1] if not _is_key(each, [*on.equal, *on.spare]))
+        raise QueryError("ON of a sequence takes equal columns alone", hint=_KEYS_ONLY, place=place)
+    where = sort_conditions(given.where, given.inputs)
+    keyed = [*where.equal, *where.spare]
+    if clause.outer and keyed:
+        raise QueryError(
+            "WHERE says which rows of an outer sequence go together",
+            hint="Put it into ON, before MODE: a SEQ b ON a.k = b.k MODE RECENT OUTER. WHERE would drop the rows that "
+            "OUTER keeps.",
+            place=keyed[0].place,
+        )
+    equalities = [*on.equal, *on.spare, *keyed]
+    last = len(given.inputs) - 1
+    below: list[Expression] = []
+    above: list[Expression] = []
+    for each in given.where:
+        if _is_key(each, keyed):
+            continue
+        early = each.parts == {last} and clause.mode == "recent"
+        (below if early else above).append(each.expression)
+    return equalities, above, below
+
+
+def _check(given: Written, clause: SequenceClause, limited: bool) -> None:
+    for each in given.inputs:
+        if each.range is not None or each.rows is not None:
+            raise QueryError(
+                "a window stands in a sequence",
+                hint="Say how far back with WITHIN INTERVAL 5 MINUTES.",
+                place=each.window or each.place,
+            )
+    if clause.within is not None and clause.within.micros < 0:
+        raise QueryError("WITHIN is negative", hint="Write WITHIN INTERVAL 5 MINUTES.", place=clause.within.place)
+    if clause.within is not None:
+        extent(clause.within, "WITHIN", least=0)
+    if clause.mode == "chronicle" and clause.within is None and not limited:
+        raise QueryError(
+            "MODE CHRONICLE keeps rows that nothing has used for ever",
+            hint="Say how far back with WITHIN INTERVAL 5 MINUTES, or how many rows with WITH (state_limit = 100000).",
+            place=clause.place,
+        )

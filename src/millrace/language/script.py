@@ -1,0 +1,261 @@
+"""A script into a network: streams and sinks wherever they stand, queries in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from millrace.errors import QueryError
+from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
+from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.columns.user_functions import UserFunction
+from millrace.language.declarations.aggregates import bind_aggregate
+from millrace.language.declarations.functions import bind_function
+from millrace.language.declarations.future_guard import guarded
+from millrace.language.declarations.late_rows import check_late_names, late_queries, late_streams
+from millrace.language.declarations.query_options import bind_options, refuse_without_effect
+from millrace.language.declarations.queue_options import effective
+from millrace.language.declarations.streams import bind_sink, bind_stream
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.scopes import Scope
+from millrace.language.grammar.places import Source, listed, near
+from millrace.language.grammar.script_parser import parse_expression_text, parse_item_text, parse_script
+from millrace.language.grammar.statements import (
+    AggregateStatement,
+    AlterStatement,
+    Asked,
+    Declared,
+    DropStatement,
+    FunctionStatement,
+    Name,
+    Options,
+    QueryStatement,
+    Script,
+    SelectItem,
+    ShowStatement,
+    SinkStatement,
+    StreamStatement,
+)
+from millrace.language.select.items import is_star
+from millrace.language.select.node_places import NodePlaces
+from millrace.language.select.query_binder import Binder
+from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
+from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
+from millrace.plan.nodes.network import Connector, Network, Query, Sink, Stream
+from millrace.plan.updates.queue_options import is_append
+
+Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement | FunctionStatement)
+
+ALTERABLE = ("strategy", "share", "breaks", "ets_arcs", *ALTERED)
+"""The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
+
+
+def parse_network(text: str, *, base: Path | None = None, parts: bool = False) -> Network:
+    """The network that a script describes. Paths in options stay as they are written, also with a `base`.
+
+    With `parts` its selects may become parts of queries, whose options decide whether they have update semantics.
+
+    >>> network = parse_network('''
+    ...     CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');
+    ...     SELECT k, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;
+    ... ''')
+    >>> network.queries[0].root.schema.names
+    ['window_start', 'window_end', 'k', 'n']
+    """
+    source = Source(text)
+    try:
+        return _bind(parse_script(text), source, parts=parts)
+    except RecursionError:
+        raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
+
+
+def _bind(script: Script, source: Source, *, parts: bool) -> Network:
+    queries: dict[str, Query] = {}
+    declared = declarations(script, source)
+    for change in changes(script, source, declared, queries, parts=parts):
+        if isinstance(change, Listed | WaitsListed):
+            asked, command = ("QUERIES", "control") if isinstance(change, Listed) else ("WAITS", "why")
+            raise QueryError(
+                f"SHOW {asked} asks a running network",
+                hint=f"Ask it with the command millrace {command}.",
+                place=next(each.place for each in script.statements if isinstance(each, ShowStatement)),
+            )
+    everything = (*late_queries(declared.streams, declared, queries), *queries.values())
+    # A query may have guarded a stream that queries before it read too.
+    return Network(everything).with_streams({each.name: each for each in declared.streams.values()})
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What a script declares, by name in lower case."""
+
+    streams: dict[str, Stream]
+    sinks: dict[str, Sink]
+    aggregates: dict[str, UserAggregate]
+    functions: dict[str, UserFunction]
+
+    def with_more(self, more: Declarations) -> Declarations:
+        """These and those of another script."""
+        return Declarations(
+            {**self.streams, **more.streams},
+            {**self.sinks, **more.sinks},
+            {**self.aggregates, **more.aggregates},
+            {**self.functions, **more.functions},
+        )
+
+
+def declarations(script: Script, source: Source) -> Declarations:
+    """All that a script declares; it may call the functions that its source knows already, and its own."""
+    statements = script.statements
+    streams = _declared(each for each in statements if isinstance(each, StreamStatement))
+    check_late_names([statement for _, statement in streams])
+    sinks = _declared(each for each in statements if isinstance(each, SinkStatement))
+    called = _declared(each for each in statements if isinstance(each, AggregateStatement | FunctionStatement))
+    functions = {name: bind_function(each) for name, each in called if isinstance(each, FunctionStatement)}
+    source = replace(source, functions={**source.functions, **functions})
+    return Declarations(
+        {name: bind_stream(statement, source) for name, statement in streams},
+        {name: bind_sink(statement) for name, statement in sinks},
+        {name: bind_aggregate(each, source) for name, each in called if isinstance(each, AggregateStatement)},
+        functions,
+    )
+
+
+def _declared(statements: Iterable[Declaration]) -> list[tuple[str, Declaration]]:
+    """Each statement under its name in lower case; refuses a second one of a name."""
+    found: dict[str, Declaration] = {}
+    for statement in statements:
+        if statement.name.text.lower() in found:
+            raise declared_twice(statement.name)
+        found[statement.name.text.lower()] = statement
+    return list(found.items())
+
+
+def declared_twice(name: Name) -> QueryError:
+    """The error for a name that is taken."""
+    return QueryError(
+        f'"{name.text}" is declared twice', hint="Choose another name; case makes no difference.", place=name.place
+    )
+
+
+def changes(
+    script: Script, source: Source, declared: Declarations, queries: dict[str, Query], *, parts: bool = False
+) -> Iterator[Change]:
+    """What a script does to `queries` (by name in lower case), statement by statement; they follow every change.
+
+    With `parts` its selects are parts of queries.
+    """
+    statements = [each for each in script.statements if not isinstance(each, Declared)]
+    names = {each.name.text.lower() for each in statements if not isinstance(each, ShowStatement) and each.name}
+    late = late_streams(declared.streams)
+    source = replace(source, functions=declared.functions)
+    binder = Binder(source, declared.streams, frozenset({*names, *queries}), late, declared.aggregates, parts=parts)
+    for statement in statements:
+        change = _change(statement, binder, declared, queries, names)
+        after = amended(tuple(queries.values()), change)
+        queries.clear()
+        queries.update({query.name.lower(): query for query in after})
+        yield change
+
+
+def _change(
+    statement: Asked, binder: Binder, declared: Declarations, queries: dict[str, Query], names: set[str]
+) -> Change:
+    match statement:
+        case DropStatement():
+            return Dropped(_existing(statement.name, queries).name)
+        case AlterStatement():
+            query = _existing(statement.name, queries)
+            altered_queue(query, statement.options)
+            return Altered(query.name, _alterable(statement.options))
+        case ShowStatement(waits=waits):
+            return WaitsListed() if waits else Listed()
+        case QueryStatement(name=Name() as name):
+            if name.text.lower() in queries or name.text.lower() in binder.late:
+                raise declared_twice(name)
+            return Added(_query(name.text, statement, binder, declared))
+        case QueryStatement():
+            free = (each for number in count(1) if (each := f"query_{number}") not in queries and each not in names)
+            return Added(_query(next(free), statement, binder, declared))
+
+
+def _query(name: str, statement: QueryStatement, binder: Binder, declared: Declarations) -> Query:
+    own = bind_options(statement.options)
+    binder = replace(binder, limited="state_limit" in own, updates=not is_append(own), places=NodePlaces())
+    relation = binder.body(statement.body)
+    place = statement.body.place
+    options = own if binder.parts else effective(own, statement.options, relation.node, place)
+    if binder.updates and is_append(options):
+        relation = replace(binder, updates=False).body(statement.body)
+    refuse_without_effect(statement.options, relation.node)
+    if not binder.parts:
+        check_query(relation.node, options, binder.places, place)
+    access = bind_access(statement.access, relation.node, options, binder.source)
+    if statement.name is None:
+        sink = Sink(name, Connector("console"))
+    elif statement.into is None:
+        sink = Sink(name, Connector("memory"))
+    else:
+        sink = _sink(statement.into, declared.sinks)
+    query = Query(name, relation.node, sink, options, access=access)
+    guard = statement.options.get("max_future_skew")
+    return query if guard is None else guarded(query, guard, declared.streams)
+
+
+def _sink(name: Name, sinks: dict[str, Sink]) -> Sink:
+    if name.text.lower() in sinks:
+        return sinks[name.text.lower()]
+    names = [sink.name for sink in sinks.values()]
+    known = f"The sinks are {listed(names)}." if names else "Declare it with CREATE SINK."
+    raise QueryError(f'sink "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place)
+
+
+def _existing(name: Name, queries: dict[str, Query]) -> Query:
+    if name.text.lower() not in queries:
+        names = [query.name for query in queries.values()]
+        known = f"The queries before it are {listed(names)}." if names else "No query stands before it."
+        raise QueryError(
+            f'query "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place
+        )
+    return queries[name.text.lower()]
+
+
+def _alterable(options: Options) -> dict[str, str]:
+    """The options, if all are such as may change under a running query."""
+    for key, setting in options.items():
+        if key not in ALTERABLE:
+            raise QueryError(
+                f'option "{key}" of a query cannot be altered',
+                hint=f"{listed(ALTERABLE)} can; for others drop the query and add it anew.",
+                place=setting.key.place,
+            )
+    return bind_options(options)
+
+
+def bind_expression(text: str, schema: pa.Schema) -> Expression:
+    """An expression over rows of a schema.
+
+    >>> str(bind_expression("len > 10", pa.schema([("len", pa.int32())])))
+    '(len > 10)'
+    """
+    return ExpressionBinder(Source(text), Scope(schema)).bind(parse_expression_text(text)).expression
+
+
+def bind_select_item(text: str, schema: pa.Schema) -> tuple[str, Expression]:
+    """The name and the expression of a select item; the name is its alias, its column, or the text itself.
+
+    >>> bind_select_item("len * 2 AS twice", pa.schema([("len", pa.int32())]))[0]
+    'twice'
+    """
+    item: SelectItem = parse_item_text(text)
+    if is_star(item.expression):
+        raise QueryError("* is no single column", hint="Name the columns.", place=item.place)
+    expression = ExpressionBinder(Source(text), Scope(schema)).bind(item.expression).expression
+    if item.alias is not None:
+        return item.alias.text, expression
+    return expression.name if isinstance(expression, Column) else text.strip(), expression

@@ -1,0 +1,86 @@
+"""SELECT DISTINCT: the keys of a window, or rows that are forgotten when time has passed them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.joined_times import by_time, choices_in
+from millrace.language.expressions.scopes import Relation
+from millrace.language.grammar.places import Source
+from millrace.language.grammar.statements import Select, SelectItem
+from millrace.language.select.aggregate_calls import Users
+from millrace.language.select.aggregation import first_aggregate
+from millrace.language.select.items import is_star
+from millrace.language.windows.frames import bucket_in, is_instant
+from millrace.language.windows.windows import Windows
+from millrace.plan.nodes.network import Distinct
+
+
+def as_groups(select: Select, given: Relation, windows: Windows, source: Source, users: Users) -> Select:
+    """A select of different rows, over a window or by a monotone function of the time, as one that groups by them."""
+    plain = not select.groups and select.having is None and first_aggregate(select, users) is None
+    if select.distinct is None or not plain or any(item.expression.find(exp.Window) for item in select.items):
+        return select
+    items = tuple(each for item in select.items for each in _expanded(item, given))
+    if not windows.all():
+        binder = ExpressionBinder(source, given.scope)
+        bound = [binder.bind(each.expression).expression for each in items]
+        if not _by_function(bound, given):
+            return select
+    # A window that gives a result for each row gives equal ones to rows of equal time.
+    trails = any(each.slide is None and each.kind != "session" for each in windows.all())
+    groups = tuple(each.expression for each in items)
+    return replace(select, items=items, groups=groups, distinct=select.distinct if trails else None)
+
+
+def _by_function(bound: list[Expression], given: Relation) -> bool:
+    """Whether some expression is a monotone function of a time that the rows may have, and none is such a time."""
+    read = [given, *(by_time(given, time, held_by) for time, held_by in choices_in(given, bound))]
+    if any(is_instant(each, one) for each in bound for one in read):
+        return False
+    return any(bucket_in(each, one) for each in bound for one in read)
+
+
+def _expanded(item: SelectItem, given: Relation) -> list[SelectItem]:
+    """A star as the columns it stands for."""
+    if not is_star(item.expression):
+        return [item]
+    return [SelectItem(each, None, item.place) for each in given.scope.written(item.expression, item.place)]
+
+
+def distinct(relation: Relation, place: Place) -> Relation:
+    """Each row once; refuses rows without their time, which would have to be remembered for ever."""
+    below = relation.below
+    relation = _by_seen_time(relation)
+    if relation.times or relation.instants or relation.choices is not None:
+        return replace(relation, node=Distinct(relation.node), rank=None, choices=None, below=None)
+    raise QueryError(
+        "DISTINCT without a window never ends on an unbounded stream", hint=_hint(relation, below), place=place
+    )
+
+
+def _hint(relation: Relation, below: Relation | None) -> str:
+    """What would bound it."""
+    if below is not None and below.choices is not None:
+        names = sorted(name for name in below.choices.columns if below.choices.choice(Column(name)) is not None)
+        return f"Select {names[0]} as well." if names else "Select the time columns of all inputs as well."
+    time = next(iter(sorted(relation.hidden_times)), None)
+    further = f", or select {time} as well" if time else ""
+    return f"Bound it with a window: FROM {relation.label} [RANGE 1 MINUTE SLIDE 1 MINUTE]{further}."
+
+
+def _by_seen_time(relation: Relation) -> Relation:
+    """Rows of a join by a time that they show; as they are where they show all times, which say the latest of them."""
+    choices = relation.choices
+    if choices is None or relation.times or relation.instants:
+        return replace(relation, choices=None)
+    if {part for part, more in choices.columns.values()} == choices.parts:
+        return relation
+    times = [choices.choice(Column(name)) for name in choices.columns]
+    time = next((each for each in times if each is not None), None)
+    return replace(relation, choices=None) if time is None else by_time(relation, time)

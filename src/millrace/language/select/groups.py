@@ -1,0 +1,112 @@
+"""The group keys of a select, found by column, expression, ordinal or alias."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millrace.errors import QueryError
+from millrace.kernel.columns.expressions import Column
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.scopes import Relation
+from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.statements import Name, Select
+from millrace.language.select.aggregate_calls import Users, aggregates_in
+from millrace.language.windows.frames import Frame
+from millrace.language.windows.windows import is_window_struct, window_column
+from millrace.plan.nodes.network import WINDOW_END, WINDOW_START, PartitionedRows
+
+Key = tuple[str, Typed]
+
+
+class Groups(ExpressionBinder):
+    """Binds what a select groups by; bounds of a window that it `writes` itself are no groups."""
+
+    def __init__(self, source: Source, relation: Relation, select: Select, users: Users, *, writes: bool) -> None:
+        super().__init__(source, relation.scope)
+        self.select = select
+        self.users = users
+        self.writes = writes
+        self.found: list[Typed] = []
+        for node in select.groups:
+            self._add(self._meant(node))
+
+    def _meant(self, node: exp.Expr) -> exp.Expr:
+        """The expression behind an ordinal or an alias of the select list."""
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self._at(node)
+        if isinstance(node, exp.Column) and not node.table and self.scope.find(node.name) is None:
+            for item in self.select.items:
+                if item.alias is not None and item.alias.text.lower() == node.name.lower():
+                    return item.expression
+        return node
+
+    def _at(self, node: exp.Expr) -> exp.Expr:
+        count = len(self.select.items)
+        if not node.name.isdigit() or not 1 <= int(node.name) <= count:
+            raise QueryError(
+                f"the select list has no column {node.name}",
+                hint=f"An ordinal goes from 1 to {count}.",
+                place=self.place(node),
+            )
+        return self.select.items[int(node.name) - 1].expression
+
+    def _add(self, node: exp.Expr) -> None:
+        if self._is_own_window(node):
+            return
+        for over in node.find_all(exp.Window):
+            self.over(over)
+        for aggregate in aggregates_in(node, self.users):
+            raise QueryError(
+                "an aggregate stands in GROUP BY",
+                hint="Group by columns; aggregates are selected.",
+                place=self.place(aggregate),
+            )
+        bound = self.bind(node)
+        if all(bound.expression != each.expression for each in self.found):
+            self.found.append(bound)
+
+    def _is_own_window(self, node: exp.Expr) -> bool:
+        """Whether a node names the window of the select, and not a column of what it reads."""
+        if window_column(node, self.scope) is None:
+            return self.writes and is_window_struct(node, self.scope)
+        return self.writes or not isinstance(node, exp.Column) or self.scope.meant(node) is None
+
+    def keys(self, frame: Frame) -> list[Key]:
+        """The keys under the names that they have in the aggregate; the group that the window stands for is none."""
+        named: list[Key] = []
+        for bound in self.found:
+            if frame.group is None or bound.expression != frame.group.expression:
+                named.append((self._name(bound, named, frame), bound))
+        return named
+
+    def _name(self, bound: Typed, named: list[Key], frame: Frame) -> str:
+        taken = {name.lower() for name, _ in named}
+        taken |= set() if frame.bounds_type is None else {WINDOW_START, WINDOW_END}
+        if isinstance(bound.expression, Column) and bound.expression.name.lower() not in taken:
+            return bound.expression.name
+        return unused("k", taken | {name.lower() for name in self.scope.schema.names})
+
+    # PARTITION BY
+
+    def partitioned(self, frame: Frame, partition: tuple[Name, ...]) -> None:
+        """Check PARTITION BY against the groups; where nothing is grouped, it says them."""
+        wanted = [self.scope.column(exp.column(each.text), each.place) for each in partition]
+        if isinstance(frame.window, PartitionedRows) and not self.found:
+            self.found = wanted
+        have = {each.expression for each in self.found}
+        same = have == {each.expression for each in wanted}
+        missing = next((each for each in wanted if each.expression not in have), None)
+        if same or not partition or (missing is None and not isinstance(frame.window, PartitionedRows)):
+            return
+        names = listed(each.text for each in partition)
+        place = partition[0].place if missing is None else missing.place
+        raise QueryError("GROUP BY and PARTITION BY differ", hint=f"Write GROUP BY {names}.", place=place)
+
+
+def unused(prefix: str, taken: set[str]) -> str:
+    """A name that is not taken yet."""
+    number = 0
+    while f"{prefix}{number}" in taken:
+        number += 1
+    return f"{prefix}{number}"

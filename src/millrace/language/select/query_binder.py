@@ -1,0 +1,280 @@
+"""Queries into trees of nodes: Scan -> Filter -> Aggregate -> Filter -> Rank -> Project, and Distinct above them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions.calls import refuse_unknown
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.scopes import Relation, Scope
+from millrace.language.grammar.places import Source, listed, near
+from millrace.language.grammar.statements import Body, FromItem, Name, Select
+from millrace.language.joins.join_binder import bind_joins
+from millrace.language.select.aggregate_calls import Users, aggregates_in
+from millrace.language.select.aggregation import AggregateBinder, first_aggregate, refuse_star, timed_results
+from millrace.language.select.distinct_rows import as_groups, distinct
+from millrace.language.select.groups import Groups
+from millrace.language.select.items import Named, Output, is_star, named, output, starred
+from millrace.language.select.node_places import NodePlaces
+from millrace.language.select.ranks import Ranks, by_partition, filtered
+from millrace.language.select.select_binder import SelectBinder
+from millrace.language.select.time_order import ordered
+from millrace.language.select.unions import renamed, union
+from millrace.language.windows.frames import Frame, by_groups
+from millrace.language.windows.windows import Windows, is_window_struct, refuse_window_without_aggregate, unbounded
+from millrace.plan.nodes.network import LATE, Node, OrderByTime, Project, Scan, Stream
+from millrace.plan.updates.update_keys import reads_updates
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Binds queries over the declared streams; `queries` are names that someone may take for streams.
+
+    `late` are streams by the name under which their late rows can be read; `users` are aggregates that were created;
+    `limited` says that the query at hand has a limit of state, `updates` that rows of update streams replace each
+    other in it, `parts` that it is a part of a query. `places` are those of all nodes that were bound.
+    """
+
+    source: Source
+    streams: Mapping[str, Stream]
+    queries: frozenset[str] = frozenset()
+    late: Mapping[str, Stream] = field(default_factory=dict)
+    users: Users = field(default_factory=dict)
+    limited: bool = False
+    updates: bool = True
+    parts: bool = False
+    places: NodePlaces = field(default_factory=NodePlaces)
+
+    def body(self, body: Body, *, inside: bool = False) -> Relation:
+        """The rows of selects under UNION, in the order asked for."""
+        inputs = [
+            self.body(each, inside=True) if isinstance(each, Body) else self._select(each) for each in body.selects
+        ]
+        relation = self._placed(union(inputs, body.place), body.place)
+        if not body.order:
+            return relation
+        if inside:
+            raise QueryError(
+                "ORDER BY stands in a subquery",
+                hint="Order holds for a whole query: put ORDER BY at its end.",
+                place=self.source.of_node(body.order[0].expression),
+            )
+        relation = ordered(body.order, relation, self.source)
+        place = self.source.of_node(body.order[0].expression)
+        return self._placed(replace(relation, node=OrderByTime(relation.node)), place)
+
+    def _placed(self, relation: Relation, place: Place) -> Relation:
+        """The relation, with all that is new in it at a place."""
+        self.places.note(relation.node, place)
+        return relation
+
+    # FROM
+
+    def _from(self, item: FromItem) -> Relation:
+        inputs = [
+            self._stream(each) if isinstance(each, Name) else self.body(each, inside=True) for each in item.sources
+        ]
+        names = [each.text.lower() if isinstance(each, Name) else None for each in item.sources]
+        truth = None if item.truth is None else names.index(item.truth.text.lower())
+        relation = self._placed(union(inputs, item.place, truth), item.place)
+        return renamed(relation, item.alias.text if item.alias else None)
+
+    def _stream(self, name: Name) -> Relation:
+        late = self.late.get(name.text.lower())
+        if late is not None and late.late_into is not None:
+            found = Relation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
+            return self._placed(found, name.place)
+        stream = self.streams.get(name.text.lower())
+        if stream is None:
+            raise self._unknown_stream(name)
+        times = {stream.time.column: 0} if stream.time.column else {}
+        found = Relation(Scan(stream), stream.schema, stream.name, times, qualifier=stream.name)
+        return self._placed(found, name.place)
+
+    def _unknown_stream(self, name: Name) -> QueryError:
+        if name.text.lower() in self.queries:
+            return QueryError(
+                f'"{name.text}" is a query, not a stream',
+                hint="Write it as a subquery: FROM (SELECT ...).",
+                place=name.place,
+            )
+        names = [stream.name for stream in self.streams.values()] + list(self.late)
+        known = f"The streams are {listed(names)}." if names else "Declare it with CREATE STREAM."
+        return QueryError(
+            f'stream "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place
+        )
+
+    # SELECT
+
+    def _read(self, select: Select) -> tuple[Relation, Expression | None]:
+        """What a select reads, and the condition that WHERE puts on it."""
+        if not select.joins:
+            given = self._from(select.source)
+            return given, None if select.where is None else self._where(given.scope, select.where)
+        inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
+        # With a stream of updates among them it is an update query, or refused as what it is.
+        unbounded = self.updates and any(reads_updates(each.node) for each in inputs)
+        found = bind_joins(select, self.source, inputs, self._refuse_in_where, self.limited, unbounded)
+        return self._placed(found.relation, select.joins[0].place), found.above
+
+    def _select(self, select: Select) -> Relation:
+        windows = Windows(select, self.source, self.limited)
+        given, where = self._read(select)
+        if where is not None and not windows.partition():
+            # PARTITION BY counts rows before WHERE chooses among them.
+            given, where = replace(given, node=filtered(given.node, where, given.rank)), None
+        select = as_groups(select, given, windows, self.source, self.users)
+        aggregate = first_aggregate(select, self.users)
+        if aggregate is None and not select.groups and select.having is None:
+            if windows.all():
+                # What stands there may be meant as an aggregate.
+                refuse_unknown([each.expression for each in select.items], self.source)
+            refuse_window_without_aggregate(windows)
+            found = self._projected(select, given)
+        else:
+            anchor = next(node for node in (aggregate, *select.groups, select.having) if node is not None)
+            found = self._aggregated(select, self._framed(select, windows, given, anchor), where)
+        self._placed(found, select.place)
+        return found if select.distinct is None else self._placed(distinct(found, select.distinct), select.distinct)
+
+    def _where(self, scope: Scope, node: exp.Expr) -> Expression:
+        self._refuse_in_where(scope, node)
+        return ExpressionBinder(self.source, scope).condition(node, "the condition of WHERE").expression
+
+    def _refuse_in_where(self, scope: Scope, node: exp.Expr) -> None:
+        binder = ExpressionBinder(self.source, scope)
+        for over in node.find_all(exp.Window):
+            binder.over(over)
+        for aggregate in aggregates_in(node, self.users):
+            raise QueryError(
+                "an aggregate stands in WHERE",
+                hint="WHERE chooses rows before they are aggregated; use HAVING.",
+                place=self.source.of_node(aggregate),
+            )
+
+    def _projected(self, select: Select, given: Relation) -> Relation:
+        given = by_partition(select, given, self.source)
+        timed: dict[Expression, int | None] = {Column(name): more for name, more in given.times.items()}
+        timed.update({Column(name): None for name in given.instants})
+        binder = SelectBinder(self.source, given.scope, Ranks(timed, given.schema.names), select)
+        outputs: list[Output] = []
+        for position, item in enumerate(select.items, 1):
+            if is_star(item.expression):
+                outputs += starred(item, given)
+            else:
+                outputs.append(output(item, binder.bind(item.expression), position, given.scope))
+        columns = named(outputs)
+        if given.choices is not None:
+            # Rows of a join have the latest time of their parts, unless something above asks for another.
+            timed.update({each.expression: 0 for _, each in columns if given.choices.choice(each.expression) == "max"})
+        node = self._qualified(select, binder, given.node)
+        hidden = {*given.times, *given.hidden_times}
+        found = self._result(given, node, columns, timed, hidden, binder.ranks)
+        if given.choices is None or binder.ranks.ranking is not None:
+            return found
+        pairs = [(name, bound.expression) for name, bound in columns]
+        return replace(found, choices=given.choices.through(pairs), below=given if given.joined else None)
+
+    # Aggregates
+
+    def _framed(self, select: Select, windows: Windows, given: Relation, anchor: exp.Expr) -> tuple[Frame, Groups]:
+        """The window of an aggregate with its groups; refuses an aggregate without one."""
+        laid = windows.laid(given)
+        groups = Groups(self.source, given, select, self.users, writes=laid is not None)
+        frame = by_groups(groups.found, given) if laid is None else Frame(*laid)
+        if frame is None:
+            raise unbounded(select.source, given, self.source.of_node(anchor))
+        groups.partitioned(frame, next((each.partition for each in windows.all()), ()))
+        return frame, groups
+
+    def _aggregated(self, select: Select, framed: tuple[Frame, Groups], where: Expression | None) -> Relation:
+        frame, groups = framed
+        keys = groups.keys(frame)
+        binder = AggregateBinder(self.source, select, frame, keys, self.users)
+        columns = self._aggregated_columns(select, frame, binder)
+        having = None if select.having is None else binder.having(select.having)
+        qualify = self._qualify(select, binder)
+        node: Node = binder.aggregate(where)
+        self._place_aggregate(node, select)
+        if having is not None:
+            node = filtered(node, having.expression, None)
+        node = binder.ranks.over(node)
+        if qualify is not None:
+            node = filtered(node, qualify, binder.ranks.name)
+        timed = timed_results(frame, keys)
+        hidden = {each.name for each in timed if isinstance(each, Column)}
+        return self._result(frame.relation, node, columns, timed, hidden, binder.ranks)
+
+    def _place_aggregate(self, node: Node, select: Select) -> None:
+        windows = Windows(select, self.source, self.limited).all()
+        self.places.note(node, windows[0].place if windows else select.place)
+        if select.groups:
+            self.places.note(node, self.source.of_node(select.groups[0]), part="groups")
+
+    def _aggregated_columns(self, select: Select, frame: Frame, binder: AggregateBinder) -> Named:
+        """The select list; the bounds of a window that is written come first unless it names one of them itself."""
+        outputs: list[Output] = []
+        for position, item in enumerate(select.items, 1):
+            if is_star(item.expression):
+                raise refuse_star(item.place, list(frame.relation.schema.names))
+            if frame.written and is_window_struct(item.expression, binder.scope):
+                outputs += [Output(name, bound) for name, bound in binder.bounds(item.place)]
+                continue
+            outputs.append(output(item, binder.bind(item.expression), position, binder.scope))
+        bounds = binder.bounds(select.place) if frame.written else []
+        if not {bound.expression for _, bound in bounds} & {each.value.expression for each in outputs}:
+            outputs = [Output(name, bound) for name, bound in bounds] + outputs
+        return named(outputs)
+
+    # Ranks and results
+
+    def _qualify(self, select: Select, binder: SelectBinder) -> Expression | None:
+        if select.qualify is None:
+            return None
+        found = binder.qualify(select.qualify)
+        if binder.ranks.ranking is None:
+            raise QueryError(
+                "QUALIFY chooses by a rank, and there is none",
+                hint="Use WHERE or HAVING, or add row_number() OVER (PARTITION BY window_start ORDER BY ...).",
+                place=found.place,
+            )
+        return found.expression
+
+    def _qualified(self, select: Select, binder: SelectBinder, node: Node) -> Node:
+        """The rows with the rank that the select asks for, and those that QUALIFY keeps."""
+        qualify = self._qualify(select, binder)
+        node = binder.ranks.over(node)
+        return node if qualify is None else filtered(node, qualify, binder.ranks.name)
+
+    def _result(
+        self,
+        given: Relation,
+        node: Node,
+        columns: Named,
+        timed: Mapping[Expression, int | None],
+        hidden: set[str],
+        ranks: Ranks,
+    ) -> Relation:
+        """The relation of a select list over a node; no projection when it changes nothing."""
+        schema = pa.schema([(name, bound.type) for name, bound in columns])
+        pairs = tuple((name, bound.expression) for name, bound in columns)
+        unchanged = node is given.node and pairs == tuple((name, Column(name)) for name in given.schema.names)
+        root = node if unchanged else Project(node, pairs)
+        known = {name: timed[each] for name, each in pairs if each in timed}
+        ranked = given.rank if ranks.ranking is None else ranks.name
+        return Relation(
+            root,
+            schema,
+            given.label,
+            {name: more for name, more in known.items() if more is not None},
+            frozenset(hidden - set(schema.names)),
+            instants=frozenset(name for name, more in known.items() if more is None),
+            unit=given.unit,
+            rank=next((name for name, each in pairs if ranked is not None and each == Column(ranked)), None),
+        )

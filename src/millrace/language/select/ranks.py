@@ -1,0 +1,183 @@
+"""Ranks over the rows of a window: `row_number() OVER (PARTITION BY window_start, ... ORDER BY n DESC)`.
+
+A condition that keeps the first ones alone, in QUALIFY or in the WHERE of a query around it, becomes the rank's limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Literal as OneOf
+from typing import cast
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millrace.errors import NotYet, QueryError
+from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.language.expressions import typed
+from millrace.language.expressions.calls import called_name
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.joined_times import by_time
+from millrace.language.expressions.scopes import Relation
+from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.places import Source
+from millrace.language.grammar.statements import Select
+from millrace.language.select.groups import unused
+from millrace.plan.nodes.network import Filter, Node, Project, Rank
+
+Function = OneOf["row_number", "rank", "dense_rank"]
+FUNCTIONS = ("row_number", "rank", "dense_rank")
+"""The ranks by name."""
+_HINT = "Write row_number() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)."
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A rank as it was bound: what it is called, by what it is parted and ordered."""
+
+    function: Function
+    partition: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool], ...]
+
+
+class Ranks:
+    """The rank of a select; `timed` are the expressions that say the rows' own time."""
+
+    def __init__(self, timed: Collection[Expression], taken: Collection[str]) -> None:
+        self.timed = timed
+        self.name = unused("r", {each.lower() for each in taken})
+        self.ranking: Ranking | None = None
+
+    def column(self, binder: ExpressionBinder, node: exp.Window) -> Typed:
+        """The column of a rank that stands in an expression."""
+        place = binder.place(node)
+        if called_name(node.this) not in FUNCTIONS:
+            raise NotYet(
+                "window functions with OVER have no engine part yet, but for row_number, rank and dense_rank",
+                hint="Aggregate over a window of the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
+                place=place,
+            )
+        ranking = Ranking(
+            cast(Function, called_name(node.this)),
+            tuple(binder.bind(each).expression for each in node.args.get("partition_by") or ()),
+            self._order(binder, node),
+        )
+        if not any(each in self.timed for each in ranking.partition):
+            raise QueryError(
+                "a rank without the window in PARTITION BY never ends on an unbounded stream", hint=_HINT, place=place
+            )
+        if self.ranking not in (None, ranking):
+            raise QueryError(
+                "a select has two ranks", hint="Write one of them in a query around the other.", place=place
+            )
+        self.ranking = ranking
+        return typed.column(self.name, pa.int64(), place)
+
+    def _order(self, binder: ExpressionBinder, node: exp.Window) -> tuple[tuple[Expression, bool], ...]:
+        order = node.args.get("order")
+        if order is None or node.args.get("spec") is not None or node.this.expressions:
+            raise QueryError("a rank needs ORDER BY, and nothing after it", hint=_HINT, place=binder.place(node))
+        found = []
+        for each in order.expressions:
+            descending = bool(each.args.get("desc"))
+            if each.args.get("nulls_first") not in (None, not descending):
+                raise QueryError(
+                    "nulls are ranked as the least value",
+                    hint="Leave NULLS FIRST and NULLS LAST out, or rank by coalesce(column, value).",
+                    place=binder.place(each),
+                )
+            found.append((binder.bind(each.this).expression, descending))
+        return tuple(found)
+
+    def over(self, node: Node) -> Node:
+        """The rows with their rank, if the select has one."""
+        if self.ranking is None:
+            return node
+        wanted = [*self.ranking.partition, *(each for each, _ in self.ranking.order)]
+        names = _names(wanted, list(node.schema.names))
+        computed = [(name, each) for each, name in names.items() if not isinstance(each, Column)]
+        if computed:
+            kept = [(name, Column(name)) for name in node.schema.names]
+            node = Project(node, (*kept, *computed))
+        partition = tuple(names[each] for each in self.ranking.partition)
+        order = tuple((names[each], descending) for each, descending in self.ranking.order)
+        return Rank(node, self.ranking.function, partition, order, self.name)
+
+
+def by_partition(select: Select, given: Relation, source: Source) -> Relation:
+    """The rows of a join by the time that a rank is parted by, where that is not their own yet."""
+    if given.choices is None:
+        return given
+    clauses = [*(item.expression for item in select.items), *([] if select.qualify is None else [select.qualify])]
+    overs = [over for clause in clauses for over in clause.find_all(exp.Window)]
+    binder = ExpressionBinder(source, given.scope)
+    for node in (each for over in overs for each in over.args.get("partition_by") or ()):
+        # A plain name may also be one of the select list, which stands for something else.
+        if isinstance(node, exp.Column) and (node.table or given.scope.find(node.name) is not None):
+            expression = binder.bind(node).expression
+            time = given.choices.choice(expression)
+            if time is not None and expression not in {Column(name) for name in given.times}:
+                return by_time(given, time, expression)
+    return given
+
+
+def _names(expressions: list[Expression], taken: list[str]) -> dict[Expression, str]:
+    """A column for each expression: itself, or a new one."""
+    names: dict[Expression, str] = {}
+    for each in expressions:
+        if each not in names:
+            used = {name.lower() for name in (*taken, *names.values())}
+            names[each] = each.name if isinstance(each, Column) else unused("o", used)
+    return names
+
+
+# Limits
+
+
+def filtered(node: Node, predicate: Expression, rank: str | None) -> Node:
+    """The rows where a condition holds; what it says of the rank becomes the rank's limit."""
+    if rank is None:
+        return Filter(node, predicate)
+    rest: list[Expression] = []
+    for part in _conjuncts(predicate):
+        limit = _limit(part, rank)
+        if limit is not None:
+            node = _limited(node, limit)
+        if limit is None or (isinstance(part, Call) and part.function == "=" and limit > 1):
+            rest.append(part)
+    if not rest:
+        return node
+    both = rest[0]
+    for more in rest[1:]:
+        both = Call("and", (both, more))
+    return Filter(node, both)
+
+
+def _conjuncts(predicate: Expression) -> list[Expression]:
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return [part for each in predicate.arguments for part in _conjuncts(each)]
+    return [predicate]
+
+
+def _limit(part: Expression, rank: str) -> int | None:
+    """The greatest rank that a condition lets through, if that is all it says."""
+    match part:
+        case Call("<=" | "=", (Column(name), Literal(value=int(value)))) | Call(
+            ">=" | "=", (Literal(value=int(value)), Column(name))
+        ):
+            limit = value
+        case Call("<", (Column(name), Literal(value=int(value)))) | Call(
+            ">", (Literal(value=int(value)), Column(name))
+        ):
+            limit = value - 1
+        case _:
+            return None
+    return limit if name == rank and limit >= 1 else None
+
+
+def _limited(node: Node, limit: int) -> Node:
+    if isinstance(node, Rank):
+        return replace(node, limit=limit if node.limit is None else min(limit, node.limit))
+    assert isinstance(node, Filter | Project)
+    return replace(node, input=_limited(node.input, limit))

@@ -1,0 +1,76 @@
+"""ORDER BY: by the rows' own time, or by another time that the rows of a join may have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from millrace.errors import QueryError
+from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.joined_times import by_time
+from millrace.language.expressions.scopes import Relation
+from millrace.language.grammar.places import Source
+from millrace.language.grammar.statements import OrderItem
+
+
+def ordered(order: tuple[OrderItem, ...], relation: Relation, source: Source) -> Relation:
+    """The relation with the time that ORDER BY names as its rows' own; refuses anything else."""
+    item = order[0]
+    found = None if item.descending else _by(item.expression, relation, source)
+    if found is not None and len(order) == 1:
+        return found
+    wrong = order[1].expression if found is not None else item.expression
+    names = _names(relation)
+    raise QueryError(
+        "a stream without end can be ordered by its time alone, from early to late",
+        hint=f"Write ORDER BY {names[0]}." if names else "Leave ORDER BY out: this stream has no time column.",
+        place=source.of_node(wrong),
+    )
+
+
+def _names(relation: Relation) -> list[str]:
+    """What may stand in ORDER BY."""
+    choices = relation.choices
+    chosen = [name for name in choices.columns if choices.choice(Column(name)) is not None] if choices else []
+    return sorted({*relation.times, *relation.instants, *relation.hidden_times} or chosen)
+
+
+def _by(node: exp.Expr, relation: Relation, source: Source) -> Relation | None:
+    """The relation by the time that a node names; None where it names none."""
+    if isinstance(node, exp.Column) and not node.table:
+        return _by_name(node.name, relation)
+    below = relation.below
+    if below is not None and _reads(node, below):
+        return _by_choice(ExpressionBinder(source, below.scope).bind(node).expression, relation, below)
+    if isinstance(node, exp.Column):
+        return _by_name(node.name, relation)
+    if _reads(node, relation):
+        return _by_choice(ExpressionBinder(source, relation.scope).bind(node).expression, relation, relation)
+    return None
+
+
+def _reads(node: exp.Expr, relation: Relation) -> bool:
+    """Whether a node reads columns of a relation, and no others."""
+    columns = list(node.find_all(exp.Column))
+    return bool(columns) and all(relation.scope.meant(each) is not None for each in columns)
+
+
+def _by_name(name: str, relation: Relation) -> Relation | None:
+    """A column of the result, or else a time column that was not selected."""
+    found = relation.scope.find(name)
+    if found is not None and (found in relation.times or found in relation.instants):
+        return relation
+    time = None if found is None or relation.choices is None else relation.choices.choice(Column(found))
+    if time is not None:
+        return by_time(relation, time)
+    return relation if name.lower() in {each.lower() for each in relation.hidden_times} else None
+
+
+def _by_choice(expression: Expression, relation: Relation, read: Relation) -> Relation | None:
+    """An expression over what a select reads that holds a time which its rows may have."""
+    if expression in read.own or (isinstance(expression, Column) and expression.name in read.times):
+        return relation
+    time = None if read.choices is None else read.choices.choice(expression)
+    return None if time is None else replace(by_time(replace(relation, choices=read.choices), time), times={})

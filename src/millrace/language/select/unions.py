@@ -1,0 +1,110 @@
+"""Bag unions: columns by position, names of the first input, numbers brought to the wider type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import Cast, Column, Expression, sql_name
+from millrace.language.expressions.scopes import Relation
+from millrace.language.expressions.typed import common_type, is_number
+from millrace.plan.nodes.network import Node, Project, Union
+
+
+def union(inputs: list[Relation], place: Place, truth: int | None = None) -> Relation:
+    """All rows of all inputs; the one input itself when there is no other. `truth` is the one that is believed."""
+    if len(inputs) == 1:
+        return inputs[0]
+    first = inputs[0]
+    for other in inputs[1:]:
+        _check_count(first, other, place)
+    kinds = [_kind_at(position, inputs, place) for position in range(len(first.schema))]
+    schema = pa.schema(list(zip(first.schema.names, kinds, strict=True)))
+    _check_units(inputs, place)
+    node = Union(tuple(_brought_to(each, schema) for each in inputs), truth)
+    times, untimed = _times(inputs)
+    hidden = frozenset.intersection(*(each.hidden_times for each in inputs)) | _nearly_times(inputs)
+    label = " UNION ".join(each.label for each in inputs)
+    return Relation(node, schema, label, times, hidden, untimed, unit=first.unit)
+
+
+def _check_count(first: Relation, other: Relation, place: Place) -> None:
+    if len(first.schema) != len(other.schema):
+        raise QueryError(
+            f'"{first.label}" has {len(first.schema)} columns and "{other.label}" has {len(other.schema)}',
+            hint="A union needs the same columns in the same order: select them in a subquery.",
+            place=place,
+        )
+
+
+def _check_units(inputs: list[Relation], place: Place) -> None:
+    """Row numbers and times are no common progress."""
+    if len({each.unit for each in inputs}) > 1:
+        raise QueryError(
+            "a union brings results of ROWS windows together with rows that have a time",
+            hint="Use time windows in all inputs, or write one query for each.",
+            place=place,
+        )
+
+
+def _kind_at(position: int, inputs: list[Relation], place: Place) -> pa.DataType:
+    fields = [each.schema.field(position) for each in inputs]
+    for other, relation in zip(fields[1:], inputs[1:], strict=True):
+        if other.type != fields[0].type and not (is_number(other.type) and is_number(fields[0].type)):
+            raise QueryError(
+                f'column "{fields[0].name}" of "{inputs[0].label}" is {sql_name(fields[0].type)}, '
+                f'but column "{other.name}" of "{relation.label}" is {sql_name(other.type)}',
+                hint="A union pairs columns by position: bring them to one order and type in a subquery.",
+                place=place,
+            )
+    kind = common_type([each.type for each in fields])
+    assert kind is not None
+    return kind
+
+
+def _brought_to(relation: Relation, schema: pa.Schema) -> Node:
+    """The input's node, with a projection when its names or types differ."""
+    if relation.schema.equals(schema):
+        return relation.node
+    columns: list[tuple[str, Expression]] = []
+    for wanted, given in zip(schema, relation.schema, strict=True):
+        column = Column(given.name)
+        columns.append((wanted.name, column if given.type == wanted.type else Cast(column, wanted.type)))
+    return Project(relation.node, tuple(columns))
+
+
+def _times(inputs: list[Relation]) -> tuple[dict[str, int], dict[str, str]]:
+    """The columns that hold the time in every input in the same way, and for the others an input where they do not."""
+    times: dict[str, int] = {}
+    untimed: dict[str, str] = {}
+    for position, name in enumerate(inputs[0].schema.names):
+        added = [each.times.get(each.schema.names[position]) for each in inputs]
+        odd = next((each for each, more in zip(inputs, added, strict=True) if more is None or more != added[0]), None)
+        if odd is not None:
+            untimed[name] = odd.label
+        elif added[0] is not None:
+            times[name] = added[0]
+    return times, untimed
+
+
+def _nearly_times(inputs: list[Relation]) -> frozenset[str]:
+    """The columns that hold the time in every input, in one as it is and in another as the end of a window, say.
+
+    Rows can be put in order by it: their own times are at most a microsecond apart from it.
+    """
+    near = (0, 1)
+    positions = range(len(inputs[0].schema))
+    return frozenset(
+        inputs[0].schema.names[position]
+        for position in positions
+        if all(each.times.get(each.schema.names[position]) in near for each in inputs)
+    )
+
+
+def renamed(relation: Relation, alias: str | None) -> Relation:
+    """The relation under the name that the query gives it."""
+    if alias is None:
+        return relation
+    return replace(relation, qualifier=alias)

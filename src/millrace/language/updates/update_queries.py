@@ -1,0 +1,123 @@
+"""Update queries: what they are refused for, where in the text, and how often their answers are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from millrace.errors import Place, QueryError, RequestError
+from millrace.kernel.updates.queue_settings import Access
+from millrace.language.declarations.query_options import bind_options
+from millrace.language.declarations.queue_options import QUEUE_OPTIONS, effective, has_windows, setting_of
+from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.scopes import Scope
+from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.statements import AccessClause, Options
+from millrace.language.select.node_places import NodePlaces
+from millrace.plan.nodes.network import Node, Query
+from millrace.plan.updates.queue_options import settings_of
+from millrace.plan.updates.queue_placement import check_updates, mode_of, with_queues
+from millrace.plan.updates.update_keys import NotAnUpdate, first_of, keyed
+
+ALTERED = ("queue", "keep", "budget")
+"""The options of queues that may change under a running query."""
+_SETTLED = {
+    **dict.fromkeys(("memory", "page"), "a queue lays its memory out when it starts"),
+    **dict.fromkeys(("update_window", "close", "tick"), "it decides which windows are answered"),
+}
+
+
+def check_query(root: Node, options: Mapping[str, str], places: NodePlaces, place: Place) -> None:
+    """Refuse a query without update semantics, at the place of what has none."""
+    try:
+        check_updates(root, options)
+    except NotAnUpdate as error:
+        raise QueryError(error.fact, hint=error.hint, place=places.of(error.node, error.part) or place) from None
+
+
+# ACCESS
+
+
+def bind_access(
+    clauses: tuple[AccessClause, ...], root: Node, options: Mapping[str, str], source: Source
+) -> tuple[Access, ...]:
+    """How often the answers of a query are read, by classes of its keys."""
+    if not clauses:
+        return ()
+    if mode_of(root, options) != "update":
+        raise QueryError(
+            "ACCESS is for update queries",
+            hint="Leave it out, or declare UPDATE KEY for the streams of the query.",
+            place=clauses[0].place,
+        )
+    if has_windows(root):
+        raise QueryError(
+            "ACCESS is for queries without windows",
+            hint="Leave it out: a window is let go when it is the turn of its key.",
+            place=clauses[0].place,
+        )
+    found = tuple(_access(each, root, source) for each in clauses)
+    try:
+        settings_of(options, found)
+    except RequestError as error:
+        raise QueryError(error.fact, hint=error.hint, place=clauses[0].place) from None
+    for before, after in pairwise(clauses):
+        if before.when is None:
+            raise QueryError(
+                "ACCESS without WHEN holds for all keys, and another class follows",
+                hint="Put it last.",
+                place=after.place,
+            )
+    return found
+
+
+def _access(clause: AccessClause, root: Node, source: Source) -> Access:
+    if clause.every.micros <= 0:
+        raise QueryError(
+            "answers cannot be read every 0 seconds", hint="Write ACCESS EVERY INTERVAL 1 MINUTE.", place=clause.place
+        )
+    if clause.when is None:
+        return Access(clause.every.micros)
+    names = root.schema.names
+    key = [first_of(each, names) for each in keyed(root).update]
+    bound = ExpressionBinder(source, Scope(root.schema)).condition(clause.when, "the condition of WHEN")
+    known = {name for each in keyed(root).update for name in each}
+    for name in bound.expression.columns():
+        if name not in known:
+            columns = f"WHEN is a condition on the key, {listed(key)}." if key else "Leave WHEN out: there is one key."
+            raise QueryError(f'"{name}" is not part of the update key', hint=columns, place=bound.place)
+    return Access(clause.every.micros, bound.expression)
+
+
+# ALTER QUERY
+
+
+def altered_queue(query: Query, options: Options) -> None:
+    """Refuse options that queues of a running query cannot follow."""
+    for key, reason in _SETTLED.items():
+        if key in options:
+            raise QueryError(
+                f'option "{key}" of a query cannot be altered: {reason}',
+                hint="Drop the query and add it anew.",
+                place=options[key].key.place,
+            )
+    setting = setting_of(options, *QUEUE_OPTIONS)
+    if setting is None:
+        return
+    own = {**query.options, **bind_options(options)}
+    effective(own, options, query.root, setting.key.place)
+    after = replace(query, options=own)
+    try:
+        check_updates(query.root, own)
+        settings_of(own, query.access)
+    except RequestError as error:
+        raise QueryError(error.fact, hint=error.hint, place=setting.value.place) from None
+    if with_queues(query.root, query) != with_queues(query.root, after):
+        before = query.options.get("queue", "none" if mode_of(query.root, query.options) == "plain" else "inplace")
+        raise QueryError(
+            f'the queue of query "{query.name}" cannot become "{setting.value.text}": it is {before}, and with the '
+            "other the query is carried out by other operators",
+            hint="Drop the query and add it anew.",
+            place=setting.value.place,
+        )

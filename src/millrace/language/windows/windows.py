@@ -1,0 +1,322 @@
+"""The windows that a select writes, in whatever way, checked and laid over the rows it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from millrace.errors import NotYet, Place, QueryError
+from millrace.kernel.columns.expressions import Column
+from millrace.language.expressions.calls import called_name
+from millrace.language.expressions.joined_times import JoinedTimes, by_time
+from millrace.language.expressions.scopes import Relation, Scope
+from millrace.language.grammar.intervals import interval_of_words
+from millrace.language.grammar.places import Source
+from millrace.language.grammar.statements import Count, FromItem, Length, Name, Select, WindowClause
+from millrace.language.windows.outlets import numbered, progressing_by
+from millrace.plan.nodes.network import (
+    WINDOW_END,
+    WINDOW_START,
+    AnyWindow,
+    PartitionedRows,
+    SessionWindow,
+    TrailingWindow,
+    Window,
+)
+
+_SPARK_HINT = "Write GROUP BY window(ts, '1 minute'), or window(ts, '5 minutes', '1 minute') with a slide."
+_SESSION_HINT = "Write GROUP BY session_window(ts, '5 minutes')."
+_MOST_ROWS = 2**53
+LONGEST = 1_000_000 * 86_400_000_000
+"""A million days: bounds of windows stay far inside 64 bits."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows written in one select; `limited` says that its query has a limit of state."""
+
+    select: Select
+    source: Source
+    limited: bool = False
+
+    def all(self) -> list[WindowClause]:
+        """Every window of the select itself, wherever it stands; those of a join's inputs are not for aggregates."""
+        source = self.select.source.window
+        after_from = [source] if source and not self.select.joins else []
+        calls = [each for each in self.select.groups if is_window_call(each)]
+        return [*after_from, *self.select.windows, *(spark_window(each, self.source) for each in calls)]
+
+    def partition(self) -> tuple[Name, ...]:
+        """The columns of PARTITION BY in a ROWS window."""
+        return next((each.partition for each in self.all() if each.kind == "rows"), ())
+
+    def laid(self, relation: Relation) -> tuple[AnyWindow, Relation] | None:
+        """The one window, and the rows under the attribute that it is over; None where none is written."""
+        clauses = self.all() or ([self.select.window] if self.select.window else [])
+        if not clauses:
+            return None
+        windows = [_window(each, self.limited) for each in clauses]
+        over = [_over(each, relation) for each in clauses]
+        if any((window, each.node) != (windows[0], over[0].node) for window, each in zip(windows, over, strict=True)):
+            raise NotYet(
+                "a select with different windows has no engine part yet",
+                hint="Write one query for each window.",
+                place=clauses[1].place,
+            )
+        return windows[0], over[0]
+
+
+# What a window means
+
+
+def _window(clause: WindowClause, limited: bool) -> AnyWindow:
+    if clause.kind == "unlimited":
+        return _unlimited(clause, limited)
+    if clause.partition and clause.kind == "range":
+        raise QueryError(
+            "PARTITION BY goes with ROWS",
+            hint="A time window is the same for all groups: write GROUP BY.",
+            place=clause.place,
+        )
+    if clause.kind == "session":
+        _refuse_slide(clause, "A session ends when nothing comes for a while: leave SLIDE out.")
+        return SessionWindow(extent(clause.size, "SESSION"))
+    size = extent(clause.size, clause.kind.upper())
+    slide = None if clause.slide is None else extent(_slide(clause), "SLIDE")
+    if clause.kind == "range":
+        return TrailingWindow(size) if slide is None else Window(size, slide)
+    if clause.partition:
+        return PartitionedRows(size, slide)
+    return TrailingWindow(size - 1, "rows") if slide is None else Window(size, slide, unit="rows")
+
+
+def _unlimited(clause: WindowClause, limited: bool) -> TrailingWindow:
+    _refuse_slide(clause, "It gives a result for each row: leave SLIDE out.")
+    if clause.partition:
+        raise QueryError(
+            "PARTITION BY goes with ROWS", hint="Write GROUP BY with the same columns.", place=clause.place
+        )
+    if not limited:
+        raise QueryError(
+            "a window without an end keeps its groups for ever",
+            hint="Say how many groups there are at most: WITH (state_limit = 100000).",
+            place=clause.place,
+        )
+    return TrailingWindow(None)
+
+
+def _refuse_slide(clause: WindowClause, hint: str) -> None:
+    if clause.slide is not None:
+        raise QueryError(f"SLIDE does not go with {clause.kind.upper()}", hint=hint, place=clause.slide.place)
+
+
+def _slide(clause: WindowClause) -> Length | Count | None:
+    """The slide, counted in what the window is counted in."""
+    if type(clause.slide) is type(clause.size):
+        return clause.slide
+    assert clause.slide is not None
+    wanted = "a number of rows" if clause.kind == "rows" else "a length of time"
+    example = "[ROWS 100 SLIDE 10]" if clause.kind == "rows" else "[RANGE 5 MINUTES SLIDE 1 MINUTE]"
+    raise QueryError(
+        f"the SLIDE of a {clause.kind.upper()} window is {wanted}", hint=f"Write {example}.", place=clause.slide.place
+    )
+
+
+def extent(size: Length | Count | None, what: str, *, least: int = 1) -> int:
+    """A length or a number of rows that a window can have."""
+    assert size is not None
+    number = size.micros if isinstance(size, Length) else size.number
+    if number < least:
+        example = "1 MINUTE" if isinstance(size, Length) else "100"
+        raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
+    if isinstance(size, Length) and number > LONGEST:
+        raise QueryError(f"{what} is too long", hint="It is at most 1,000,000 days.", place=size.place)
+    if isinstance(size, Count) and number > _MOST_ROWS:
+        raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,} rows.", place=size.place)
+    return number
+
+
+# What it is over
+
+
+def _over(clause: WindowClause, relation: Relation) -> Relation:
+    """The rows, with the attribute that the window is over as their own time."""
+    if clause.kind == "rows":
+        return _counted(clause, relation)
+    if relation.unit == "rows":
+        raise QueryError(
+            "a time window is over rows that are counted",
+            hint="The results of a ROWS window have no time; group by its window_start and window_end.",
+            place=clause.place,
+        )
+    return relation if clause.attribute is None else by_attribute(clause, relation)
+
+
+def _counted(clause: WindowClause, relation: Relation) -> Relation:
+    if clause.attribute is not None:
+        raise QueryError(
+            "WA does not go with ROWS",
+            hint="Rows are counted as they enter; leave WA out.",
+            place=clause.attribute.place,
+        )
+    node = numbered(relation.node)
+    if node is None:
+        raise QueryError(
+            "the rows of this input are not counted",
+            hint="ROWS windows are over streams and unions of streams; over results use [RANGE ...].",
+            place=clause.place,
+        )
+    return replace(relation, node=node, times={}, instants=frozenset(), hidden_times=frozenset(), unit="rows")
+
+
+def by_attribute(clause: WindowClause, relation: Relation) -> Relation:
+    """The rows by a time column: their own time, another that rows of a join may have, or a further declared one."""
+    attribute = clause.attribute
+    assert attribute is not None
+    written = exp.column(attribute.text, table=clause.qualifier.text if clause.qualifier else None)
+    scope = relation.scope
+    found = scope.meant(written)
+    if found is not None or clause.qualifier is not None:
+        scope.column(written, attribute.place)
+    if found in relation.times or (found is None and _is_hidden_time(attribute, relation)):
+        return relation
+    time = None if found is None or relation.choices is None else relation.choices.choice(Column(found))
+    if time is not None:
+        return by_time(relation, time)
+    node = progressing_by(relation.node, found or attribute.text)
+    if node is not None:
+        return replace(relation, node=node, times={} if found is None else {found: 0}, instants=frozenset())
+    if found is None:
+        raise scope.unknown(attribute.text, attribute.place)
+    raise _no_time(found, attribute, relation)
+
+
+def _is_hidden_time(attribute: Name, relation: Relation) -> bool:
+    """Whether a time column is meant that is not selected; `window_time` is Flink's word for a result's own time."""
+    names = {each.lower() for each in relation.hidden_times}
+    of_results = bool({WINDOW_START, WINDOW_END} & {*names, *relation.times})
+    return attribute.text.lower() in names or (of_results and attribute.text.lower() == "window_time")
+
+
+def _no_time(found: str, attribute: Name, relation: Relation) -> QueryError:
+    if relation.choices is not None:
+        return _no_choice(found, attribute, relation.choices)
+    owner = relation.untimed.get(found, relation.label)
+    further = f'or declare it with ALSO BY {found} in CREATE STREAM "{owner}".'
+    hint = f"Write WA {sorted(relation.times)[0]}, {further}" if relation.times else "Leave WA out, " + further
+    return QueryError(f'column "{found}" is not the time column of "{owner}"', hint=hint, place=attribute.place)
+
+
+def _no_choice(found: str, attribute: Name, choices: JoinedTimes) -> QueryError:
+    names = sorted(name for name in choices.columns if choices.choice(Column(name)) is not None)
+    hint = f"Write WA {names[0]}, or leave WA" if names else "Leave WA"
+    return QueryError(
+        f'rows of this join cannot go by "{found}"',
+        hint=f"{hint} out: then they go by the latest of their times.",
+        place=attribute.place,
+    )
+
+
+# Refusals
+
+
+def unbounded(item: FromItem, relation: Relation, place: Place) -> QueryError:
+    """The refusal of an aggregate without a window, with the window that would bound it."""
+    if relation.joined is not None:
+        return _unbounded_join(relation, place)
+    label = relation.label if all(isinstance(each, Name) for each in item.sources) else "(...)"
+    times = sorted({*relation.times, *relation.instants}, reverse=True)
+    if relation.unit == "rows" and not times:
+        hint = "Results of a window with PARTITION BY have no common time: write them to a sink."
+    elif relation.unit == "rows":
+        hint = f"Group by the inner window: GROUP BY {', '.join(times)}."
+    elif WINDOW_START in times or WINDOW_END in times:
+        hint = f"Group by {', '.join(times)}, or bound it with a window: FROM {label} [RANGE 1 HOUR SLIDE 1 HOUR]."
+    else:
+        time = f" WA {times[0]}" if times else ""
+        hint = f"Bound it with a window: FROM {label} [RANGE 1 MINUTE SLIDE 1 MINUTE{time}]."
+    return QueryError("an aggregate without a window never ends on an unbounded stream", hint=hint, place=place)
+
+
+def _unbounded_join(relation: Relation, place: Place) -> QueryError:
+    choices = relation.choices
+    names = sorted(name for name in choices.columns if choices.choice(Column(name)) is not None) if choices else []
+    by = f" WA {names[0]}" if names else ""
+    group = f", or group by {names[0]} or a function of it such as date_trunc" if names else ""
+    return QueryError(
+        "an aggregate without a window never ends on a join of unbounded streams",
+        hint=f"Put a window after it, count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE{by}]{group}.",
+        place=place,
+    )
+
+
+def refuse_window_without_aggregate(windows: Windows) -> None:
+    """A window says over what to aggregate, and nothing else."""
+    for clause in windows.all():
+        raise QueryError(
+            "a window stands in a query without an aggregate",
+            hint="Remove the window, or aggregate over it, for example with count(*).",
+            place=clause.place,
+        )
+
+
+# window(ts, '1 minute', '30 seconds') and session_window(ts, '5 minutes') as in Spark
+
+
+def is_window_call(node: exp.Expr) -> bool:
+    """Whether a node is Spark's `window(...)` or `session_window(...)`."""
+    return called_name(node) in ("window", "session_window")
+
+
+def spark_window(node: exp.Expr, source: Source) -> WindowClause:
+    """The window of `window(ts, size[, slide])` or `session_window(ts, gap)`."""
+    place = source.of_node(node)
+    arguments = node.expressions
+    session = called_name(node) == "session_window"
+    wanted, hint = (2, _SESSION_HINT) if session else (3, _SPARK_HINT)
+    if not 2 <= len(arguments) <= wanted or not isinstance(arguments[0], exp.Column):
+        what = "a gap" if session else "a length and a slide"
+        raise QueryError(f'"{called_name(node)}" takes the time column, {what}', hint=hint, place=place)
+    written = arguments[0]
+    attribute = Name(written.name, source.of_node(written))
+    qualifier = Name(written.table, source.of_node(written)) if written.table else None
+    lengths = [_length(each, source.of_node(each), hint) for each in arguments[1:]]
+    if session:
+        return WindowClause(place, "session", lengths[0], None, attribute, qualifier=qualifier)
+    return WindowClause(place, "range", lengths[0], lengths[-1], attribute, qualifier=qualifier)
+
+
+def _length(node: exp.Expr, place: Place, hint: str) -> Length:
+    if isinstance(node, exp.Interval):
+        return Length(int(node.this.name), place)
+    if isinstance(node, exp.Literal) and node.is_string:
+        return Length(interval_of_words(node.name, place), place)
+    raise QueryError("a length of time is expected", hint=hint, place=place)
+
+
+# window_start, window_end, window.start, window
+
+
+_BOUNDS = {
+    **dict.fromkeys(("window_start", "window.start", "session_window.start"), WINDOW_START),
+    **dict.fromkeys(("window_end", "window.end", "session_window.end"), WINDOW_END),
+}
+
+
+def window_column(node: exp.Expr, scope: Scope) -> str | None:
+    """`window_start` or `window_end` when a node names a bound of a window, also behind the name of the input."""
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star) or len(node.parts) > 2:
+        return None
+    qualified = f"{node.table}.{node.name}".lower() if node.table else node.name.lower()
+    if node.table and scope.qualifier is not None and node.table.lower() == scope.qualifier.lower():
+        return _BOUNDS.get(node.name.lower()) if scope.find(node.name) is None else None
+    return _BOUNDS.get(qualified)
+
+
+def is_window_struct(node: exp.Expr, scope: Scope) -> bool:
+    """`window` alone, as Spark names both bounds at once."""
+    if is_window_call(node):
+        return True
+    plain = isinstance(node, exp.Column) and not node.table and scope.find(node.name) is None
+    return plain and node.name.lower() in ("window", "session_window")

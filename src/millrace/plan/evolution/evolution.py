@@ -1,0 +1,344 @@
+"""Query evolution: a network that goes on from the state of another one.
+
+Rules:
+- A query of the same name that computes the same goes on as it is, over the rows that it was answered over.
+- Of a query that computes something else the greatest parts that some query computed before are kept, state and all:
+  its own before those of others, and of those the one with the earliest start. Parts are the same if their operators
+  would have the same names, whatever rows they began with.
+- A new operator with state starts empty. What it reads begins at the query's start: on top of a kept part the rows
+  whose time neither rows nor bounds have reached, so none of them has been given yet; on top of a stream the rows above
+  the greatest time seen. Its answer is that of a batch evaluation of the kept part over all that it was answered over,
+  less the rows before the start, under the new operators.
+- Where how far the streams have come does not say which rows a part has given (other outlets, numbered unions, promises
+  of single groups) the whole part starts anew.
+- A query that joins under a new name has a start in all its parts, unless it is one that left under another name.
+- A stream may get and lose columns and be brought in another way; not another time contract, type or place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from millrace.errors import RequestError
+from millrace.kernel import operators as kernel
+from millrace.kernel.elements import NO_BOUND, Microseconds
+from millrace.kernel.graph.graph import Graph
+from millrace.plan.evolution.previous_plan import Places, Ran, can_be_cut, carried_out
+from millrace.plan.evolution.start_points import Points, passed, start_of
+from millrace.plan.explain.intervals import clock_text
+from millrace.plan.nodes.network import Network, Node, Query, Since, Stream, Union, inputs_of, with_inputs
+from millrace.plan.nodes.prefix import is_prefix
+from millrace.plan.physical.levels import read_by
+from millrace.plan.physical.operators import has_state
+from millrace.plan.physical.stages import physical, since_points
+
+Became = Literal["kept", "changed", "started", "dropped"]
+_STATELESS = (kernel.Filter, kernel.Project, kernel.Union, kernel.Since, kernel.RollUp)
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """What becomes of one query.
+
+    `keeps` and `starts` are its operators with state, those that go on and those that start empty; `since` is where
+    the query is answered from, `began` where those that start begin. `was` is the name under which it ran.
+    """
+
+    name: str
+    became: Became
+    keeps: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()
+    since: Microseconds = NO_BOUND
+    began: Microseconds | None = None
+    was: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        """It in words."""
+        words = f"{self.name} {self.became}"
+        if self.was is not None:
+            words += f", was {self.was}"
+        if self.became == "dropped" or (self.became == "kept" and self.was is None):
+            return words
+        parts = [*self.notes]
+        parts += [f"{', '.join(self.keeps)} keeps state"] if self.keeps else []
+        start = clock_text(NO_BOUND if self.began is None else self.began, exact=True)
+        from_then = "from the beginning of its streams" if start == "-" else f"from {start} on"
+        if self.starts:
+            parts.append(f"{', '.join(self.starts)} starts empty, {from_then}")
+        elif self.began is not None:
+            parts.append(f"answers {from_then}")
+        return f"{words}: {'; '.join(parts)}" if parts else words
+
+    def data(self) -> dict[str, Any]:
+        """It as plain data."""
+        return {
+            "query": self.name,
+            "became": self.became,
+            "was": self.was,
+            "keeps": list(self.keeps),
+            "starts": list(self.starts),
+            "since_microseconds": None if self.since == NO_BOUND else self.since,
+            "starts_at": None if self.began in (None, NO_BOUND) else clock_text(self.began, exact=True),
+            "starts_at_microseconds": None if self.began == NO_BOUND else self.began,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """A network that takes the place of another one, and what becomes of all that was there."""
+
+    network: Network
+    before: Network
+    told: tuple[Evolved, ...]
+    """What becomes of each query, but for its operators."""
+    added: tuple[str, ...] = ()
+    """Streams that nobody read before; they are read from their beginning."""
+    removed: tuple[str, ...] = ()
+    """Streams that nobody reads any more."""
+    altered: tuple[str, ...] = ()
+    """Streams that are declared in another way."""
+
+    @cached_property
+    def queries(self) -> tuple[Evolved, ...]:
+        """What becomes of each query."""
+        return tuple(_operators(self.told, self.before, self.network))
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The queries that go on under another name, by it, with the one before."""
+        return {each.name: each.was for each in self.told if each.was is not None}
+
+    def lines(self) -> list[str]:
+        """It in words, a line a query and a stream."""
+        streams = [(f"stream {name}", what) for what in ("added", "removed", "altered") for name in getattr(self, what)]
+        return [*(each.line() for each in self.queries), *(f"{name} {what}" for name, what in streams)]
+
+    def data(self) -> dict[str, Any]:
+        """It as plain data."""
+        streams = {what: list(getattr(self, what)) for what in ("added", "removed", "altered")}
+        return {"queries": [each.data() for each in self.queries], "streams": streams}
+
+
+def evolve(before: Network, after: Network, points: Points, *, spread: bool = False) -> Evolution | None:
+    """The network that goes on as `after` from the state of `before`; None where nothing changes.
+
+    `points` say how far the streams of `before` have come. `spread` is for a host that spreads rows over buckets: a
+    part is kept only if its rows stay where they are. Raises where a stream cannot go on.
+    """
+    _check_streams(before, after)
+    ran = Ran(before, spread=spread)
+    named = {query.name: query for query in before.queries}
+    leaving = set(named) - {query.name for query in after.queries}
+    grown: dict[str, tuple[Query, Evolved]] = {}
+    for query in after.queries:
+        grown[query.name] = _Growing(query, named.get(query.name), ran, points, leaving).grown()
+    order = [*(name for name in named if name in grown), *(name for name in grown if name not in named)]
+    network = Network(tuple(grown[name][0] for name in order)).with_streams(_streams(after))
+    if network == before:
+        return None
+    told = [grown[name][1] for name in order]
+    gone = leaving - {each.was for each in told}
+    told += [Evolved(name, "dropped") for name in named if name in gone]
+    old, new = _streams(before), _streams(network)
+    return Evolution(
+        network,
+        before,
+        tuple(told),
+        added=tuple(name for name in new if name not in old),
+        removed=tuple(name for name in old if name not in new),
+        altered=tuple(name for name in new if name in old and old[name] != new[name]),
+    )
+
+
+def beginning(network: Network) -> Evolution:
+    """A network that goes on from nothing."""
+    told = tuple(Evolved(query.name, "started", began=NO_BOUND) for query in network.queries)
+    return Evolution(network, Network(()), told, added=tuple(_streams(network)))
+
+
+def merged(running: Network, old: Network, new: Network, declared: Mapping[str, Stream]) -> Network:
+    """What runs, with all that is different in a new file from the old one: queries added since then stay.
+
+    `declared` are the streams of the new file.
+    """
+    then, now = ({query.name: query for query in each.queries} for each in (old.with_streams(declared), new))
+    at_work = {query.name: query for query in running.with_streams(declared).queries}
+    queries = []
+    for name, query in now.items():
+        if then.get(name) != query:
+            queries.append(query)
+        elif name in at_work:
+            # It may have been altered since, or taken out for good.
+            queries.append(at_work[name])
+    return Network((*queries, *(each for name, each in at_work.items() if name not in then and name not in now)))
+
+
+# Streams
+
+
+def _streams(network: Network) -> dict[str, Stream]:
+    return {stream.name: stream for stream in network.streams()}
+
+
+def _check_streams(before: Network, after: Network) -> None:
+    """Refuse streams that cannot go on as they are declared now."""
+    old, new = _streams(before), _streams(after)
+    for name in old.keys() & new.keys():
+        reason = _reason(old[name], new[name])
+        if reason is not None:
+            raise RequestError(
+                f'stream "{name}" cannot go on: {reason}',
+                hint="Declare it as it was, or give the stream another name to have it read from its beginning.",
+            )
+
+
+def _reason(old: Stream, new: Stream) -> str | None:
+    """Why what is known of a stream does not fit it any more."""
+    if old.time != new.time:
+        return "its time contract has changed"
+    for column in new.schema:
+        place = old.schema.get_field_index(column.name)
+        if place >= 0 and old.schema.field(place).type != column.type:
+            return f'the type of its column "{column.name}" has changed'
+    if old.connector.format != new.connector.format:
+        return f'it came from "{old.connector.format}" and would come from "{new.connector.format}"'
+    if old.connector.options.get("path") != new.connector.options.get("path"):
+        return "it would be read from another path"
+    if (old.replay and old.replay.column) != (new.replay and new.replay.column):
+        return "it would be replayed in another way"
+    return None
+
+
+# Queries
+
+
+@dataclass
+class _Growing:
+    """One query of the new network, as it grows on what ran."""
+
+    query: Query
+    before: Query | None
+    ran: Ran
+    points: Points
+    leaving: set[str]
+    began: Microseconds | None = None
+    """The latest new start of a part of it."""
+    _keys: dict[str, object] = field(default_factory=dict)
+
+    def grown(self) -> tuple[Query, Evolved]:
+        """The query as it is carried out, and what is to be said of it."""
+        root = carried_out(self.query)
+        self._keys = Places.of(self.query, root, spread=self.ran.spread).keys
+        whole = self._keys[self.query.name]
+        if self.before is not None and self.ran.whole[self.query.name] == whole:
+            return self._goes_on(self.before)
+        renamed = None if self.before is not None else self.ran.renamed(whole, self.leaving)
+        if renamed is not None:
+            # What one query goes on with no other can.
+            self.leaving.discard(renamed)
+            return self._goes_on_as(renamed)
+        self._starts, self._passed = start_of(self.query, self.points), passed(self.query, self.points)
+        tree = self._tree(root, self.query.name, cut=self.before is None)
+        query = replace(self.query, tree=tree, **self._since())
+        became: Became = "started" if self.before is None else "changed"
+        return query, Evolved(query.name, became, since=query.since, began=self.began)
+
+    def _goes_on(self, before: Query) -> tuple[Query, Evolved]:
+        """The query computes what it did."""
+        query = replace(self.query, since=before.since, outlets_since=before.outlets_since, tree=before.tree)
+        differences = {
+            "another sink": query.sink != before.sink,
+            "other options": query.options != before.options,
+            "other columns": query.root.schema != before.root.schema,
+        }
+        notes = tuple(note for note, differs in differences.items() if differs)
+        return query, Evolved(query.name, "changed" if notes else "kept", since=query.since, notes=notes)
+
+    def _goes_on_as(self, name: str) -> tuple[Query, Evolved]:
+        before, tree = self.ran.query(name)
+        query = replace(self.query, since=before.since, outlets_since=before.outlets_since, tree=tree)
+        return query, Evolved(query.name, "kept", since=query.since, was=name)
+
+    def _since(self) -> dict[str, Any]:
+        """Where the query is answered from."""
+        if self.began is not None or self.before is None:
+            return {"since": self._starts[0], "outlets_since": self._starts[1]}
+        return {"since": self.before.since, "outlets_since": self.before.outlets_since}
+
+    def _tree(self, node: Node, path: str, *, cut: bool) -> Node:
+        """A part of the tree; with `cut`, of the rows from the query's start on."""
+        if is_prefix(node):
+            return self._begun(node) if cut else self._going_on(node)
+        kept = self._kept(node, path)
+        if kept is not None and not cut:
+            return kept
+        if kept is not None:
+            return self._cut(kept) if can_be_cut(kept) else self._begun(node)
+        below = cut or has_state(node, self.query.options)
+        trees = [self._tree(each, f"{path}.{place}", cut=below) for place, each in enumerate(read_by(node))]
+        return _over(node, trees)
+
+    def _kept(self, node: Node, path: str) -> Node | None:
+        """A part with state that ran, under operators that remember nothing; None if there is none."""
+        if is_prefix(node):
+            return None
+        found = self.ran.best(self._keys[path], self.query.name)
+        if found is not None or has_state(node, self.query.options) or isinstance(node, Union):
+            return found
+        (below,) = inputs_of(node)
+        kept = self._kept(below, f"{path}.0")
+        return None if kept is None else _over(node, [kept])
+
+    def _cut(self, kept: Node) -> Node:
+        """The rows of a kept part that nobody has been given."""
+        self.began = self._passed
+        return kept if self._passed == NO_BOUND else Since(kept, self._passed)
+
+    def _begun(self, node: Node) -> Node:
+        """A part that starts anew: what comes before any state is left as it is, to be shared."""
+        self.began = max(self._starts[0], NO_BOUND if self.began is None else self.began)
+        return since_points(node, _by_source(*self._starts))
+
+    def _going_on(self, prefix: Node) -> Node:
+        """A prefix without state above it, over the rows that the query has been answered over."""
+        if self.before is None:
+            return self._begun(prefix)
+        return since_points(prefix, _by_source(self.before.since, self.before.outlets_since))
+
+
+def _by_source(time: Microseconds, outlets: Iterable[tuple[str, Microseconds]]) -> dict[str, Microseconds]:
+    return {**dict(outlets), "": time}
+
+
+def _over(node: Node, trees: list[Node]) -> Node:
+    """A node over other trees than those that it reads."""
+    given = iter(trees)
+    if read_by(node) != inputs_of(node):
+        return with_inputs(node, lambda union: with_inputs(union, lambda _: next(given)))
+    return with_inputs(node, lambda _: next(given))
+
+
+# What is said
+
+
+def _operators(told: Iterable[Evolved], before: Network, after: Network) -> Iterable[Evolved]:
+    """What is said of each query, with its operators that keep state and those that start empty."""
+    ran, runs = Graph(), Graph()
+    physical(before).shape(ran)
+    built = physical(after).shape(runs)
+    for each in told:
+        names = [name for name in built.get(each.name, []) if _remembers(runs, name)]
+        yield replace(
+            each,
+            keeps=tuple(name for name in names if name in ran.nodes),
+            starts=tuple(name for name in names if name not in ran.nodes),
+        )
+
+
+def _remembers(graph: Graph, name: str) -> bool:
+    return not isinstance(graph.nodes[name].operator, _STATELESS)

@@ -1,0 +1,111 @@
+"""What an in-order join is expected to cost, as text: 003's closed forms for the rates that are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from millrace.plan.explain.intervals import interval_text
+from millrace.plan.joins.join_cost import JoinCost, assured_improvement, switching_product
+from millrace.plan.nodes.network import Join, Node, Scan, walk
+from millrace.plan.physical.operators import ALPHA, Method
+
+_PAIR = 1.0
+"""What comparing a pair of rows takes where nobody says, in microseconds."""
+_PAPER = {"sync_filter": "Sync-Filter", "filter_order": "Filter-Order", "adaptive": "Adaptive"}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of streams and machine: rows a second by stream, microseconds a pair of rows."""
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    pair: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What comparing a pair of rows takes."""
+        return (_PAIR if self.pair is None else self.pair) / 1e6
+
+
+def cost_notes(join: Join, method: Method, options: Mapping[str, str], expected: Expected) -> Iterator[str]:
+    """The lines about the cost of a join that gives its rows in order; none where no formula is known."""
+    alpha = float(options.get("alpha", ALPHA))
+    yield _method_text(method, alpha)
+    window = _window(join)
+    if window is None:
+        return
+    c = f"c = {_micros_text(expected.seconds * 1e6)} a pair{'' if expected.pair is not None else ', as an example'}"
+    product = switching_product(expected.seconds, window, alpha)
+    switch = f"l1 * l2 = alpha / (c * |w|) = {product:.4g} on"
+    yield f"cost (003): Filter-Order pays from {switch}, for {c}, |w| = {window:g} s"
+    rates = [_rate(each, expected.rates) for each in join.inputs]
+    if None in rates:
+        if expected.rates:
+            yield f"cost (003): no rate is known of {', '.join(_unknown(join, expected.rates))}"
+        return
+    cost = JoinCost.of(expected.seconds, window, (rates[0] or 0.0, rates[1] or 0.0))
+    yield from _figures(cost, method, alpha)
+
+
+def _method_text(method: Method, alpha: float) -> str:
+    match method:
+        case "sync_filter":
+            return "in order by Sync-Filter: rows wait for each other, and are joined in order of time"
+        case "filter_order":
+            return "in order by Filter-Order: rows are joined as they come, and results wait in a hold buffer"
+        case "adaptive":
+            return (
+                f"in order by Adaptive, alpha {alpha:g}: Sync-Filter while c * |w| * l1 * l2 is below it, else "
+                f"Filter-Order, then faster by {assured_improvement(alpha):.0%} or more"
+            )
+
+
+def _window(join: Join) -> float | None:
+    """|w| in seconds: half the width of the band; None where there are not two inputs, or a column says it."""
+    reaches = [side.ahead for side in join.sides]
+    if len(reaches) != 2 or any(each is None for each in reaches):
+        return None
+    width = sum(each for each in reaches if each is not None)
+    return width / 2e6 if width > 0 else None
+
+
+def _rate(node: Node, rates: Mapping[str, float]) -> float | None:
+    """How many rows a second an input sends, before filters; None where a rate is missing or rows are aggregated."""
+    known = [rates.get(name) for name in _streams(node)]
+    return None if None in known or not known else sum(each for each in known if each is not None)
+
+
+def _streams(node: Node) -> list[str]:
+    return [each.stream.name for each in walk(node) if isinstance(each, Scan)]
+
+
+def _unknown(join: Join, rates: Mapping[str, float]) -> list[str]:
+    return [name for name in dict.fromkeys(_streams(join)) if name not in rates]
+
+
+def _figures(cost: JoinCost, method: Method, alpha: float) -> Iterator[str]:
+    """Load and expected response times, as the equations of the paper give them."""
+    if cost.slow <= 0:
+        yield "cost (003): a stream that sends nothing keeps the other waiting until it is spoken for"
+        return
+    verdict = "keeps up" if cost.load < 1 else "falls behind on one processor" if cost.keeps_up else "falls behind"
+    rates = f"{cost.slow:g} and {cost.fast:g} rows a second"
+    yield f"cost (003): at {rates} the load is 2 * c * |w| * l1 * l2 = {cost.load:.3g}: it {verdict}"
+    yield (
+        f"cost (003): mean response of the fast stream: Sync-Filter {_seconds(cost.sync_filter)}, "
+        f"Filter-Order {_seconds(cost.filter_order)}, I_rel {cost.improvement:.3g} (evenly spaced; at random "
+        f"{_seconds(cost.sync_filter_poisson)} and {_seconds(cost.filter_order_poisson)})"
+    )
+    if method == "adaptive":
+        chosen = cost.adaptive(alpha)
+        sign = ">=" if chosen == "filter_order" else "<"
+        yield f"cost (003): Adaptive is in {_PAPER[chosen]}: c * |w| * l1 * l2 = {cost.work:.3g} {sign} {alpha:g}"
+
+
+def _seconds(length: float) -> str:
+    return f"{length:.3g} s"
+
+
+def _micros_text(micros: float) -> str:
+    return interval_text(int(micros)) if micros == int(micros) else f"{micros:g} MICROSECONDS"

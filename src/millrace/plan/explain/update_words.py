@@ -1,0 +1,113 @@
+"""Queues of updates in words, and what stands above them: by which policy, by which key, and why here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from millrace.kernel.joins.sides import Side
+from millrace.kernel.updates.queue_settings import LOSSLESS, Access, QueueSettings
+from millrace.plan.explain.intervals import interval_text
+from millrace.plan.explain.join_words import band_text, names_of
+from millrace.plan.nodes.network import AnyQueue, Filter, Project, UpdateJoin, UpdateQueue, WindowQueue, walk
+from millrace.plan.updates.queue_options import settings_of
+
+_POLICIES: Mapping[str, str] = {
+    "append": "every row passes, in the order in which it came",
+    "append_shed": "rows are dropped by chance",
+    "update_fifo": "the newest row of each key; an update goes to the end of the line",
+    "inplace": "the newest row of each key; an update keeps the place in line of the one it replaces",
+    "linecutting": "the newest row of each key; in place, and slow keys cut the line while that keeps staleness low",
+    "linecutting_paper": "the newest row of each key; in place, and keys slower than a round cut the line (002 5.3)",
+    "auto": "every row passes while the work above keeps up, and the newest row of each key under load",
+}
+_WINDOWS: Mapping[str, str] = {
+    "eager": "the newest window that has started",
+    "lazy": "the newest window that is complete",
+    "every": "every window, in order",
+    "random": "windows drawn by chance",
+}
+
+
+def queue_label(queue: AnyQueue, options: Mapping[str, str]) -> str:
+    """What a queue is: its key, its policy and its memory."""
+    settings = settings_of(options)
+    kind = "window queue" if isinstance(queue, WindowQueue) else "update queue"
+    kind = "append queue" if settings.policy in LOSSLESS else kind
+    return f"{kind}{_key_text(queue)}, {settings.policy}, {_memory(settings)}"
+
+
+def queue_notes(queue: AnyQueue, options: Mapping[str, str]) -> Iterator[str]:
+    """How a queue works and why it stands where it stands, a line each."""
+    settings = settings_of(options)
+    if isinstance(queue, WindowQueue):
+        length = f"{interval_text(queue.range)} every {interval_text(queue.slide)}"
+        closed = "the bound passes its end" if queue.close == "bound" else _own(queue)
+        yield f"commits to {_WINDOWS[queue.update_window]}, of {length} for each key; complete when {closed}"
+    else:
+        kept = f", {settings.keep:g} of them are kept" if settings.policy == "append_shed" and settings.keep else ""
+        yield f"{_POLICIES[settings.policy]}{kept}"
+    yield _place(queue, settings)
+    if queue.truth is not None:
+        yield f"of updates of one key and time that of input {queue.truth + 1} holds"
+    if settings.budget_rows is not None:
+        yield f"lets go at most {settings.budget_rows} rows at a time"
+    if settings.budget_time is not None:
+        yield f"lets go what takes at most {interval_text(settings.budget_time)} at a time"
+
+
+def _own(queue: WindowQueue) -> str:
+    return f"a row of the key is less than {interval_text(queue.tick)} before its end, or after it"
+
+
+def _key_text(queue: AnyQueue) -> str:
+    if queue.key is None:
+        return ""
+    return f" by {', '.join(queue.key)}" if queue.key else " of one key"
+
+
+def _memory(settings: QueueSettings) -> str:
+    return f"pages of {settings.page} locations" if settings.memory == "paged" else "a location a key"
+
+
+def _place(queue: AnyQueue, settings: QueueSettings) -> str:
+    """Why a queue stands where it does."""
+    if settings.policy in LOSSLESS:
+        return "in front of its stream: what is above it is an ordinary query"
+    if any(isinstance(below, UpdateQueue) for each in queue.inputs for below in walk(each)):
+        return "above the union as a guard, for its inputs have queues of their own: no key goes back in time"
+    if len(queue.inputs) > 1:
+        return "one queue for the union: it knows the newest of each key among all inputs"
+    return "above filters, so what they drop never enters it; below all work, which is for what it lets go"
+
+
+def filter_notes(node: Filter, options: Mapping[str, str]) -> Iterator[str]:
+    """Why a filter stands above a queue of updates, and what that costs."""
+    below = node.input
+    while isinstance(below, Filter | Project):
+        below = below.input
+    if isinstance(below, UpdateQueue) and settings_of(options).policy not in LOSSLESS:
+        yield "above the queue, for it calls a function of the user's own: it sees only what the queue lets go"
+        yield "a key whose newest row it drops keeps the answer that it has, or has none"
+
+
+def update_join_label(join: UpdateJoin) -> str:
+    """What matches: the latest rows of equal keys, and the band of their times."""
+    names = names_of(join.inputs)
+    equal = " and ".join(f"{left} = {right}" for left, right in zip(*join.keys, strict=True))
+    words = f"join of the latest rows of {names[0]} and {names[1]}{f' on {equal}' if equal else ''}"
+    sides = [Side((), ahead) for ahead in join.within]
+    band = band_text(names, sides) or _one_sided(names, join.within)
+    where = "" if join.residual is None else f", only where {join.residual}"
+    return words + (f", {band}" if band else "") + where
+
+
+def _one_sided(names: list[str], within: tuple[int | None, int | None]) -> str:
+    ends = ((names[1], names[0], within[0]), (names[0], names[1], within[1]))
+    return "".join(f"{late} at most {interval_text(ahead)} after {early}" for late, early, ahead in ends if ahead)
+
+
+def access_text(access: tuple[Access, ...]) -> str:
+    """How often answers are read."""
+    return ", ".join(
+        f"every {interval_text(each.every)}" + ("" if each.when is None else f" when {each.when}") for each in access
+    )

@@ -1,0 +1,128 @@
+"""How several inputs are joined: by one multi-way join, or by a pipeline of joins of two, and in which order.
+
+Rules:
+- Inputs that are all joined on the same keys, or on none, and whose times are all within constant limits of each other,
+  are one join. Every other join of more than two inputs is a pipeline.
+- A pipeline begins with the pair, and goes on with the input, that is connected by a key, then the one of the shortest
+  reach, then the first of the text; only such joins are made as let go of what they keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+from millrace.plan.joins.join_steps import Group, Inputs, Unbounded, all_of, expressions_of, step
+from millrace.plan.joins.time_limits import Limits
+from millrace.plan.nodes.network import Filter, Join, JoinTime, Node, Project, Side
+
+
+def joined(inputs: Inputs, time: JoinTime = "max") -> Node:
+    """The join of all inputs with a time for its rows; refuses what would keep rows for ever."""
+    if len(inputs.nodes) > 2 and is_multiway(inputs):
+        return _multiway(inputs, time)
+    limits = inputs.limits
+    for order in _orders(inputs, limits):
+        try:
+            return _pipeline(inputs, order, time)
+        except Unbounded:
+            continue
+    raise _unbounded(inputs, limits)
+
+
+def is_multiway(inputs: Inputs) -> bool:
+    """Whether one join of all inputs can be made."""
+    every = range(len(inputs.nodes))
+    limits = inputs.limits
+    constant = all(limits.of(first, later) is not None for first in every for later in every)
+    return constant and all(set(key) == set(every) for key in inputs.keys)
+
+
+def _multiway(inputs: Inputs, time: JoinTime) -> Join:
+    every = range(len(inputs.nodes))
+    limits = inputs.limits
+    reaches = [max(_known(limits, part, other) for other in every if other != part) for part in every]
+    sides = tuple(Side(tuple(key[part] for key in inputs.keys), reaches[part]) for part in every)
+    sure = [
+        each.keyed or (each.exact and not each.untils and all(reaches[one.first] <= one.most for one in each.limits))
+        for each in inputs.conditions
+    ]
+    rest = [each for each, is_sure in zip(inputs.conditions, sure, strict=True) if not is_sure]
+    return Join(inputs.nodes, sides, all_of(expressions_of(inputs, rest)), time)
+
+
+def _known(limits: Limits, part: int, other: int) -> int:
+    found = limits.of(part, other)
+    assert found is not None
+    return found
+
+
+def _pipeline(inputs: Inputs, order: Sequence[int], time: JoinTime) -> Node:
+    group = Group(inputs.nodes[order[0]], (order[0],), order[0])
+    for part in order[1:]:
+        group = step(inputs, group, part, time)
+    return group.node
+
+
+def _orders(inputs: Inputs, limits: Limits) -> Iterator[tuple[int, ...]]:
+    """Orders to try, the best first."""
+    count = len(inputs.nodes)
+    starts = sorted(permutations(range(count), 2), key=lambda pair: (*_rank(inputs, limits, pair[:1], pair[1]), pair))
+    for first, second in starts:
+        if first > second:
+            continue
+        order = [first, second]
+        while len(order) < count:
+            rest = [part for part in range(count) if part not in order]
+            order.append(min(rest, key=lambda part: (*_rank(inputs, limits, order, part), part)))
+        yield tuple(order)
+
+
+def _rank(inputs: Inputs, limits: Limits, group: Sequence[int], part: int) -> tuple[bool, bool, int]:
+    """How well an input goes with others: by a key, within a limit, a short one."""
+    keyed = any(part in key and any(each in key for each in group) for key in inputs.keys)
+    reaches = [
+        there + back
+        for each in group
+        if (there := limits.of(each, part)) is not None and (back := limits.of(part, each)) is not None
+    ]
+    return not keyed, not reaches, min(reaches, default=0)
+
+
+def _unbounded(inputs: Inputs, limits: Limits) -> Unbounded:
+    """The first input of which nothing says how long its rows match."""
+    every = range(len(inputs.nodes))
+    for part in every:
+        for other in every:
+            if limits.of(part, other) is None and not inputs.untils(part, other):
+                return Unbounded(part, other)
+    return Unbounded(0, 1)
+
+
+# Why
+
+
+def reason(join: Join) -> str:
+    """Why a join is made as it is, for people.
+
+    >>> import pyarrow as pa
+    >>> from millrace.plan.nodes.network import Connector, Scan, Stream, TimeContract
+    >>> scan = Scan(Stream("s", pa.schema([("x.k", pa.int64())]), TimeContract("latent"), Connector("csv")))
+    >>> reason(Join((scan, scan, scan), (Side(ahead=1), Side(ahead=1), Side(ahead=1))))
+    'one multi-way join: all inputs are within constant limits of each other, without keys'
+    """
+    if len(join.inputs) > 2:
+        keyed = "and joined on the same keys" if join.sides[0].keys else "without keys"
+        return f"one multi-way join: all inputs are within constant limits of each other, {keyed}"
+    below = [_join_below(each) for each in join.inputs]
+    if not any(isinstance(each, Join) for each in below):
+        return "a join of two inputs"
+    if any(side.outer for side in join.sides):
+        return "a pipeline of joins of two, as it is written: outer joins keep their order"
+    return "a pipeline of joins of two: not all inputs are joined on the same keys within constant limits"
+
+
+def _join_below(node: Node) -> Node:
+    while isinstance(node, Project | Filter):
+        node = node.input
+    return node

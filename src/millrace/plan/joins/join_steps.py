@@ -1,0 +1,278 @@
+"""One more input joined to those that are joined already: keys, how long each side waits, and what is left to check.
+
+Rules:
+- Rows of several inputs have the latest of their times, or the one that is asked for. How far a new row may be after
+  them is computed for each: the earliest that one of their parts allows.
+- What a join does not make sure of by its keys and reaches is left to its residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+
+from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.plan.joins.time_limits import Limit, Limits
+from millrace.plan.nodes.network import Join, JoinTime, Node, Project, Side
+
+INTERVAL = pa.duration("us")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of a join, over the columns of the inputs `parts`.
+
+    It is the same as `limits` and `untils` if it is `exact`; each of these says for two inputs until when rows of the
+    second match one of the first. Keys make sure of one that is `keyed`. A window is a condition without an expression
+    if some input has no column with its time.
+    """
+
+    expression: Expression | None
+    parts: frozenset[int]
+    limits: tuple[Limit, ...] = ()
+    untils: tuple[tuple[int, int, Expression], ...] = ()
+    exact: bool = False
+    keyed: bool = False
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is joined: inputs with distinct columns, and all that is known about which rows match.
+
+    `times` are the inputs' own times as expressions, where there are such; `keys` are columns that must be equal, by
+    input. `nullable` inputs may be absent in a row. If they are `unbounded`, nothing need say how long rows match.
+    """
+
+    nodes: tuple[Node, ...]
+    times: tuple[Expression | None, ...]
+    keys: tuple[Mapping[int, str], ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    nullable: frozenset[int] = frozenset()
+    unbounded: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """All limits, and those that follow from them."""
+        return Limits(len(self.nodes), [limit for each in self.conditions for limit in each.limits])
+
+    def untils(self, part: int, other: int) -> list[Expression]:
+        """What is computed from rows of `part` to say until when rows of `other` match them."""
+        found = [until for each in self.conditions for until in each.untils]
+        return [expression for first, second, expression in found if (first, second) == (part, other)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Inputs that are joined already, and which of their times the rows have.
+
+    `beside` are inputs of which there are columns, but whose times have no part in it.
+    """
+
+    node: Node
+    parts: tuple[int, ...]
+    time: JoinTime = "max"
+    beside: frozenset[int] = frozenset()
+
+    @property
+    def all(self) -> frozenset[int]:
+        return self.beside | frozenset(self.parts)
+
+
+class Timeless(Exception):
+    """A join has to compare the times of single rows of an input that has no column with its time."""
+
+    def __init__(self, part: int) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+class Unbounded(Exception):
+    """Rows of an input would be kept for ever: nothing says how long rows of `other` may match them."""
+
+    def __init__(self, part: int, other: int) -> None:
+        super().__init__(part, other)
+        self.part = part
+        self.other = other
+
+
+def step(
+    inputs: Inputs,
+    group: Group,
+    part: int,
+    time: JoinTime = "max",
+    *,
+    outer: tuple[bool, bool] = (False, False),
+    also: Sequence[Expression] = (),
+) -> Group:
+    """What is joined so far with one more input.
+
+    Of the conditions those count that are over these inputs, and not over earlier ones alone, and those given `also`.
+    """
+    here = group.all | {part}
+    conditions = [each for each in inputs.conditions if each.parts <= here and not each.parts <= group.all]
+    left, right = _Reaching(inputs, group, part), _Coming(inputs, group, part)
+    keys = keys_of(inputs.keys, group, part)
+    node, until = _with_until(group.node, left.untils)
+    new, coming = _with_until(inputs.nodes[part], right.untils)
+    sides = (
+        Side(tuple(each for each, _ in keys), left.ahead, until, outer[0]),
+        Side(tuple(each for _, each in keys), right.ahead, coming, outer[1]),
+    )
+    rest = [each for each in conditions if not _is_sure(each, part, left, right)]
+    own, of_rows = _time(group, part, time)
+    residual = all_of([*expressions_of(inputs, rest), *also])
+    return Group(Join((node, new), sides, residual, own), (*group.parts, part), of_rows, group.beside)
+
+
+def keys_of(keys: Sequence[Mapping[int, str]], group: Group, part: int) -> list[tuple[str, str]]:
+    """The pairs of columns by which an input is joined to a group."""
+    return [
+        (next(key[each] for each in sorted(group.all) if each in key), key[part])
+        for key in keys
+        if part in key and any(each in key for each in group.all)
+    ]
+
+
+def expressions_of(inputs: Inputs, conditions: Sequence[Condition]) -> list[Expression]:
+    """What is checked for conditions that a join does not make sure of."""
+    for each in conditions:
+        if each.expression is None:
+            raise Timeless(next(part for part in sorted(each.parts) if inputs.times[part] is None))
+    return [each.expression for each in conditions if each.expression is not None]
+
+
+def _time(group: Group, part: int, time: JoinTime) -> tuple[JoinTime, JoinTime]:
+    """The time of a join of two as it is told, and which one that is among all inputs."""
+    if isinstance(time, str):
+        return time, time
+    if time == part:
+        return 1, part
+    return (0, time) if time in group.parts else ("max", "max")
+
+
+class _Reaching:
+    """How long rows of a group wait for rows of a new input; `sure` are the parts whose limits that keeps."""
+
+    def __init__(self, inputs: Inputs, group: Group, part: int) -> None:
+        limits = inputs.limits
+        reaches = {each: limits.of(each, part) for each in group.parts}
+        self.ahead = _reach(group, reaches)
+        self.sure: set[int] = set(group.parts) if len(group.parts) == 1 else set()
+        self.untils: list[Expression] = []
+        self.own = [until for each in group.parts for until in inputs.untils(each, part)]
+        for each, reach in reaches.items() if len(group.parts) > 1 else ():
+            time = inputs.times[each]
+            if reach is not None and time is not None:
+                self.sure |= {each} - inputs.nullable
+                if not _follows(inputs, limits, group, each, part):
+                    self.untils.append(later(time, reach))
+        # A null says that nothing matches; beside other ends it would be passed over.
+        self.exact = len(self.own) == 1 and not self.untils
+        self.untils += self.own
+        if self.ahead is None and not self.untils and not inputs.unbounded:
+            raise Unbounded(group.parts[0], part)
+
+
+def _follows(inputs: Inputs, limits: Limits, group: Group, each: int, part: int) -> bool:
+    """Whether how far a row may be after one part of a group follows from how far it may be after another."""
+    for other in group.parts:
+        there, on = limits.of(each, other), limits.of(other, part)
+        usable = other != each and other not in inputs.nullable and inputs.times[other] is not None
+        if not usable or there is None or on is None or there + on != limits.of(each, part):
+            continue
+        # Of two that follow from each other the first is kept.
+        if limits.of(other, each) != -there or other < each:
+            return True
+    return False
+
+
+def _reach(group: Group, reaches: Mapping[int, int | None]) -> int | None:
+    """How far a row may be after the time that a group's rows have."""
+    known = [reach for reach in reaches.values() if reach is not None]
+    if isinstance(group.time, int):
+        return reaches[group.time]
+    if group.time == "max":
+        return min(known, default=None)
+    return max(known) if len(known) == len(reaches) else None
+
+
+class _Coming:
+    """How long rows of a new input wait for rows of a group; `sure` are the parts whose limits that keeps."""
+
+    def __init__(self, inputs: Inputs, group: Group, part: int) -> None:
+        limits = inputs.limits
+        self.ahead = _reach_back(group, {each: limits.of(part, each) for each in group.parts})
+        self.sure = {each for each in group.parts if group.time in ("max", each)}
+        self.untils: list[Expression] = []
+        self.own = [(each, until) for each in group.parts for until in inputs.untils(part, each)]
+        self.exact = len(self.own) == 1 and len(group.parts) == 1
+        for each, until in self.own:
+            spread = _reach_back(group, {other: limits.of(each, other) for other in group.parts})
+            if spread is not None:
+                self.untils.append(later(until, spread))
+        if self.ahead is None and not self.untils and not inputs.unbounded:
+            raise Unbounded(part, group.parts[0])
+
+
+def _reach_back(group: Group, reaches: Mapping[int, int | None]) -> int | None:
+    """How far the time that a group's rows have may be after a row."""
+    known = [reach for reach in reaches.values() if reach is not None]
+    if isinstance(group.time, int):
+        return reaches[group.time]
+    if group.time == "min":
+        return min(known, default=None)
+    return max(known) if len(known) == len(reaches) else None
+
+
+def _is_sure(condition: Condition, part: int, left: _Reaching, right: _Coming) -> bool:
+    """Whether a join makes sure of a condition by its keys and reaches."""
+    if condition.keyed or not condition.exact:
+        return condition.keyed
+    for limit in condition.limits:
+        reached = right.ahead is not None and right.ahead <= limit.most and limit.later in right.sure
+        if not (reached if limit.first == part else limit.first in left.sure):
+            return False
+    sure = [*(left.own if left.exact else ()), *(until for _, until in right.own if right.exact)]
+    return all(until in sure for _, _, until in condition.untils)
+
+
+def _with_until(node: Node, untils: Sequence[Expression]) -> tuple[Node, str | None]:
+    """A node with a column that says until when its rows match."""
+    if not untils:
+        return node, None
+    least = untils[0] if len(untils) == 1 else Call("least", tuple(dict.fromkeys(untils)))
+    name = f"{node.schema.names[0].partition('.')[0]}.__until"
+    while name in node.schema.names:
+        name += "_"
+    return with_columns(node, [(name, least)]), name
+
+
+def with_columns(node: Node, columns: Sequence[tuple[str, Expression]]) -> Project:
+    """A node with more columns, in one projection where there is one already."""
+    if isinstance(node, Project):
+        given = dict(node.columns)
+        return Project(node.input, (*node.columns, *((name, substituted(each, given)) for name, each in columns)))
+    return Project(node, (*((name, Column(name)) for name in node.schema.names), *columns))
+
+
+def substituted(expression: Expression, given: Mapping[str, Expression]) -> Expression:
+    """An expression over what columns stand for."""
+    if isinstance(expression, Column):
+        return given.get(expression.name, expression)
+    return expression.with_children([substituted(each, given) for each in expression.children()])
+
+
+def later(time: Expression, micros: int) -> Expression:
+    """A TIMESTAMP so much later."""
+    if micros == 0:
+        return time
+    return Call("+" if micros > 0 else "-", (time, Literal(abs(micros), INTERVAL)))
+
+
+def all_of(conditions: Iterable[Expression]) -> Expression | None:
+    """All conditions as one; None where there are none."""
+    found = list(conditions)
+    return reduce(lambda first, second: Call("and", (first, second)), found) if found else None

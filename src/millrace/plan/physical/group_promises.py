@@ -1,0 +1,69 @@
+"""Who can use promises of single groups, and who needs one bound for all of them (the describe operator, 004 A.1.1).
+
+An aggregate over a stream under filters and projections closes the windows of each group by that group's promises, if
+it groups by all columns that they are made for. For everyone else they are rolled up to the least of all groups seen.
+"""
+
+from __future__ import annotations
+
+from millrace.kernel.columns.expressions import Column
+from millrace.plan.nodes.network import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    RollUp,
+    Scan,
+    SessionWindow,
+    Since,
+    inputs_of,
+    with_inputs,
+)
+from millrace.plan.physical.levels import is_prefix, scan_of
+from millrace.plan.physical.pane_choice import by_window
+
+
+def described(node: Node) -> Node:
+    """The tree with promises of groups rolled up where they cannot be used as they are."""
+    if _promises_by_group(node):
+        return node
+    return with_inputs(node, lambda each: RollUp(each) if _promises_by_group(each) else described(each))
+
+
+def groups_of(node: Aggregate) -> tuple[str, ...]:
+    """The keys of an aggregate that stand for the groups of its stream's promises, in their order; () if not all do."""
+    if not is_prefix(node.input) or not _promises_by_group(node.input) or not _closes_by_group(node):
+        return ()
+    keys = {each.name: name for name, each in node.keys if isinstance(each, Column)}
+    columns = [traced(node.input, column) for column in scan_of(node.input).stream.time.per]
+    found = tuple(keys[column] for column in columns if column in keys)
+    whole = len(found) == len(node.keys) or not isinstance(node.window, SessionWindow)
+    return found if len(found) == len(columns) and whole else ()
+
+
+def _closes_by_group(node: Aggregate) -> bool:
+    """Whether windows can be closed for single groups; sessions only where those are all there is to the keys."""
+    return by_window(node.window) or isinstance(node.window, SessionWindow)
+
+
+def _promises_by_group(node: Node) -> bool:
+    """Whether what a tree gives is promised group by group: a stream, or an aggregate by its groups."""
+    match node:
+        case Filter() | Project() | Since():
+            return _promises_by_group(node.input)
+        case Scan():
+            return bool(node.stream.time.per) and not node.outlet
+        case Aggregate():
+            return bool(groups_of(node))
+        case _:
+            return False
+
+
+def traced(prefix: Node, column: str) -> str | None:
+    """The name that a stream's column has above a prefix; None where it is lost."""
+    if isinstance(prefix, Scan):
+        return column
+    name = traced(inputs_of(prefix)[0], column)
+    if name is None or not isinstance(prefix, Project):
+        return name
+    return next((given for given, each in prefix.columns if each == Column(name)), None)

@@ -1,0 +1,91 @@
+"""Panes or buffered rows: how a window aggregate keeps what it has seen (004 section 5.5).
+
+With panes a row is reduced to partials at once, shared by all windows that hold it. Where a pane holds so few rows that
+its partials are larger than they are, or an aggregate cannot merge partials, rows are kept and aggregated at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from millrace.kernel.aggregates.functions import mergeable, partial_bytes
+from millrace.plan.nodes.network import (
+    Aggregate,
+    AnyWindow,
+    CalendarWindow,
+    DividedWindow,
+    InstantWindow,
+    Scan,
+    Window,
+    walk,
+)
+
+_TEXT_BYTES = 32
+_SECOND = 1_000_000
+_RATED = ("generate", "nexmark")
+"""The connectors whose `rate` is rows a second."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether rows are buffered, and why."""
+
+    buffered: bool
+    why: str
+
+
+def by_window(window: AnyWindow) -> bool:
+    """Whether windows are the same for all groups, so that rows can be reduced to panes."""
+    return isinstance(window, Window | CalendarWindow | DividedWindow | InstantWindow)
+
+
+def takes_partials(node: Aggregate, options: Mapping[str, str]) -> bool:
+    """Whether an aggregate can be given partials that were made before an exchange, or by a low level."""
+    return by_window(node.window) and not chosen(node, options).buffered
+
+
+def chosen(node: Aggregate, options: Mapping[str, str]) -> Choice:
+    """How an aggregate by window keeps what it has seen."""
+    for each in node.aggregations:
+        if not mergeable(each.function):
+            name = each.function if isinstance(each.function, str) else each.function.name
+            return Choice(True, f"{name} cannot merge partials")
+    wished = options.get("panes", "auto")
+    if wished != "auto":
+        return Choice(wished == "off", f"panes = {wished}")
+    given = node.input.schema
+    partial = sum(
+        partial_bytes(each.function, [one.type_in(given) for one in each.arguments]) for each in node.aggregations
+    )
+    row = sum(_width(each.type_in(given)) for each in node.expressions()) or 1
+    rows = _rows_per_pane(node)
+    if rows is None:
+        return Choice(False, f"a partial takes {partial} bytes, a row {row}; how many rows a pane holds is not known")
+    words = f"a pane holds {rows:g} rows of {row} bytes, a partial takes {partial}"
+    return Choice(rows * row < partial and not _is_tumbling(node.window), words)
+
+
+def _is_tumbling(window: AnyWindow) -> bool:
+    return not isinstance(window, Window) or window.range == window.slide
+
+
+def _rows_per_pane(node: Aggregate) -> float | None:
+    """How many rows a pane holds, where that is known: by count, or by the rates of sources that say them."""
+    if not isinstance(node.window, Window):
+        return None
+    width = math.gcd(node.window.range, node.window.slide)
+    if node.window.unit == "rows":
+        return width
+    sources = [each.stream.connector for each in walk(node) if isinstance(each, Scan)]
+    rates = [each.options.get("rate") if each.format in _RATED else None for each in sources]
+    if not rates or None in rates:
+        return None
+    return sum(float(rate) for rate in rates if rate is not None) * width / _SECOND
+
+
+def _width(kind: pa.DataType) -> int:
+    return kind.bit_width // 8 or 1 if pa.types.is_primitive(kind) else _TEXT_BYTES

@@ -1,0 +1,67 @@
+"""The options of queues as a queue takes them, and which of them can change under one that works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.updates.queue_settings import LOSSLESS, PAGE, Access, QueueSettings
+from millrace.plan.joins.join_steps import substituted
+from millrace.plan.nodes.network import Node, Project, Query, UpdateJoin, inputs_of
+from millrace.plan.updates.update_keys import held_by
+
+POLICY = "inplace"
+"""The queue of an update stream, where nobody says."""
+
+
+def is_append(options: Mapping[str, str]) -> bool:
+    """Whether a query is an ordinary one behind append queues."""
+    return options.get("queue") in LOSSLESS
+
+
+def settings_of(options: Mapping[str, str], access: tuple[Access, ...] = ()) -> QueueSettings:
+    """What queues of a query with these options are told.
+
+    >>> settings_of({"queue": "append_shed", "keep": "0.5", "budget": "500 rows"}).budget_rows
+    500
+    """
+    budget, _, unit = options.get("budget", "").partition(" ")
+    return QueueSettings(
+        policy=options.get("queue", POLICY),
+        keep=float(options["keep"]) if "keep" in options else None,
+        memory=options.get("memory", "paged"),
+        page=int(options.get("page", PAGE)),
+        budget_rows=int(budget) if unit == "rows" else None,
+        budget_time=int(budget) if budget and not unit else None,
+        access=access,
+    )
+
+
+def access_at(path: str, query: Query, root: Node) -> tuple[Access, ...]:
+    """How often the keys of a queue are read; it stands at a place in a query's tree, which calls its key otherwise."""
+    if not query.access:
+        return ()
+    names: Mapping[str, str] = {name: name for name in query.root.schema.names}
+    node = root
+    for position in path.removeprefix(query.name).split(".")[1:]:
+        names = _below(node, int(position), names)
+        node = inputs_of(node)[int(position)]
+    given: dict[str, Expression] = {name: Column(own) for name, own in names.items()}
+    return tuple(
+        each if each.when is None else replace(each, when=substituted(each.when, given)) for each in query.access
+    )
+
+
+def _below(node: Node, position: int, names: Mapping[str, str]) -> dict[str, str]:
+    """What an input of a node calls columns that it holds as they are."""
+    match node:
+        case Project(columns=columns):
+            schema = node.input.schema
+            held = {name: column for name, each in columns if (column := held_by(each, schema)) is not None}
+        case UpdateJoin():
+            held = {name: name for name in node.inputs[position].schema.names}
+            held |= dict(zip(node.keys[1 - position], node.keys[position], strict=True))
+        case _:
+            return dict(names)
+    return {name: held[own] for name, own in names.items() if own in held}

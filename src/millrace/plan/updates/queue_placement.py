@@ -1,0 +1,238 @@
+"""Queues put into the trees of update queries (002 section 4.1).
+
+Rules:
+- Filters without functions of the user's own stand below the queue: an update that they drop never enters it. All else
+  stands above, where it is done for the rows that the queue lets go.
+- A union of streams is one queue with several inputs. Where an input calls a user's function, each stream has a queue,
+  and the union another one, which keeps a key from going back in time.
+- A join has a queue for each side. Window aggregates have a window queue; two in a chain have one whose windows hold
+  all rows that a result of the upper one is made of, and no others: else a key could be committed to a window without
+  a result.
+- With an append queue every row counts: it stands in front of each stream, and the rest is an ordinary query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.plan.joins.join_steps import all_of, substituted
+from millrace.plan.nodes.network import (
+    LATE,
+    Aggregate,
+    Filter,
+    Join,
+    MarkedAggregate,
+    Node,
+    Project,
+    Query,
+    Scan,
+    Union,
+    UpdateJoin,
+    UpdateQueue,
+    Window,
+    WindowQueue,
+    walk,
+    with_inputs,
+)
+from millrace.plan.nodes.prefix import is_prefix, scan_of
+from millrace.plan.updates.queue_options import is_append
+from millrace.plan.updates.update_keys import (
+    NotAnUpdate,
+    first_of,
+    key_names,
+    keyed,
+    meaningless,
+    paired,
+    reads_updates,
+)
+
+Mode = Literal["plain", "append", "update"]
+
+
+def mode_of(root: Node, options: Mapping[str, str]) -> Mode:
+    """Whether a query has queues, and whether their rows update each other."""
+    if is_append(options):
+        return "append"
+    return "update" if reads_updates(root) else "plain"
+
+
+def key_of(query: Query) -> tuple[str, ...] | None:
+    """The columns of a query's results that tell its answers apart; None if they are no updates of each other."""
+    return key_names(query.root) if mode_of(query.root, query.options) == "update" else None
+
+
+def check_updates(root: Node, options: Mapping[str, str]) -> None:
+    """Refuse a query whose parts have no update semantics, or that its queue cannot carry out."""
+    if mode_of(root, options) != "update":
+        return
+    key_names(root)
+    windows = any(isinstance(each, Aggregate) for each in walk(root))
+    for each in walk(root):
+        if isinstance(each, Union):
+            _check_union(each, windows=windows)
+
+
+def _check_union(node: Union, *, windows: bool) -> None:
+    if windows and not _is_cheap(node):
+        raise NotAnUpdate(
+            "a function of the user's own is called below a union with windows",
+            hint="Call it in the aggregate, or in a query around the union: then only rows are computed that the queue "
+            "lets go.",
+            node=node,
+        )
+    if _is_cheap(node) and sum(is_truth for _, is_truth in _flat(node)) > 1:
+        raise NotAnUpdate("a union has two sources of truth", hint="Name one of them after TRUTH.", node=node)
+
+
+def with_queues(root: Node, query: Query) -> Node:
+    """The tree with the queues that its query asks for."""
+    mode = mode_of(root, query.options)
+    if mode == "plain":
+        return root
+    rewriting = _Rewriting(query, _window_of(root, query) if mode == "update" else None, mode == "append")
+    if mode == "append" and not all(isinstance(each, Scan | Filter | Project | Union) for each in walk(root)):
+        return _each_stream(root, rewriting)
+    return rewriting.tree(root)
+
+
+def _each_stream(node: Node, rewriting: _Rewriting) -> Node:
+    """The tree with a queue in front of each stream."""
+    if not is_prefix(node):
+        return with_inputs(node, lambda each: _each_stream(each, rewriting))
+    return node if scan_of(node).outlet == LATE else rewriting.tree(node)
+
+
+def _window_of(root: Node, query: Query) -> WindowQueue | None:
+    """The window queue of a query without what it reads; None if it has no window."""
+    windows = [each.window for each in walk(root) if isinstance(each, Aggregate)]
+    if not windows:
+        return None
+    upper = cast(Window, windows[-1])
+    # The first lower window whose result an upper one holds ends one slide after its start.
+    reach = sum(each.range - each.slide for each in windows[:-1] if isinstance(each, Window))
+    options = query.options
+    return WindowQueue(
+        (),
+        (),
+        query.name,
+        upper.range + reach,
+        upper.slide,
+        (upper.origin - reach) % upper.slide,
+        options.get("update_window", "eager"),  # type: ignore[arg-type]  # the language has checked it
+        options.get("close", "bound"),  # type: ignore[arg-type]
+        int(options.get("tick", 1)),
+    )
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether nothing in a tree calls a function of the user's own."""
+    return not any(expression.calls_user_code for each in walk(node) for expression in _expressions(each))
+
+
+def _expressions(node: Node) -> tuple[Expression, ...]:
+    match node:
+        case Filter():
+            return (node.predicate,)
+        case Project():
+            return tuple(each for _, each in node.columns)
+    return ()
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """Puts queues into a tree; those of a query with windows are like `window`."""
+
+    query: Query
+    window: WindowQueue | None
+    append: bool
+
+    def tree(self, node: Node, below: Sequence[Expression] = ()) -> Node:
+        """A tree with queues at its bottom; conditions on its rows that stand `below` go down as far as they can."""
+        match node:
+            case Filter():
+                parts = _conjuncts(node.predicate)
+                dear = [each for each in parts if each.calls_user_code]
+                inner = self.tree(node.input, [*(each for each in parts if not each.calls_user_code), *below])
+                return _filtered(inner, dear)
+            case Project():
+                return self._project(node, below)
+            case Union():
+                return self._union(node, below)
+            case Aggregate():
+                return _filtered(self._aggregate(node), below)
+            case Join():
+                return _filtered(self._join(node), below)
+            case Scan():
+                return self._queue((_filtered(node, below),), node.stream.update_key)
+        raise meaningless("this", node)
+
+    def _project(self, node: Project, below: Sequence[Expression]) -> Node:
+        given = dict(node.columns)
+        meant = [(each, substituted(each, given)) for each in below]
+        inner = self.tree(node.input, [one for _, one in meant if not one.calls_user_code])
+        return _filtered(replace(node, input=inner), [each for each, one in meant if one.calls_user_code])
+
+    def _union(self, node: Union, below: Sequence[Expression]) -> Node:
+        key = self._key(node)
+        if key is None:
+            return replace(node, inputs=tuple(self.tree(each, below) for each in node.inputs))
+        if _is_cheap(node):
+            flat = _flat(node)
+            truth = next((place for place, (_, is_truth) in enumerate(flat) if is_truth), None)
+            return self._queue(tuple(_filtered(each, below) for each, _ in flat), key, truth)
+        return self._queue(tuple(self.tree(each, below) for each in node.inputs), key, node.truth)
+
+    def _key(self, node: Union) -> tuple[str, ...] | None:
+        """The update key of a union; None where an append queue has none."""
+        try:
+            return tuple(first_of(each, node.schema.names) for each in keyed(node).update)
+        except NotAnUpdate:
+            if self.append:
+                return None
+            raise
+
+    def _queue(self, inputs: tuple[Node, ...], key: tuple[str, ...] | None, truth: int | None = None) -> Node:
+        if self.window is None:
+            return UpdateQueue(inputs, key, self.query.name, truth)
+        assert key is not None
+        return replace(self.window, inputs=inputs, key=key, truth=truth)
+
+    def _aggregate(self, node: Aggregate) -> MarkedAggregate:
+        assert self.window is not None and isinstance(node.window, Window)
+        is_upper = any(isinstance(each, Aggregate) for each in walk(node.input))
+        span = node.window.range if is_upper else self.window.range
+        return MarkedAggregate(replace(node, input=self.tree(node.input)), span)
+
+    def _join(self, node: Join) -> UpdateJoin:
+        found = paired(node)
+        equal = [Call("=", (Column(left), Column(right))) for left, right in found.others]
+        residual = all_of([*equal, *([] if node.residual is None else [node.residual])])
+        first, second = (self.tree(each) for each in node.inputs)
+        within = node.sides[0].ahead, node.sides[1].ahead
+        return UpdateJoin((first, second), found.keys, within, residual)
+
+
+def _flat(node: Node) -> list[tuple[Node, bool]]:
+    """The inputs of unions at the bottom of a tree, each under all that stands above it; whether it is the truth."""
+    match node:
+        case Union():
+            inputs = [(place, one) for place, each in enumerate(node.inputs) for one in _flat(each)]
+            return [(each, is_truth or place == node.truth) for place, (each, is_truth) in inputs]
+        case Filter() | Project():
+            return [(replace(node, input=each), is_truth) for each, is_truth in _flat(node.input)]
+    return [(node, False)]
+
+
+def _conjuncts(condition: Expression) -> list[Expression]:
+    """A condition as those that it connects with AND."""
+    if isinstance(condition, Call) and condition.function == "and":
+        return [part for each in condition.arguments for part in _conjuncts(each)]
+    return [condition]
+
+
+def _filtered(node: Node, conditions: Sequence[Expression]) -> Node:
+    predicate = all_of(conditions)
+    return node if predicate is None else Filter(node, predicate)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+
+from millrace.commands.console import Console, clock_text, summary_data, summary_lines
+from millrace.hosts.report import Report
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND
+from millrace.kernel.metrics import QueueMetrics, SourceMetrics
+
+REPORT = Report(
+    sources={
+        "link": SourceMetrics(received=10, late=2, quarantined=1, buffered=0, bound=NO_BOUND, greatest=0, enabled=3)
+    },
+    results={"q": 4},
+    held=5,
+    elapsed=2.0,
+)
+
+
+def test_the_summary_accounts_for_every_row() -> None:
+    text = "\n".join(summary_lines(REPORT))
+    for part in ("10 rows in 2.0 s (5/s)", "2 late", "1 quarantined", "3 ETS", "-> q: 4 results", "5 rows held"):
+        assert part in text
+
+
+def test_the_summary_says_what_queues_did_with_updates() -> None:
+    source = replace(REPORT.sources["link"], superseded=4, shed=1, buffered=1)
+    queue = QueueMetrics("inplace", keys=20, waiting=1, superseded=4, shed=1, application_mean=2.5e6, queue_mean=1e6)
+    report = replace(REPORT, sources={"link": source}, queues={"q": queue})
+    text = "\n".join(summary_lines(report))
+    assert "10 rows, 1 processed, 2 late, 1 quarantined, 4 superseded, 1 shed, 1 still buffered" in text
+    assert "q: queue inplace, 1 row waits of 20 keys, 4 superseded, 1 shed, stale 2.5 s on average, 0 ms now" in text
+    assert summary_data(report)["queues"]["q"]["policy"] == "inplace"
+
+
+def test_a_run_that_finds_nothing_says_whether_there_ever_was_something() -> None:
+    nothing = "nothing was found to read: check the paths of the streams"
+    assert nothing in "\n".join(summary_lines(Report({}, {})))
+    for again in (replace(REPORT, earlier=10), Report({}, {}, earlier=10)):
+        text = "\n".join(summary_lines(again))
+        assert text.startswith("0 rows in ") and ", after 10 in earlier runs" in text
+        assert nothing not in text
+        assert "nothing new was found to read" in text
+
+
+def test_results_are_tab_separated_under_a_head() -> None:
+    out = io.StringIO()
+    console = Console(out=out, err=io.StringIO())
+    times = pa.array([0, 1_500_000], pa.timestamp("us", tz="UTC"))
+    console.results("q", pa.table({"ts": times, "n": [None, 2]}))
+    assert out.getvalue() == "# q\nts\tn\n1970-01-01 00:00:00\tNULL\n1970-01-01 00:00:01.500000\t2\n"
+
+
+def test_a_program_reads_an_object_a_line() -> None:
+    out = io.StringIO()
+    console = Console(as_json=True, out=out, err=io.StringIO())
+    console.results("q", pa.table({"n": [1], "ts": pa.array([None], pa.timestamp("us", tz="UTC"))}))
+    console.summary(REPORT)
+    first, last = map(json.loads, out.getvalue().splitlines())
+    assert first == {"query": "q", "n": 1, "ts": None}
+    assert last["summary"]["sources"]["link"]["received"] == 10
+
+
+def test_times_are_shown_as_a_person_reads_them() -> None:
+    assert [clock_text(each) for each in (NO_BOUND, END_OF_TIME, -1_000_000)] == ["-", "end", "1969-12-31 23:59:59"]

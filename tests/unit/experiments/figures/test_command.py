@@ -1,0 +1,145 @@
+"""What `millrace figures` writes and says, with a figure that takes no time."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import active_children
+from pathlib import Path
+from time import sleep
+
+import pytest
+
+from millrace.errors import RequestError
+from millrace.experiments.figures import command
+from millrace.experiments.figures.claims import Claim
+from millrace.experiments.figures.curves import chart, curves, latency, table
+from millrace.experiments.figures.experiment import Figure, Findings, Setting, workers
+from millrace.experiments.figures.networks import ON_DEMAND, Source, selected_union
+from millrace.hosts.virtual.host import Costs
+
+COSTS = Costs(row=50, punctuation=50, ets=10)
+
+
+def tiny(least: float, *, reproduces: bool = True) -> Figure:
+    """Two seconds of two streams; its claim is that a result takes at least so long."""
+
+    def setting(rate: float) -> Setting:
+        text = selected_union(Source("a", rate, ON_DEMAND), Source("b", 1, ON_DEMAND), 2.0)
+        return Setting(text, 2.0, COSTS)
+
+    return Figure(
+        "tiny",
+        "no paper",
+        "a latency",
+        lambda: {("C", rate): setting(rate) for rate in (10.0, 20.0)},
+        lambda found: Findings(
+            table(found, "rate", seconds=latency),
+            [_claim(min(map(latency, found.values())), least, reproduces)],
+            chart("tiny", "rate", "seconds", curves(found, latency)),
+        ),
+    )
+
+
+def _claim(measured: float, least: float, reproduces: bool) -> Claim:
+    return Claim("the least latency", measured, low=least, unit="s", reproduces=reproduces)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def threads() -> Iterator[Executor]:
+        with ThreadPoolExecutor(1) as pool:
+            yield pool
+
+    monkeypatch.setattr(command, "workers", threads)
+    monkeypatch.setattr(command, "FIGURES", {"tiny": tiny(0.0001), "false": tiny(1.0)})
+    monkeypatch.setitem(command.FIGURES, "known", tiny(1.0, reproduces=False))
+
+
+@pytest.mark.usefixtures("made")
+def test_a_figure_writes_its_data_and_its_picture_and_says_what_holds(tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert command.make_figures("tiny", tmp_path / "new", out=out) == 0
+    assert (tmp_path / "new" / "tiny.csv").read_text().splitlines()[0] == "curve,rate,seconds"
+    assert "<svg" in (tmp_path / "new" / "tiny.svg").read_text()
+    told = "holds  the least latency: 0.11 ms (must be at least 0.1 ms)"
+    assert told in out.getvalue() and told in (tmp_path / "new" / "tiny.txt").read_text()
+
+
+@pytest.mark.usefixtures("made")
+def test_a_claim_that_fails_gives_exit_code_1(tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert command.make_figures("all", tmp_path, out=out) == 1
+    assert "FAILS  the least latency" in out.getvalue()
+    assert "holds  the least latency" in out.getvalue()
+
+
+@pytest.mark.usefixtures("made")
+def test_a_claim_that_is_known_not_to_reproduce_is_told_and_gives_exit_code_0(tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert command.make_figures("known", tmp_path, out=out) == 0
+    assert "differs  the least latency: 0.11 ms (the paper has at least 1 s; known not to reproduce)" in out.getvalue()
+    out = io.StringIO()
+    command.make_figures("known", tmp_path, as_json=True, out=out)
+    told = json.loads(out.getvalue())
+    assert (told["holds"], told["as_expected"], told["claims"][0]["reproduces"]) == (False, True, False)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_program_can_read_it(tmp_path: Path) -> None:
+    out = io.StringIO()
+    command.make_figures("tiny", tmp_path, as_json=True, out=out)
+    (told,) = map(json.loads, out.getvalue().splitlines())
+    assert told["holds"] is True
+    assert told["claims"][0]["measured"] == pytest.approx(0.00011, rel=0.1)
+    assert told["files"] == [str(tmp_path / f"tiny.{ending}") for ending in ("csv", "svg", "txt")]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_same_figure_gives_the_same_files(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        command.make_figures("tiny", tmp_path / folder, out=io.StringIO())
+    for name in ("tiny.csv", "tiny.svg", "tiny.txt"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_an_unknown_figure_is_refused_with_the_near_miss(tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as raised:
+        command.make_figures("ets-latncy", tmp_path / "out")
+    assert raised.value.fact == 'there is no figure "ets-latncy"'
+    assert 'Did you mean "ets-latency"?' in raised.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_figures_are_listed() -> None:
+    out = io.StringIO()
+    assert command.list_figures(out=out) == 0
+    assert [line.split()[0] for line in out.getvalue().splitlines()] == list(command.FIGURES)
+    out = io.StringIO()
+    command.list_figures(as_json=True, out=out)
+    assert {"figure", "paper", "shows"} == set(json.loads(out.getvalue().splitlines()[0]))
+
+
+def test_progress_is_told_line_by_line_where_it_cannot_be_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    err = io.StringIO()
+    monkeypatch.setattr(command, "_EVERY", 0.0)
+    progress = command.Progress("tiny", err)
+    progress.told(1, 2)
+    progress.end()
+    assert err.getvalue() == "tiny: 1 of 2 runs, 0 s\n"
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_meanwhile_leaves_neither_process_nor_thread() -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt), workers() as pool:
+        running = pool.submit(sleep, 60)
+        raise KeyboardInterrupt
+    assert running.exception()
+    assert not active_children()
+    assert set(threading.enumerate()) <= before

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from millrace.experiments.figures import joint_punctuation
+from millrace.experiments.figures.joint_punctuation import FOLDED, FOLDED_LATE, INDIVIDUAL, JOINT, JOINT_LATE
+from millrace.language import parse_network
+from millrace.plan.nodes.network import Aggregate, Join, PairWindow, walk
+
+FORMS = {JOINT: 0.0, INDIVIDUAL: 4.0, FOLDED: 0.0, JOINT_LATE: 0.0}
+
+
+def case(name: str) -> joint_punctuation.PairCase:
+    return joint_punctuation._case(name, 4.0)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_complete_group_waits_as_long_as_the_promise_takes(name: str) -> None:
+    assert case(name).outcome().latency == FORMS[name]
+
+
+def test_if_one_stream_is_late_a_promise_about_one_time_takes_longer() -> None:
+    late = case(FOLDED_LATE).outcome()
+    assert 0 < late.latency <= 4.0 * joint_punctuation.LATE
+    assert late.answers == case(JOINT).outcome().answers
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "folded"), [(JOINT, True, False), (INDIVIDUAL, False, False), (FOLDED, False, True)]
+)
+def test_a_form_has_the_plan_that_it_is_named_after(name: str, pairs: bool, folded: bool) -> None:
+    (query,) = parse_network(case(name).text).queries
+    nodes = list(walk(query.root))
+    (aggregate,) = (node for node in nodes if isinstance(node, Aggregate))
+    (join,) = (node for node in nodes if isinstance(node, Join))
+    assert isinstance(aggregate.window, PairWindow) is pairs is join.joint
+    assert (join.residual is None) is folded

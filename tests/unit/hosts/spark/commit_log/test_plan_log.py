@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
+from millrace.plan.nodes.network import Network
+
+
+def test_versions_are_read_by_number_and_old_ones_go(tmp_path: Path) -> None:
+    log = PlanLog(tmp_path / "plans")
+    assert log.newest() == 0
+    for number in range(1, 6):
+        log.write(number, Version(Network(()), {f"q{number}": {"format": "csv"}}))
+    assert log.newest() == 5
+    assert list(log.read(4).sinks) == ["q4"]
+    assert len(list((tmp_path / "plans").iterdir())) == 3
+
+
+def test_a_version_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
+    log = PlanLog(tmp_path)
+    for name in ("one", "other"):
+        log.write(1, Version(Network(()), {name: {}}))
+        assert list(log.read(1).sinks) == [name]
+
+
+def test_reading_a_version_lets_its_classes_be_found(tmp_path: Path) -> None:
+    PlanLog(tmp_path).write(1, Version(Network(()), paths=("beside-the-file",)))
+    try:
+        PlanLog(tmp_path).read(1)
+        assert "beside-the-file" in sys.path
+    finally:
+        sys.path.remove("beside-the-file")

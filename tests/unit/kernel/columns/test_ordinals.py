@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import math
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millrace.kernel.columns.ordinals import ordinals
+
+KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    (pa.int16(), st.integers(-9, 9)),
+    (pa.float64(), st.floats(allow_nan=False)),
+    (pa.string(), st.text(st.characters(max_codepoint=255), max_size=3)),
+    (pa.bool_(), st.booleans()),
+    (pa.date32(), st.dates(date(1960, 1, 1), date(2030, 1, 1))),
+    (pa.timestamp("us", "UTC"), st.integers(-(2**40), 2**40)),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), KINDS, ids=lambda each: str(each))
+@given(data=st.data())
+def test_ordinals_compare_as_the_values_do(kind: pa.DataType, values: Any, data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(st.none() | values, max_size=8))
+    found = ordinals(pa.array(drawn, kind)).tolist()
+    for left, first in zip(drawn, found, strict=True):
+        for right, second in zip(drawn, found, strict=True):
+            assert (first < second) == less(left, right)
+            assert (first == second) == (left == right)
+
+
+def less(left: Any, right: Any) -> bool:
+    return right is not None and (left is None or left < right)
+
+
+@pytest.mark.parametrize("hole", [[], [None]])
+def test_nan_is_greater_than_all_numbers_and_zeros_are_equal(hole: list[None]) -> None:
+    found = ordinals(pa.array([math.nan, math.inf, 0.0, -0.0, -math.nan, *hole], pa.float64())).tolist()
+    assert found[0] == found[4] > found[1] > found[2] == found[3]

@@ -1,0 +1,108 @@
+"""Functions over whole columns with nulls in them, against what Spark gives with ANSI mode off."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from millrace.kernel.columns.casts import TIMESTAMP, cast
+from millrace.kernel.columns.scalar_functions import FUNCTIONS
+
+
+def cast_all(values: list[Any], given: pa.DataType, kind: pa.DataType) -> list[Any]:
+    """The values cast as a column; each must be the same when cast as a scalar."""
+    found = cast(pa.array(values, given), kind)
+    assert found.type == kind
+    alone = pa.array([cast(pa.scalar(value, given), kind).as_py() for value in values], kind)
+    assert str(alone) == str(found)
+    return list(found.to_pylist())
+
+
+def test_a_whole_number_is_rounded_to_tens_and_keeps_its_type() -> None:
+    numbers = pa.array([None, 7, 4, 5, -5, -15, 0], pa.int32())
+    found = FUNCTIONS["round"](numbers, pa.scalar(-1))
+    assert found.equals(pa.array([None, 10, 0, 10, -10, -20, 0], pa.int32()))
+    assert FUNCTIONS["round"](numbers, pa.scalar(2)).equals(numbers)
+
+
+def test_a_whole_number_rounded_beyond_its_digits_is_zero() -> None:
+    for kind in (pa.int8(), pa.int64()):
+        assert FUNCTIONS["round"](pa.array([7, None], kind), pa.scalar(-30)).equals(pa.array([0, None], kind))
+
+
+def test_a_big_whole_number_is_rounded_exactly() -> None:
+    assert FUNCTIONS["round"](pa.array([2**53 + 1]), pa.scalar(-1)).to_pylist() == [9_007_199_254_740_990]
+
+
+def test_a_whole_number_rounded_out_of_its_type_fails() -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        FUNCTIONS["round"](pa.array([127], pa.int8()), pa.scalar(-1))
+
+
+def test_a_logarithm_is_null_where_there_is_none() -> None:
+    found = FUNCTIONS["ln"](pa.array([None, 0.0, -0.0, -1.0, 1.0, math.inf, -math.inf]))
+    assert found.to_pylist() == [None, None, None, None, 0.0, math.inf, None]
+    assert math.isnan(FUNCTIONS["ln"](pa.scalar(math.nan)).as_py())
+
+
+def test_the_root_of_a_negative_number_is_nan() -> None:
+    nothing, root, four = FUNCTIONS["sqrt"](pa.array([None, -1.0, 16.0])).to_pylist()
+    assert (nothing, math.isnan(root), four) == (None, True, 4.0)
+
+
+def test_text_with_a_fraction_is_cut_off_to_a_whole_number() -> None:
+    words = [None, "1.7", "-1.7", " +2. ", ".5", "-.5", "12", "1e3", "1.x", "1.2.3", "", "-", "2147483648.0"]
+    expected = [None, 1, -1, 2, 0, 0, 12, None, None, None, None, None, None]
+    assert cast_all(words, pa.string(), pa.int32()) == expected
+
+
+def test_text_is_true_or_false_in_all_of_spark_s_words() -> None:
+    words = [None, "t", "TRUE", " y", "yes", "1", "f", "False", "n", "No ", "0", "on", "2", ""]
+    expected = [None, True, True, True, True, True, False, False, False, False, False, None, None, None]
+    assert cast_all(words, pa.string(), pa.bool_()) == expected
+
+
+def test_text_names_the_numbers_that_are_not_finite() -> None:
+    words = ["Infinity", "+infinity", "-Infinity", "inf", "+Inf", " -inf ", "infinit", None, "+1.5", "--1", "1e400"]
+    inf = math.inf
+    expected = [inf, inf, -inf, inf, inf, -inf, None, None, 1.5, None, inf]
+    for kind in (pa.float64(), pa.float32()):
+        assert cast_all(words, pa.string(), kind) == expected
+        assert [math.isnan(each) for each in cast_all(["NaN", "nan"], pa.string(), kind)] == [True, True]
+    assert cast_all(["-nan", "nano"], pa.string(), pa.float64()) == [None, None]
+
+
+def test_a_time_as_text_has_no_zone_and_no_ending_zeros() -> None:
+    micros = [None, 1_704_277_230_500_000, 1_704_277_230_000_000, 1_704_277_230_000_010, 0, -1]
+    assert cast_all(micros, TIMESTAMP, pa.string()) == [
+        None,
+        "2024-01-03 10:20:30.5",
+        "2024-01-03 10:20:30",
+        "2024-01-03 10:20:30.00001",
+        "1970-01-01 00:00:00",
+        "1969-12-31 23:59:59.999999",
+    ]
+
+
+NUMBERS = {
+    1.0: "1.0", 0.1: "0.1", -2.5: "-2.5", 0.0: "0.0", 100.0: "100.0", 123456.789: "123456.789", 0.001: "0.001",
+    9999999.0: "9999999.0", 1e7: "1.0E7", 12345678.9: "1.23456789E7", 1e10: "1.0E10", -1e10: "-1.0E10",
+    0.00099: "9.9E-4", 1e-5: "1.0E-5", 1.7976931348623157e308: "1.7976931348623157E308", 1e23: "1.0E23",
+    math.inf: "Infinity", -math.inf: "-Infinity", math.nan: "NaN",
+}  # fmt: skip
+
+
+def test_a_fraction_as_text_is_spelled_as_java_does() -> None:
+    values = [None, *NUMBERS, -0.0, *NUMBERS]
+    expected = [None, *NUMBERS.values(), "-0.0", *NUMBERS.values()]
+    assert cast_all(values, pa.float64(), pa.string()) == expected
+    assert cast_all([0.1, None, 16777216.0, 3.0], pa.float32(), pa.string()) == ["0.1", None, "1.6777216E7", "3.0"]
+    assert cast_all([], pa.float64(), pa.string()) == []
+
+
+def test_nulls_of_no_type_are_null_safely_equal() -> None:
+    assert FUNCTIONS["<=>"](pa.scalar(None), pa.scalar(None)).as_py() is True
+    assert FUNCTIONS["<=>"](pa.array([1, None]), pa.scalar(None)).to_pylist() == [False, True]

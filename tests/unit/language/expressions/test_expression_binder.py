@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from millrace.errors import MillraceError, QueryError
+from millrace.kernel.columns.scalar_functions import FUNCTIONS
+from millrace.language import bind_expression, bind_select_item
+from millrace.language.expressions.sql_functions import SCALARS
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+NOON = dt.datetime(2024, 5, 1, 12, 30, 15, tzinfo=dt.UTC)
+ROW = pa.RecordBatch.from_arrays(
+    [
+        pa.array([7], pa.int32()),
+        pa.array([2.5], pa.float64()),
+        pa.array(["ab"], pa.string()),
+        pa.array([None], pa.string()),
+        pa.array([True], pa.bool_()),
+        pa.array([NOON], TIMESTAMP),
+        pa.array([NOON.date()], pa.date32()),
+    ],
+    names=["n", "x", "Name", "gone", "flag", "ts", "day_of"],
+)
+
+
+def value(text: str) -> Any:
+    return bind_expression(text, ROW.schema).over(ROW)[0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n + 1", 8),
+        ("n / 2", 3.5),
+        ("n div 2", 3),
+        ("n % 4", 3),
+        ("-n", -7),
+        ("+n", 7),
+        ("N", 7),
+        ("(n + 1) * 2", 16),
+        ("n BETWEEN 5 AND 7.5", True),
+        ("n NOT BETWEEN 5 AND 7", False),
+        ("n IN (1, 7)", True),
+        ("n NOT IN (1, 7)", False),
+        ("n <> 7 OR flag", True),
+        ("n != 7 AND flag", False),
+        ("NOT flag", False),
+        ("name LIKE 'a%'", True),
+        ("name NOT LIKE 'a%'", False),
+        ("name ILIKE 'A_'", True),
+        ("name RLIKE '^a.$'", True),
+        ("gone IS NULL", True),
+        ("gone IS NOT NULL", False),
+        ("gone <=> NULL", True),
+        ("NULL <=> NULL", True),
+        ("n <=> NULL", False),
+        ("NULL = NULL", None),
+        ("NULL IN (NULL)", None),
+        ("NULL BETWEEN NULL AND NULL", None),
+        ("NULL IS DISTINCT FROM NULL", False),
+        ("gone IS DISTINCT FROM 'a'", True),
+        ("flag IS TRUE", True),
+        ("flag IS NOT TRUE", False),
+        ("gone = 'a'", None),
+        ("CASE WHEN n > 5 THEN 'big' WHEN n > 1 THEN 'some' ELSE 'none' END", "big"),
+        ("CASE n WHEN 7 THEN 'seven' END", "seven"),
+        ("CASE n WHEN 8 THEN 'eight' END", None),
+        ("CAST(n AS STRING)", "7"),
+        ("CAST('12' AS BIGINT)", 12),
+        ("CAST('x' AS INT)", None),
+        ("CAST('1.7' AS INT)", 1),
+        ("CAST('yes' AS BOOLEAN)", True),
+        ("CAST('-Infinity' AS DOUBLE)", -math.inf),
+        ("CAST(ts AS STRING)", "2024-05-01 12:30:15"),
+        ("CAST(1e10 AS STRING)", "1.0E10"),
+        ("name || x", "ab2.5"),
+        ("CAST('2024-02-30' AS DATE)", None),
+        ("'2024-02-30'::DATE", None),
+        ("CAST('soon' AS TIMESTAMP)", None),
+        ("CAST('2024-02-29' AS DATE)", dt.date(2024, 2, 29)),
+        ("n::double", 7.0),
+        ("string(n)", "7"),
+        ("name || '-' || n", "ab-7"),
+        ("concat(name, n, 'c')", "ab7c"),
+        ("COALESCE(gone, name)", "ab"),
+        ("nvl(gone, 'z')", "z"),
+        ("IF(n > 5, 1, 2.5)", 1.0),
+        ("if(gone is null, 'a', 'b')", "a"),
+        ("nvl2(gone, 1, 2)", 2),
+        ("nullif(n, 7)", None),
+        ("upper(name)", "AB"),
+        ("lcase('AB')", "ab"),
+        ("length(name)", 2),
+        ("char_length(name)", 2),
+        ("substring(name, 2, 1)", "b"),
+        ("substr(name, 2)", "b"),
+        ("substring(name FROM 1 FOR 1)", "a"),
+        ("trim('  a ')", "a"),
+        ("ltrim('  a ')", "a "),
+        ("replace(name, 'a', 'c')", "cb"),
+        ("startswith(name, 'a')", True),
+        ("contains(name, 'z')", False),
+        ("abs(-3)", 3),
+        ("round(x)", 3.0),
+        ("round(2.345, 2)", 2.35),
+        ("round(n, -1)", 10),
+        ("round(n, 1)", 7),
+        ("ln(0)", None),
+        ("ln(n - 8)", None),
+        ("floor(x)", 2),
+        ("ceiling(x)", 3),
+        ("pow(2, 3)", 8.0),
+        ("mod(n, 4)", 3),
+        ("least(n, 2.5, 9)", 2.5),
+        ("greatest(n, 2)", 7),
+        ("year(ts)", 2024),
+        ("month(day_of)", 5),
+        ("EXTRACT(HOUR FROM ts)", 12),
+        ("date_part('minute', ts)", 30),
+        ("unix_micros(ts)", int(NOON.timestamp()) * 1_000_000),
+        ("date_trunc('HOUR', ts)", NOON.replace(minute=0, second=0)),
+        ("ts + INTERVAL 45 SECONDS", NOON + dt.timedelta(seconds=45)),
+        ("ts - INTERVAL '1' HOUR", NOON - dt.timedelta(hours=1)),
+        ("ts + INTERVAL -1 HOUR", NOON - dt.timedelta(hours=1)),
+        ("ts + INTERVAL '-1' HOUR", NOON - dt.timedelta(hours=1)),
+        ("ts - INTERVAL - 90 MINUTES", NOON + dt.timedelta(minutes=90)),
+        ("ts - INTERVAL '1 hour 30 minutes'", NOON - dt.timedelta(minutes=90)),
+        ("ts - ts < INTERVAL 1 SECOND", True),
+        ("ts > '2024-05-01 12:00:00'", True),
+        ("'2024-05-01T12:00:00Z' > ts", False),
+        ("ts = TIMESTAMP '2024-05-01 12:30:15'", True),
+        ("day_of = DATE '2024-05-01'", True),
+        ("ts >= day_of", True),
+        ("date(ts)", NOON.date()),
+        ("'it''s'", "it's"),
+        ('"double"', "double"),
+        ("`n`", 7),
+        ("3000000000", 3_000_000_000),
+        ("1.5e2", 150.0),
+        ("TRUE", True),
+    ],
+)
+def test_an_expression_has_the_value_that_spark_gives_it(text: str, expected: object) -> None:
+    assert value(text) == expected
+
+
+def test_every_scalar_function_of_the_kernel_can_be_called() -> None:
+    operators = {"+", "-", "*", "/", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "not", "in", "case"}
+    of_plans = {"canonical"}
+    assert {scalar.function for scalar in SCALARS.values()} | operators | of_plans >= set(FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "offending"),
+    [
+        ("m + 1", 'column "m" does not exist', "m"),
+        ("n + name", "cannot be computed for INT, STRING", "n + name"),
+        ("name = 5", "no common type", "name = 5"),
+        ("ts > 'soon'", "'soon' is no TIMESTAMP", "'soon'"),
+        ("TIMESTAMP '2024-13-01'", "is no TIMESTAMP", "'2024-13-01'"),
+        ("DATE '2024-02-30'", "is no DATE", "'2024-02-30'"),
+        ("n = 'x'", "'x' is no INT", "'x'"),
+        ("upperr(name)", 'function "upperr" is unknown', "upperr(name)"),
+        ("upper(name, name)", '"upper" takes 1 argument, not 2', "upper(name, name)"),
+        ("name LIKE gone", "takes constants", "name LIKE gone"),
+        ("name RLIKE '('", "cannot be computed", "name RLIKE '('"),
+        ("date_trunc('eon', ts)", "is no unit of date_trunc", "'eon'"),
+        ("EXTRACT(ERA FROM ts)", '"ERA" cannot be extracted', "EXTRACT(ERA FROM ts)"),
+        ("CAST(n AS DECIMAL(3, 1))", 'type "DECIMAL" is unknown', "CAST(n AS DECIMAL(3, 1))"),
+        ("n AND flag", "is INT, not BOOLEAN", "n"),
+        ("t.n", '"t" is not what this query reads from', "t.n"),
+        ("count(*)", 'the aggregate "count" cannot stand here', "count(*)"),
+        ("(SELECT 1)", "a subquery stands in an expression", "(SELECT 1)"),
+        ("n +", "something is missing", ""),
+        ("n n", '"n" does not fit here', "n"),
+        ("2147483647 + 1", "has no value: overflow", "2147483647 + 1"),
+        ("ts - INTERVAL 1 MONTH", "no fixed length", "1 MONTH"),
+        ("n[1]", "is no expression of the language", "n[1]"),
+        ("'open", "' is never closed", "'"),
+        ("n; n", "expected one expression", "n"),
+        ("", "expected one expression", ""),
+    ],
+)
+def test_a_wrong_expression_is_refused_at_its_place(text: str, fact: str, offending: str) -> None:
+    with pytest.raises(MillraceError) as refused:
+        bind_expression(text, ROW.schema)
+    assert fact in refused.value.fact
+    assert refused.value.hint
+    assert refused.value.place is not None and refused.value.place.text == offending
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [("n = 'abc'", "CAST(... AS STRING)"), ("x > 'abc'", "CAST(... AS STRING)"), ("ts > 'soon'", "Times are written")],
+)
+def test_text_beside_another_type_is_refused_with_advice_for_that_type(text: str, advice: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        bind_expression(text, ROW.schema)
+    assert advice in refused.value.hint
+    assert ("Times" in refused.value.hint) == (advice == "Times are written")
+
+
+def test_an_unknown_column_is_answered_with_the_nearest_one() -> None:
+    with pytest.raises(QueryError) as refused:
+        bind_expression("nmae = 'a'", ROW.schema)
+    assert 'Did you mean "Name"?' in refused.value.hint
+    assert "day_of" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("n * 2 AS twice", "twice"), ("n * 2 twice", "twice"), ("NAME", "Name"), (" n * 2 ", "n * 2")]
+)
+def test_a_select_item_is_named_by_its_alias_its_column_or_its_text(text: str, name: str) -> None:
+    assert bind_select_item(text, ROW.schema)[0] == name

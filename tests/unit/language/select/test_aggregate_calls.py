@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+
+from millrace.errors import QueryError
+from millrace.plan.nodes.network import Aggregate, Aggregation, walk
+from tests.unit.language.scripts import names, refusal, root
+
+WINDOW = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"
+
+
+def called(text: str) -> Aggregation:
+    found = root(f"SELECT {text} AS x FROM main1 {WINDOW}")
+    (aggregate,) = [each for each in walk(found) if isinstance(each, Aggregate)]
+    (aggregation,) = aggregate.aggregations
+    return aggregation
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "arguments", "parameters"),
+    [
+        ("count(*)", "count", [], ()),
+        ("count(len)", "count", ["len"], ()),
+        ("count(DISTINCT srcIP)", "count_distinct", ["srcIP"], ()),
+        ("sum(DISTINCT len)", "sum_distinct", ["len"], ()),
+        ("mean(DISTINCT len)", "avg_distinct", ["len"], ()),
+        ("max(DISTINCT len)", "max", ["len"], ()),
+        ("variance(len)", "var_samp", ["len"], ()),
+        ("var_pop(len)", "var_pop", ["len"], ()),
+        ("stddev(len)", "stddev_samp", ["len"], ()),
+        ("std(len)", "stddev_samp", ["len"], ()),
+        ("stddev_pop(len)", "stddev_pop", ["len"], ()),
+        ("first(len)", "first", ["len"], ()),
+        ("first_value(len)", "first", ["len"], ()),
+        ("last(len)", "last", ["len"], ()),
+        ("last_value(len, FALSE)", "last", ["len"], ()),
+        ("max_by(srcIP, len)", "max_by", ["srcIP", "len"], ()),
+        ("arg_max(srcIP, len)", "max_by", ["srcIP", "len"], ()),
+        ("arg_min(srcIP, len)", "min_by", ["srcIP", "len"], ()),
+        ("approx_count_distinct(srcIP)", "approx_count_distinct", ["srcIP"], ()),
+        ("approx_percentile(len, 0.9)", "approx_percentile", ["len"], (0.9,)),
+        ("percentile_approx(len, 0.9, 100)", "approx_percentile", ["len"], (0.9,)),
+        ("approx_quantile(len, 1)", "approx_percentile", ["len"], (1.0,)),
+        ("percentile(len, 0.25)", "percentile", ["len"], (0.25,)),
+        ("median(len)", "percentile", ["len"], (0.5,)),
+        ("percentile_cont(0.25) WITHIN GROUP (ORDER BY len)", "percentile", ["len"], (0.25,)),
+        ("percentile_cont(0.25) WITHIN GROUP (ORDER BY len DESC)", "percentile", ["len"], (0.75,)),
+        ("bool_and(len > 1)", "bool_and", ["(len > 1)"], ()),
+        ("every(len > 1)", "bool_and", ["(len > 1)"], ()),
+        ("bool_or(len > 1)", "bool_or", ["(len > 1)"], ()),
+        ("any(len > 1)", "bool_or", ["(len > 1)"], ()),
+        ("some(len > 1)", "bool_or", ["(len > 1)"], ()),
+    ],
+)
+def test_aggregates_have_many_spellings(
+    text: str, function: str, arguments: list[str], parameters: tuple[float, ...]
+) -> None:
+    found = called(text)
+    assert (found.function, [str(each) for each in found.arguments]) == (function, arguments)
+    assert (found.parameters, found.where) == (parameters, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("count(*) FILTER (WHERE len > 1)", "(len > 1)"),
+        ("count(DISTINCT srcIP) FILTER (WHERE len > 1)", "(len > 1)"),
+        ("max_by(srcIP, len) FILTER (WHERE len > 1)", "(len > 1)"),
+        ("count_if(len > 1)", "(len > 1)"),
+        ("count_if(len > 1) FILTER (WHERE len < 9)", "((len < 9) AND (len > 1))"),
+        ("first(len) IGNORE NULLS", "(NOT (len IS NULL))"),
+        ("last(len, TRUE)", "(NOT (len IS NULL))"),
+        ("first(len) FILTER (WHERE len > 1) IGNORE NULLS", "((len > 1) AND (NOT (len IS NULL)))"),
+    ],
+)
+def test_some_rows_only(text: str, where: str) -> None:
+    assert str(called(text).where) == where
+
+
+def test_the_same_aggregate_over_other_rows_is_another_one() -> None:
+    found = root(
+        f"SELECT count(*) AS a, count(*) FILTER (WHERE len > 1) AS b, count_if(len > 1) AS c FROM main1 {WINDOW}"
+    )
+    (aggregate,) = [each for each in walk(found) if isinstance(each, Aggregate)]
+    assert len(aggregate.aggregations) == 2
+
+
+def test_results_are_named_after_the_aggregate() -> None:
+    items = "count(DISTINCT len), stddev(len), count_if(len > 1), max_by(srcIP, len), count(*) FILTER (WHERE len > 1)"
+    expected = ["count_distinct_len", "stddev_len", "count_if", "c4", "count"]
+    assert names(f"SELECT {items} FROM main1 {WINDOW}")[2:] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "offending"),
+    [
+        ("percentile(len, 1.5)", "a constant from 0 to 1", "1.5"),
+        ("percentile(len, len)", "a constant from 0 to 1", "len"),
+        ("approx_percentile(len, array(0.1, 0.2))", "a constant from 0 to 1", "array(0.1, 0.2)"),
+        ("percentile(len)", '"percentile" takes 2 arguments, not 1', "percentile(len)"),
+        ("percentile_cont(0.5)", "WITHIN GROUP and percentile_cont go together", "percentile_cont(0.5)"),
+        ("max_by(len)", '"max_by" takes 2 arguments, not 1', "max_by(len)"),
+        ("stddev(DISTINCT len)", '"stddev" does not take DISTINCT', "stddev(DISTINCT len)"),
+        ("count(DISTINCT len, srcIP)", "takes one column", "count(DISTINCT len, srcIP)"),
+        ("count(DISTINCT *)", "takes one column", "count(DISTINCT *)"),
+        ("sum(len) IGNORE NULLS", "goes with first and last", "sum(len) IGNORE NULLS"),
+        ("first(len, len)", "is TRUE or FALSE", "len"),
+        ("count_if(len)", 'the argument of "count_if" is INT', "len"),
+        ("bool_and(len)", 'the argument of "bool_and" is INT', "len"),
+        ("sum(srcIP) FILTER (WHERE len > 1)", '"sum" takes a number', "sum(srcIP) FILTER (WHERE len > 1)"),
+        ("count(*) FILTER (WHERE len)", "the condition of FILTER is INT", "len"),
+        ("count(*) FILTER (WHERE count(*) > 1)", "cannot stand here", "count(*)"),
+        (
+            "upper(srcIP) FILTER (WHERE len > 1)",
+            "no aggregate that can stand here",
+            "upper(srcIP) FILTER (WHERE len > 1)",
+        ),
+    ],
+)
+def test_a_wrong_call_is_refused_at_its_place(text: str, fact: str, offending: str) -> None:
+    error = refusal(f"SELECT {text} AS x, count(*) AS n FROM main1 {WINDOW}")
+    assert isinstance(error, QueryError)
+    assert fact in error.fact
+    assert error.hint
+    assert error.place is not None and error.place.text == offending
+
+
+def test_several_columns_are_counted_by_the_query_of_the_hint() -> None:
+    hint = refusal(f"SELECT count(DISTINCT a, b) FROM main1 {WINDOW}").hint
+    suggested = (
+        hint[hint.index("SELECT") :].rstrip(".").replace("a, b", "srcIP, destIP").replace("FROM s ", "FROM main1 ")
+    )
+    assert names(suggested) == ["window_start", "count"]
+    assert "one column" in refusal(f"SELECT sum(DISTINCT len, len) FROM main1 {WINDOW}").hint
