@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, overload
 
 import pyarrow as pa
 
+from millrace.api.console import Console
 from millrace.api.query_text import pairs, query_statements
 from millrace.api.reader import Reader
 from millrace.api.runs import Once, RunOptions, open_run
 from millrace.api.update_clauses import Reads
-from millrace.commands.console import Console
 from millrace.connectors.native import HANDED, is_native_sink
 from millrace.errors import RequestError
 from millrace.hosts.answers.subscriptions import Callback, Subscription

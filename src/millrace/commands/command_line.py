@@ -20,12 +20,12 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from millrace import __version__
+from millrace.api.console import Console
 from millrace.api.durations import length
 from millrace.api.expectations import expected
 from millrace.api.reader import Reader
 from millrace.api.runs import HOSTS, Run, RunOptions, open_run, pending_change
 from millrace.commands import doctor
-from millrace.commands.console import Console
 from millrace.commands.latest import latest_arguments
 from millrace.commands.why import why
 from millrace.connectors.inputs import open_input

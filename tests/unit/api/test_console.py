@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from millrace.commands.console import Console, clock_text, summary_data, summary_lines
+from millrace.api.console import Console, clock_text, summary_data, summary_lines
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.kernel.metrics import QueueMetrics, SourceMetrics
