@@ -6,7 +6,9 @@ An error is a lower-case fact with names in double quotes, and a `hint` that say
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +80,22 @@ class MalformedRow(RunError):
 
 class CheckpointError(RequestError):
     """A checkpoint does not fit the network that wants to go on from it."""
+
+
+# Hints
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a comma-separated list."""
+    return ", ".join(names)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence that suggests the nearest of the known names, and a space; nothing if none is near.
+
+    >>> did_you_mean("bsf", ["bfs", "dfs"])
+    'Did you mean "bfs"? '
+    """
+    by_folded = {each.lower(): each for each in known}
+    found = get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
+    return f'Did you mean "{by_folded[found[0]]}"? ' if found else ""

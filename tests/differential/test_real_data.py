@@ -11,7 +11,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.api.runs import HOSTS
+from millrace.hosts.run_options import HOSTS
 from tests.differential.test_q1 import comparable, pieces
 from tests.e2e.commands import chatter, millrace
 from tests.reference import same

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 
 from millrace.api.durations import Length, in_words
-from millrace.errors import RequestError
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.language import parse_interval
-from millrace.language.grammar.places import listed, near
 from millrace.plan.explain.cost_words import Expected
 from millrace.plan.nodes.network import Network
 
@@ -34,7 +33,7 @@ def _rate(text: str, streams: dict[str, str]) -> tuple[str, float]:
     if name.strip().lower() not in streams:
         raise RequestError(
             f'no query reads a stream "{name.strip()}"',
-            hint=f"{near(name.strip(), streams.values())}The streams are {listed(streams.values())}.",
+            hint=f"{did_you_mean(name.strip(), streams.values())}The streams are {listed(streams.values())}.",
         )
     return streams[name.strip().lower()], float(number)
 

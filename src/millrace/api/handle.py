@@ -11,18 +11,18 @@ import pyarrow as pa
 from millrace.api.console import Console
 from millrace.api.query_text import pairs, query_statements
 from millrace.api.reader import Reader
-from millrace.api.runs import Once, RunOptions, open_run
+from millrace.api.runs import Once, open_run
 from millrace.api.update_clauses import Reads
 from millrace.connectors.native import HANDED, is_native_sink
-from millrace.errors import RequestError
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.answers.subscriptions import Callback, Subscription
 from millrace.hosts.control.live_changes import Changes
 from millrace.hosts.control.replies import Answer, Started, Waits
 from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import PLAIN, sink_folder
 from millrace.hosts.why.lag import Lag
 from millrace.language import bind_changes, declarations_of, parse_script, read_file
-from millrace.language.grammar.places import listed, near
 from millrace.language.grammar.statements import Declared, QueryStatement
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.nodes.network import Network, Query
@@ -188,7 +188,7 @@ class Handle:
         """The result rows of a query so far, for the sinks memory and console; a bare SELECT is "query_1"."""
         self._known.update(self.queries)
         if query not in self._known:
-            hint = f"{near(query, self._known)}The queries are {listed(self._known)}."
+            hint = f"{did_you_mean(query, self._known)}The queries are {listed(self._known)}."
             raise RequestError(f'there is no query "{query}"', hint=hint)
         found = self._known[query]
         if found.sink.connector.format == HANDED:

@@ -10,8 +10,7 @@ from types import UnionType
 from typing import Literal, NoReturn
 
 from millrace.api.durations import Length, length
-from millrace.errors import QueryError, RequestError
-from millrace.language.grammar.places import listed, near
+from millrace.errors import QueryError, RequestError, did_you_mean, listed
 
 How = Literal["inner", "left", "right", "full"]
 Mode = Literal["recent", "chronicle"]
@@ -170,7 +169,7 @@ def join_kind(how: str, *, without: bool) -> str:
 def _check(name: str, given: object, known: Sequence[str]) -> None:
     if given not in known:
         raise RequestError(
-            f'{name} cannot be "{given}"', hint=f"{near(str(given), known)}It is one of {listed(known)}."
+            f'{name} cannot be "{given}"', hint=f"{did_you_mean(str(given), known)}It is one of {listed(known)}."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from millrace.api.expectations import expected
 from millrace.api.handle import Handle
 from millrace.api.query_text import option_clause, pairs, query_statements
 from millrace.api.relations import Relation, Windowed, check_member
-from millrace.api.runs import HostName, Once, RunOptions, check_further
+from millrace.api.runs import Once, run_options
 from millrace.api.stream_clauses import (
     also_clauses,
     class_place,
@@ -26,10 +25,9 @@ from millrace.api.stream_clauses import (
 )
 from millrace.api.update_clauses import Reads, queue_settings, update_key_clause
 from millrace.connectors.native import FED, FRAME, SOURCES
-from millrace.errors import QueryError, RequestError
-from millrace.hosts.report import Ending
-from millrace.language import declarations_of, parse_interval, parse_network
-from millrace.language.grammar.places import listed
+from millrace.errors import QueryError, RequestError, listed
+from millrace.hosts.run_options import HostName
+from millrace.language import declarations_of, parse_network
 from millrace.plan.explain.explain import explain
 from millrace.plan.nodes import network as nodes
 from millrace.plan.physical.stages import physical
@@ -245,16 +243,10 @@ class Network:
         A run that ends by itself is waited for, unless `background` is true; other options are those of `RunOptions`.
         In virtual time `cost` is what a row takes at an operator: words, a timedelta, or microseconds.
         """
-        endings: dict[str | None, Ending] = {None: "stopped", "available": "available", "end": "end"}
-        if until not in endings:
-            raise RequestError(f'a run cannot last until "{until}"', hint='Use until="end" or until="available".')
+        chosen = run_options(on, until, checkpoint, options)
         network = self.bound()
         if not network.queries:
             raise RequestError("the network has no query", hint="Add one with net.query(name, relation).")
-        check_further(options)
-        if isinstance(cost := options.get("cost"), str | timedelta):
-            options["cost"] = parse_interval(in_words(cost) or "")
-        chosen = RunOptions(on, endings[until], Path(checkpoint) if checkpoint else None, **options)
         handle = Handle(network, chosen, self._feeds, self)
         return handle if (until is None if background is None else background) else handle.wait()
 

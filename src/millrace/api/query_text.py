@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from millrace.api.stream_clauses import class_place
 from millrace.api.update_clauses import Reads, access_clause
 from millrace.connectors.native import HANDED
-from millrace.errors import RequestError
+from millrace.errors import RequestError, listed
 from millrace.hosts.sinks.outputs import PLAIN
-from millrace.language.grammar.places import listed
 
 
 def query_statements(

@@ -3,63 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from millrace.errors import RequestError
+from millrace.api.durations import Length, in_words
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.answers.run_answers import Standing
 from millrace.hosts.control.live_changes import Changes
 from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.run_options import HostName, RunOptions
 from millrace.hosts.sinks.outputs import check_sinks
 from millrace.hosts.why.lag import Lag
-from millrace.language.grammar.places import listed, near
+from millrace.language import parse_interval
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.nodes.network import Network
 
-HostName = Literal["spark", "local", "virtual"]
-HOSTS: tuple[HostName, ...] = ("spark", "local", "virtual")
 TICK = 100_000
 """Microseconds: without a cost to be exact about, virtual time moves in tenths of a second."""
+_ENDINGS: dict[str | None, Ending] = {None: "stopped", "available": "available", "end": "end"}
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How a run is to be carried out."""
-
-    on: HostName = "spark"
-    ending: Ending = "stopped"
-    checkpoint: Path | None = None
-    master: str = "local[*]"
-    trigger: str = "500 milliseconds"
-    cost: int | None = None
-    verbose: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict)
-    control: Path | None = None
-    """A folder through which other processes may change the network while it runs."""
-    stages: int | None = None
-    """How many stateful stages a new checkpoint on Spark has, at least: more than its queries need leave room."""
-    profile: bool = False
-    """Whether the report says where the time of micro-batches on Spark went."""
-
-
-FURTHER = tuple(each.name for each in fields(RunOptions) if each.name not in ("on", "ending", "checkpoint"))
-"""The options of a run that go to `RunOptions` as they are."""
-
-
-def check_further(names: Iterable[str]) -> None:
-    """Refuse options that no run has.
-
-    >>> check_further(["master", "trigger"])
-    """
-    known = ("on", "until", "checkpoint", "background", *FURTHER)
-    for name in names:
-        if name not in FURTHER:
+def run_options(
+    on: HostName, until: str | None, checkpoint: str | Path | None, further: Mapping[str, Any]
+) -> RunOptions:
+    """The options of a run as Python gives them: paths may be text, and a cost may be a length of time."""
+    if until not in _ENDINGS:
+        raise RequestError(f'a run cannot last until "{until}"', hint='Use until="end" or until="available".')
+    names = [each.name for each in fields(RunOptions) if each.name not in ("on", "ending", "checkpoint")]
+    known = ("on", "until", "checkpoint", "background", *names)
+    for name in further:
+        if name not in names:
             raise RequestError(
-                f'a run has no option "{name}"', hint=f"{near(name, known)}The options are {listed(known)}."
+                f'a run has no option "{name}"', hint=f"{did_you_mean(name, known)}The options are {listed(known)}."
             )
+    given = dict(further)
+    if isinstance(cost := given.get("cost"), Length):
+        given["cost"] = parse_interval(in_words(cost) or "")
+    if given.get("control") is not None:
+        given["control"] = Path(given["control"])
+    return RunOptions(on, _ENDINGS[until], Path(checkpoint) if checkpoint else None, **given)
 
 
 class Run(Protocol):
@@ -103,21 +88,50 @@ def open_run(
     changes: Changes | None = None,
 ) -> Run:
     """A network on the host that the options name, ready to run, and to be changed where the host can do that."""
-    if options.on not in HOSTS:
-        hint = f"{near(str(options.on), HOSTS)}The hosts are {listed(HOSTS)}."
-        raise RequestError(f'there is no host "{options.on}"', hint=hint)
-    if options.profile and options.on != "spark":
-        raise RequestError("a profile is of micro-batches", hint="Run it --on spark, or leave out --profile.")
-    if options.stages is not None and (options.stages < 1 or options.on != "spark"):
-        raise RequestError(
-            f"{options.stages} stages cannot be reserved on {options.on}",
-            hint="Stages are those of a new checkpoint on Spark, one at least: --on spark --stages 2.",
-        )
+    # Each host is imported where it is used: the others do not need Spark, nor the second it takes to load.
     if options.on == "spark":
-        return _spark(network, options, listeners, feeds, changes)
+        from millrace.hosts.spark.host import SparkRun
+
+        return SparkRun(
+            network,
+            ending=options.ending,
+            checkpoint=options.checkpoint,
+            feeds=feeds,
+            listeners=listeners,
+            master=options.master,
+            trigger=options.trigger,
+            settings=options.settings,
+            verbose=options.verbose,
+            changes=changes,
+            control=options.control,
+            stages=options.stages,
+            profiled=options.profile,
+        )
     if options.on == "local":
-        return _local(network, options, listeners, feeds, changes)
-    return _virtual(network, options, listeners, feeds, changes)
+        from millrace.hosts.local.host import LocalRun
+
+        return LocalRun(
+            network,
+            ending=options.ending,
+            checkpoint=options.checkpoint,
+            feeds=feeds,
+            listeners=listeners,
+            changes=changes,
+            control=options.control,
+        )
+    from millrace.hosts.virtual.host import Costs, VirtualRun
+
+    cost = options.cost
+    return VirtualRun(
+        network,
+        ending="end" if options.ending == "stopped" else options.ending,
+        feeds=feeds,
+        listeners=listeners,
+        cost=Costs() if cost is None else Costs(row=cost, punctuation=cost),
+        rows_per_step=None if cost is None else 1,
+        tick=TICK if cost is None else 0,
+        changes=changes,
+    )
 
 
 def pending_change(options: RunOptions, changes: Changes) -> Evolution | None:
@@ -142,88 +156,6 @@ def pending_change(options: RunOptions, changes: Changes) -> Evolution | None:
     renamed = {} if evolution is None else evolution.renamed
     check_sinks(changes.network.queries, before, renamed, relayed=options.on == "spark")
     return evolution
-
-
-def _spark(
-    network: Network,
-    options: RunOptions,
-    listeners: Listeners | None,
-    feeds: Mapping[str, Iterable[Any]] | None,
-    changes: Changes | None,
-) -> Run:
-    # Imported here: the other hosts do not need Spark, nor the second it takes to load.
-    from millrace.hosts.spark.host import SparkRun
-
-    return SparkRun(
-        network,
-        ending=options.ending,
-        checkpoint=options.checkpoint,
-        feeds=feeds,
-        listeners=listeners,
-        master=options.master,
-        trigger=options.trigger,
-        settings=options.settings,
-        verbose=options.verbose,
-        changes=changes,
-        control=None if options.control is None else Path(options.control),
-        stages=options.stages,
-        profiled=options.profile,
-    )
-
-
-def _local(
-    network: Network,
-    options: RunOptions,
-    listeners: Listeners | None,
-    feeds: Mapping[str, Iterable[Any]] | None,
-    changes: Changes | None,
-) -> Run:
-    from millrace.hosts.local.host import LocalRun
-
-    return LocalRun(
-        network,
-        ending=options.ending,
-        checkpoint=options.checkpoint,
-        feeds=feeds,
-        listeners=listeners,
-        changes=changes,
-        control=None if options.control is None else Path(options.control),
-    )
-
-
-def _refuse_control(options: RunOptions, refusal: RequestError) -> None:
-    if options.control is not None:
-        raise refusal
-
-
-def _virtual(
-    network: Network,
-    options: RunOptions,
-    listeners: Listeners | None,
-    feeds: Mapping[str, Iterable[Any]] | None,
-    changes: Changes | None,
-) -> Run:
-    from millrace.hosts.virtual.host import Costs, VirtualRun
-
-    if options.checkpoint is not None:
-        raise RequestError(
-            "the virtual host keeps no checkpoint", hint="Leave out --checkpoint: a virtual run is repeated exactly."
-        )
-    _refuse_control(
-        options,
-        RequestError("a virtual run is over before it can be asked", hint="Leave out --control, or run it --on local."),
-    )
-    cost = options.cost
-    return VirtualRun(
-        network,
-        ending="end" if options.ending == "stopped" else options.ending,
-        feeds=feeds,
-        listeners=listeners,
-        cost=Costs() if cost is None else Costs(row=cost, punctuation=cost),
-        rows_per_step=None if cost is None else 1,
-        tick=TICK if cost is None else 0,
-        changes=changes,
-    )
 
 
 class Once:

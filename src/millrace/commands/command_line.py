@@ -24,7 +24,7 @@ from millrace.api.console import Console
 from millrace.api.durations import length
 from millrace.api.expectations import expected
 from millrace.api.reader import Reader
-from millrace.api.runs import HOSTS, Run, RunOptions, open_run, pending_change
+from millrace.api.runs import Run, open_run, pending_change
 from millrace.commands import doctor
 from millrace.commands.latest import latest_arguments
 from millrace.commands.why import why
@@ -35,6 +35,7 @@ from millrace.hosts.control.live_changes import Changes
 from millrace.hosts.control.replies import answer_text
 from millrace.hosts.control.request_folder import ask
 from millrace.hosts.report import Ending, Listeners
+from millrace.hosts.run_options import HOSTS, RunOptions
 from millrace.hosts.sinks.outputs import file_sinks
 from millrace.language import bind_changes, parse_interval, parse_network, read_file
 from millrace.plan.evolution.changes import Added, Amendment
@@ -83,22 +84,19 @@ def _run(options: argparse.Namespace) -> int:
         options.on,
         _ending(options),
         options.checkpoint,
-        options.master,
-        trigger,
-        cost,
-        options.verbose,
+        control=_control(options),
+        cost=cost,
+        master=options.master,
+        trigger=trigger,
+        settings=_settings(options.set),
         stages=options.stages,
+        profile=options.profile,
+        verbose=options.verbose,
     )
     if options.dry_run:
         console.evolution(pending_change(chosen, changes), would=True)
         return 0
     listeners = Listeners(progress=console.progress, results=results)
-    chosen = replace(
-        chosen,
-        control=_control(options),
-        settings=_settings(options.set),
-        profile=options.profile,
-    )
     run = open_run(changes.network, chosen, listeners, changes=changes)
     _stop_on_signals(run)
     if changes.evolution is not None:

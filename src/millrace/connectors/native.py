@@ -7,9 +7,9 @@ Rules:
 
 from __future__ import annotations
 
-from millrace.connectors.files.options import FORMATS, meant
+from millrace.connectors.files.options import FORMATS
 from millrace.connectors.generators.generators import GENERATED
-from millrace.errors import RequestError
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.plan.nodes.network import Connector, Sink, Stream
 
 FED = "iterable"
@@ -48,11 +48,11 @@ def refuse_source(stream: Stream) -> RequestError:
     if format == FED:
         return RequestError(
             f'stream "{stream.name}" is fed from Python, and nothing feeds it',
-            hint=f"Run the network from Python, or read the stream from another source: {', '.join(SOURCES)}.",
+            hint=f"Run the network from Python, or read the stream from another source: {listed(SOURCES)}.",
         )
     return RequestError(
         f'stream "{stream.name}" comes from "{format}", which Spark alone reads',
-        hint=f"Run it on Spark, or read it from another source: {', '.join(SOURCES)}.{meant(format, SOURCES)}",
+        hint=f"{did_you_mean(format, SOURCES)}Run it on Spark, or read it from another source: {listed(SOURCES)}.",
     )
 
 
@@ -61,5 +61,5 @@ def refuse_sink(sink: Sink) -> RequestError:
     format, known = sink.connector.format, (*FORMATS, HANDED, *SHOWN)
     return RequestError(
         f'sink "{sink.name}" goes to "{format}", which Spark alone writes',
-        hint=f"Run it on Spark, or choose another format: {', '.join(known)}.{meant(format, known)}",
+        hint=f"{did_you_mean(format, known)}Run it on Spark, or choose another format: {listed(known)}.",
     )

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, did_you_mean, listed
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.columns.user_functions import UserFunction
@@ -23,7 +23,7 @@ from millrace.language.declarations.queue_options import effective
 from millrace.language.declarations.streams import bind_sink, bind_stream
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.places import Source, listed, near
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.script_parser import parse_expression_text, parse_item_text, parse_script
 from millrace.language.grammar.statements import (
     AggregateStatement,
@@ -212,7 +212,9 @@ def _sink(name: Name, sinks: dict[str, Sink]) -> Sink:
         return sinks[name.text.lower()]
     names = [sink.name for sink in sinks.values()]
     known = f"The sinks are {listed(names)}." if names else "Declare it with CREATE SINK."
-    raise QueryError(f'sink "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place)
+    raise QueryError(
+        f'sink "{name.text}" does not exist', hint=f"{did_you_mean(name.text, names)}{known}", place=name.place
+    )
 
 
 def _existing(name: Name, queries: dict[str, Query]) -> Query:
@@ -220,7 +222,7 @@ def _existing(name: Name, queries: dict[str, Query]) -> Query:
         names = [query.name for query in queries.values()]
         known = f"The queries before it are {listed(names)}." if names else "No query stands before it."
         raise QueryError(
-            f'query "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place
+            f'query "{name.text}" does not exist', hint=f"{did_you_mean(name.text, names)}{known}", place=name.place
         )
     return queries[name.text.lower()]
 

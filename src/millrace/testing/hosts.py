@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from millrace.api.runs import HOSTS, HostName, Run, RunOptions, open_run
+from millrace.api.runs import Run, open_run
 from millrace.hosts.report import Ending
+from millrace.hosts.run_options import HOSTS, HostName, RunOptions
 from millrace.kernel.elements import ARRIVED
 from millrace.language import parse_network
 from millrace.plan.nodes.network import Connector, Network, Sink, Stream

@@ -259,7 +259,7 @@ def test_an_unknown_source_is_refused_where_spark_does_not_run() -> None:
     net = mr.Network()
     net.query("q", net.stream("a", COLUMNS, time="ts", source="parket", path="x"))
     with pytest.raises(
-        RequestError, match=r'"a" comes from "parket"(.|\n)*csv, json, parquet, generate(.|\n)*"parquet"'
+        RequestError, match=r'"a" comes from "parket"(.|\n)*"parquet"(.|\n)*csv, json, parquet, generate'
     ):
         net.run(on="local", until="end")
 

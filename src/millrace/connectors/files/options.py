@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from millrace.connectors.files.timestamps import TIMESTAMP_FORMATS
-from millrace.errors import RequestError
+from millrace.errors import RequestError, did_you_mean, listed
 
 FORMATS = ("csv", "json", "parquet")
 """The file formats, as `FROM` and `TO` spell them."""
@@ -64,13 +63,13 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
     _check(format, options, _READING)
     for key in _LIMITS:
         _positive(options, key)
-    listed = options["null_values"].split(",") if "null_values" in options else []
+    several = options["null_values"].split(",") if "null_values" in options else []
     alone = [options["null_value"]] if "null_value" in options else []
     return ReadOptions(
         header=options.get("header", "true").lower() == "true",
         delimiter=_character(options, "delimiter", ","),
         quote=_character(options, "quote", '"'),
-        null_values=("", *alone, *listed),
+        null_values=("", *alone, *several),
         timestamp_format=options.get("timestamp_format", "iso").lower(),
         skip_malformed=options.get("on_malformed", "fail").lower() == "skip",
     )
@@ -87,7 +86,7 @@ def check_format(format: str) -> None:
     if format not in FORMATS:
         raise RequestError(
             f'there is no file format "{format}"',
-            hint=f"The formats are {', '.join(FORMATS)}.{meant(format, FORMATS)}",
+            hint=f"{did_you_mean(format, FORMATS)}The formats are {listed(FORMATS)}.",
         )
 
 
@@ -95,10 +94,10 @@ def _check(format: str, options: Mapping[str, str], known: Mapping[str, tuple[st
     check_format(format)
     for key, value in options.items():
         if key not in known[format]:
-            hint = f"The options are {', '.join(known[format])}.{meant(key, known[format])}"
+            hint = f"{did_you_mean(key, known[format])}The options are {listed(known[format])}."
             raise RequestError(f'format "{format}" has no option "{key}"', hint=hint)
         if key in _CHOICES and value.lower() not in _CHOICES[key]:
-            hint = f"It takes {', '.join(_CHOICES[key])}.{meant(value.lower(), _CHOICES[key])}"
+            hint = f"{did_you_mean(value, _CHOICES[key])}It takes {listed(_CHOICES[key])}."
             raise RequestError(f'option "{key}" does not take "{value}"', hint=hint)
 
 
@@ -112,9 +111,3 @@ def _character(options: Mapping[str, str], key: str, default: str) -> str:
 def _positive(options: Mapping[str, str], key: str) -> None:
     if key in options and not re.fullmatch(r"0*[1-9]\d*", options[key]):
         raise RequestError(f'option "{key}" does not take "{options[key]}"', hint="It takes a whole number above zero.")
-
-
-def meant(given: str, known: tuple[str, ...]) -> str:
-    """A sentence, after a space, that suggests the nearest of what is known; nothing if none is near."""
-    close = get_close_matches(given, known, n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""

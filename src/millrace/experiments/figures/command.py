@@ -12,11 +12,10 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TextIO
 
-from millrace.errors import RequestError
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.experiments.figures import FIGURES
 from millrace.experiments.figures.claims import Claim, value_text
 from millrace.experiments.figures.experiment import Case, Figure, Findings, Outcome, outcomes, workers
-from millrace.language.grammar.places import listed, near
 
 _EVERY = 5.0
 """Seconds between progress lines where they cannot be rewritten in place."""
@@ -54,7 +53,9 @@ def _named(name: str) -> list[Figure]:
         return list(FIGURES.values())
     if name not in FIGURES:
         known = (*FIGURES, "all")
-        raise RequestError(f'there is no figure "{name}"', hint=f"{near(name, known)}The figures are {listed(known)}.")
+        raise RequestError(
+            f'there is no figure "{name}"', hint=f"{did_you_mean(name, known)}The figures are {listed(known)}."
+        )
     return [FIGURES[name]]
 
 

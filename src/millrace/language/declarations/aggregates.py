@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, listed
 from millrace.kernel.aggregates.functions.user_aggregates import (
     Assignments,
     PythonAggregate,
@@ -21,7 +21,7 @@ from millrace.language.expressions import typed
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import AggregateStatement, Assignment, Blocks
 
 OTHER = "other"

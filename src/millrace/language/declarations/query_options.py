@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from millrace.errors import NotYet, QueryError
+from millrace.errors import NotYet, QueryError, did_you_mean, listed
 from millrace.kernel.updates.queue_settings import MEMORIES, POLICIES
 from millrace.language.grammar.intervals import parse_interval
-from millrace.language.grammar.places import listed, near
 from millrace.language.grammar.statements import Options, Setting
 from millrace.plan.nodes.network import (
     Aggregate,
@@ -145,7 +144,7 @@ def _value(setting: Setting) -> str:
     if option is None:
         raise QueryError(
             f'option "{key}" is unknown',
-            hint=f"{near(key, OPTIONS)}The options are {listed(OPTIONS)}.",
+            hint=f"{did_you_mean(key, OPTIONS)}The options are {listed(OPTIONS)}.",
             place=setting.key.place,
         )
     if not option.accepts(value.text):

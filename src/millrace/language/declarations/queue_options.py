@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, listed
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.query_options import bind_options
-from millrace.language.grammar.places import listed
 from millrace.language.grammar.statements import Options, Setting, StreamStatement
 from millrace.plan.nodes.network import LATE, Aggregate, Node, Stream, walk
 from millrace.plan.updates.queue_placement import mode_of

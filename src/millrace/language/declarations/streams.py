@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.expressions import SQL_TYPES, sql_name
 from millrace.kernel.elements import RESERVED
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
 from millrace.language.declarations.queue_options import bind_stream_options
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import (
     ColumnDefinition,
     ColumnsClause,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.date_formats import postgres_parts, spark_parts
 from millrace.kernel.columns.expressions import SQL_TYPES, Literal
 from millrace.kernel.columns.user_functions import UserCall, UserFunction
@@ -23,7 +23,7 @@ from millrace.language.expressions.sql_functions import (
     Scalar,
 )
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source, listed, near
+from millrace.language.grammar.places import Source
 
 if TYPE_CHECKING:
     from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -153,7 +153,7 @@ def _unknown(name: str, source: Source, place: Place) -> QueryError:
     known = (*(each.name for each in source.functions.values()), *KNOWN)
     return QueryError(
         f'function "{name}" is unknown',
-        hint=f"{near(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "
+        hint=f"{did_you_mean(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "
         f"CREATE FUNCTION {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:function'.",
         place=place,
     )

@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import NotYet, Place, QueryError
+from millrace.errors import NotYet, Place, QueryError, listed
 from millrace.kernel.columns.expressions import SQL_TYPES, Literal
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import bind_call
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import FIELDS
 from millrace.language.expressions.typed import INTERVAL, TIMESTAMP, Typed
-from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.places import Source
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
 _COMPARISONS = {

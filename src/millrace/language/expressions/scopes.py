@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import listed, near
 from millrace.plan.nodes.network import Node, Unit
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Scope:
         """The error for a column that does not exist."""
         return QueryError(
             f'column "{name}" does not exist',
-            hint=f"{near(name, self.schema.names)}The columns are {listed(self.schema.names)}.",
+            hint=f"{did_you_mean(name, self.schema.names)}The columns are {listed(self.schema.names)}.",
             place=place,
         )
 

@@ -1,9 +1,8 @@
-"""Where things stand in a text, and what a misspelt name may have meant."""
+"""Where things stand in a text."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -61,15 +60,3 @@ def _spans(node: exp.Expr) -> Iterator[tuple[int, int]]:
             yield part.meta[SPAN]
         elif part.meta.get("end") is not None:
             yield part.meta["start"], part.meta["end"]
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names as a comma-separated list."""
-    return ", ".join(names)
-
-
-def near(name: str, candidates: Iterable[str]) -> str:
-    """A sentence that suggests the nearest name, or nothing."""
-    by_folded = {candidate.lower(): candidate for candidate in candidates}
-    found = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
-    return f'Did you mean "{by_folded[found[0]]}"? ' if found else ""

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import listed, near
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class JoinScope(Scope):
         if parts and (len(parts) > 1 or self.of(parts[0]) is None):
             raise QueryError(
                 f'"{".".join(parts)}" is not what this query reads from',
-                hint=f"{near(parts[0], self.inputs)}The inputs are {listed(self.inputs)}.",
+                hint=f"{did_you_mean(parts[0], self.inputs)}The inputs are {listed(self.inputs)}.",
                 place=place,
             )
 
@@ -103,7 +102,7 @@ class JoinScope(Scope):
         names = [inner(each, column) for each, scope in self.inputs.items() for column in scope.schema.names]
         return QueryError(
             f'column "{name}" does not exist',
-            hint=f"{near(name, plain)}The columns are {listed(names)}.",
+            hint=f"{did_you_mean(name, plain)}The columns are {listed(names)}.",
             place=place,
         )
 

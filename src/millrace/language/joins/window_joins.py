@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Call, Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.joined_times import JoinedTimes
 from millrace.language.expressions.scopes import Relation, Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source, listed, near
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import JoinClause, Name, Select
 from millrace.language.joins.bands import is_comparison
 from millrace.language.joins.join_conditions import Conjunct, conjuncts, keys_of, sort_conditions
@@ -121,7 +121,7 @@ def _not_in_both(name: Name, before: JoinScope, new: Input) -> QueryError:
     )
     return QueryError(
         f'column "{name.text}" of USING does not exist in {which}',
-        hint=f"{near(name.text, both)}{known}",
+        hint=f"{did_you_mean(name.text, both)}{known}",
         place=name.place,
     )
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Select
 from millrace.language.select.aggregate_calls import AggregateCalls, Users, aggregates_in, is_aggregate
 from millrace.language.select.groups import Key, unused

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, listed
 from millrace.kernel.columns.expressions import Column
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Relation
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Name, Select
 from millrace.language.select.aggregate_calls import Users, aggregates_in
 from millrace.language.windows.frames import Frame

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.language.expressions.calls import refuse_unknown
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Relation, Scope
-from millrace.language.grammar.places import Source, listed, near
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Body, FromItem, Name, Select
 from millrace.language.joins.join_binder import bind_joins
 from millrace.language.select.aggregate_calls import Users, aggregates_in
@@ -107,7 +107,7 @@ class Binder:
         names = [stream.name for stream in self.streams.values()] + list(self.late)
         known = f"The streams are {listed(names)}." if names else "Declare it with CREATE STREAM."
         return QueryError(
-            f'stream "{name.text}" does not exist', hint=f"{near(name.text, names)}{known}", place=name.place
+            f'stream "{name.text}" does not exist', hint=f"{did_you_mean(name.text, names)}{known}", place=name.place
         )
 
     # SELECT

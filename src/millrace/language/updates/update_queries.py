@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from millrace.errors import Place, QueryError, RequestError
+from millrace.errors import Place, QueryError, RequestError, listed
 from millrace.kernel.updates.queue_settings import Access
 from millrace.language.declarations.query_options import bind_options
 from millrace.language.declarations.queue_options import QUEUE_OPTIONS, effective, has_windows, setting_of
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.places import Source, listed
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import AccessClause, Options
 from millrace.language.select.node_places import NodePlaces
 from millrace.plan.nodes.network import Node, Query

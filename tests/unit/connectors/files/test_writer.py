@@ -108,7 +108,7 @@ def test_an_unknown_format_is_refused_with_those_there_are(tmp_path: Path) -> No
     with pytest.raises(RequestError) as raised:
         write_file(tmp_path / "a", "parket", pa.table({"n": [1]}))
     assert raised.value.fact == 'there is no file format "parket"'
-    assert raised.value.hint == 'The formats are csv, json, parquet. Did you mean "parquet"?'
+    assert raised.value.hint == 'Did you mean "parquet"? The formats are csv, json, parquet.'
 
 
 def test_an_option_that_only_reading_knows_is_refused(tmp_path: Path) -> None:

@@ -28,10 +28,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from millrace.connectors.files.options import meant
 from millrace.connectors.inputs import CHUNK_ROWS, Chunk, as_rows, read_schema
 from millrace.connectors.native import FRAME, SOURCES
-from millrace.errors import RequestError
+from millrace.errors import RequestError, did_you_mean
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.rows import EXCHANGE
@@ -197,7 +196,7 @@ def is_not_found(error: Exception) -> bool:
 def no_format(whose: str, connector: Connector, ours: tuple[str, ...]) -> RequestError:
     """What to say of a format that Spark does not find."""
     format = connector.format
-    hint = f"{meant(format, ours).strip()} Ours are {', '.join(ours)}; others need their package on Spark's class path."
+    hint = f"{did_you_mean(format, ours)}Ours are {', '.join(ours)}; others need their package on Spark's class path."
     if format == "kafka":
         package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
         hint = f"Start Spark with its package: settings={{'spark.jars.packages': '{package}'}}."
