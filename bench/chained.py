@@ -10,7 +10,7 @@ from bench.pairs import COLUMNS, write_pairs
 from bench.stock_join import Join
 from bench.workload import declared
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 BAND, WINDOW, LANES = 1, 2, 1_000
 """Seconds, seconds, and the keys of the count."""

@@ -25,7 +25,8 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.hosts.spark.source.native_streams import spark_schema
-from millrace.plan.nodes.network import Connector, Network, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
+from millrace.plan.nodes.query_network import Network
 
 _STATE = "spark.sql.streaming.stateStore.providerClass"
 _STATE_CLASSES = "org.apache.spark.sql.execution.streaming.state."

@@ -16,7 +16,7 @@ from bench.published import published
 from bench.stock_latest import VERSIONS, Latest
 from bench.workload import Work
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 COLUMNS = "key BIGINT, value DOUBLE, ts TIMESTAMP"
 APART = 10

@@ -13,7 +13,8 @@ from bench.files import write_file
 from bench.links import ORIGIN
 from bench.workload import declared
 from millrace.language import parse_network
-from millrace.plan.nodes.network import TIMESTAMP, Network
+from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.plan.nodes.query_network import Network
 
 COLUMNS = "key STRING, n BIGINT, ts TIMESTAMP, value DOUBLE"
 """`n` is the number of the row in its stream, as it arrived."""

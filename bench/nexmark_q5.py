@@ -17,7 +17,7 @@ from bench.workload import Workload
 from millrace.connectors.generators.generators import make_slice, slices_of
 from millrace.kernel.elements import ARRIVED
 from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import TIMESTAMP, Connector, Stream
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
 
 COLUMNS = "auction BIGINT, bidder BIGINT, price BIGINT, date_time TIMESTAMP"
 _SCHEMA = pa.schema([*((name, pa.int64()) for name in ("auction", "bidder", "price")), ("date_time", TIMESTAMP)])

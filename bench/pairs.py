@@ -15,7 +15,7 @@ from bench.links import ORIGIN
 from bench.stock_join import Join
 from bench.workload import declared
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 COLUMNS = "key BIGINT, n BIGINT, ts TIMESTAMP"
 APART = 32

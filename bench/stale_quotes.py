@@ -33,7 +33,7 @@ from millrace.hosts.report import Listeners
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 MICROS, SECONDS = 1_000, 30.0
 """Of the rows of a second a core can value less than 1,000."""

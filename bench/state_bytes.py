@@ -27,7 +27,7 @@ from millrace.hosts.report import Listeners, Report
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 BATCHES = 64
 _SECOND = 1_000_000

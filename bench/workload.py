@@ -9,7 +9,7 @@ from typing import Protocol
 
 from millrace.experiments.stock_spark import Count, Query
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 
 class Work(Protocol):

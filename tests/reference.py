@@ -15,23 +15,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.plan.nodes.network import (
-    LATE,
-    SEQUENCE,
-    WINDOW_END,
-    WINDOW_START,
-    Aggregate,
+from millrace.kernel.progress.admission import LATE, SEQUENCE
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START, Aggregate
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.relational_nodes import (
     Distinct,
     Filter,
-    Following,
-    Join,
-    Node,
     Numbered,
     OrderByTime,
     Project,
-    Query,
     Rank,
-    RowsJoin,
     Scan,
     Since,
     Union,

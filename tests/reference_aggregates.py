@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, SqlAggregate
-from millrace.plan.nodes.network import Aggregation
+from millrace.plan.nodes.aggregate_nodes import Aggregation
 from tests.reference_values import TIME, Row, nulls_first, value_of
 
 Arguments = tuple[Any, ...]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from millrace.kernel.joins.sides import RowsSide, Side
-from millrace.plan.nodes.network import AnyJoin, Following, Join, Node, RowsJoin
-from millrace.plan.physical.levels import is_prefix
+from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
 from tests.reference_values import TIME, Row, micros, nulls_first, values_of
 
 Rows = list[Row]
@@ -142,7 +142,7 @@ def _precedes(node: Following, earlier: Row, row: Row) -> bool:
 
 def _ordered(rows: Rows, node: Node) -> Rows:
     """By time; equal times by entry, which is the order of the rows of a stream, or else by contents."""
-    if not is_prefix(node):
+    if not node.is_prefix:
         rows = sorted(rows, key=lambda row: [nulls_first(row[name]) for name in node.schema.names])
     return sorted(rows, key=lambda row: row[TIME])
 

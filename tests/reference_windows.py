@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from millrace.plan.nodes.network import (
+from millrace.plan.nodes.aggregate_nodes import (
     AnyWindow,
     CalendarWindow,
     DividedWindow,

@@ -16,21 +16,11 @@ from typing import Any
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.language import parse_network
-from millrace.plan.nodes.network import (
-    Aggregate,
-    Distinct,
-    Following,
-    Join,
-    Network,
-    Node,
-    OrderByTime,
-    Query,
-    Rank,
-    RowsJoin,
-    Since,
-    inputs_of,
-    with_inputs,
-)
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Distinct, OrderByTime, Rank, Since
 from tests.property.cases import declared
 from tests.reference import _rows
 from tests.reference_values import EPOCH, TIME, micros
@@ -121,11 +111,11 @@ class History:
         starts = iter(version.starts)
 
         def begun(node: Node) -> Node:
-            node = with_inputs(node, begun)
+            node = node.map_children(begun)
             if not isinstance(node, STATEFUL):
                 return node
             start = self._start(next(starts), streams)
-            return with_inputs(node, lambda each: Since(each, start))
+            return node.map_children(lambda each: Since(each, start))
 
         tree = begun(root)
         assert next(starts, None) is None, "a start for every operator with state"
@@ -150,7 +140,7 @@ def parsed(declarations: str, name: str, version: Version) -> Query:
 
 
 def _walk(node: Node) -> Sequence[Node]:
-    return [*(each for below in inputs_of(node) for each in _walk(below)), node]
+    return [*(each for below in node.children() for each in _walk(below)), node]
 
 
 # A network of four queries, and eight changes to it

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from millrace.language import parse_network
-from millrace.plan.nodes.network import walk
+from millrace.plan.nodes.node import walk
 from millrace.testing import Host
 from tests.reference import evaluate, same
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from millrace.connectors.inputs import open_input, read_schema
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Connector, Network, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.updates.queue_placement import key_of
 from tests.reference import evaluate, settled
 

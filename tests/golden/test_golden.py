@@ -13,7 +13,10 @@ from millrace.errors import MillraceError
 from millrace.hosts.local.host import LocalRun
 from millrace.language import parse_network
 from millrace.plan.explain.explain import explain
-from millrace.plan.nodes.network import Connector, Network, OrderByTime, walk
+from millrace.plan.nodes.endpoints import Connector
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.relational_nodes import OrderByTime
 from millrace.plan.physical.stages import physical
 from millrace.testing import Host, in_memory
 from tests.golden.cases import Golden, Row, golden_queries, last_answers, lines, reference, rendered, together

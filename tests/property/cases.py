@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from tests.reference import evaluate, multiset
 
 Row = dict[str, Any]

@@ -10,26 +10,12 @@ from hypothesis import strategies as st
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import (
-    Aggregate,
-    Aggregation,
-    Connector,
-    Filter,
-    Following,
-    InstantWindow,
-    Join,
-    Network,
-    Node,
-    OrderByTime,
-    PairWindow,
-    Project,
-    Query,
-    RowsJoin,
-    Scan,
-    Sink,
-    Stream,
-    Union,
-)
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantWindow, PairWindow
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, Scan, Union
 from tests.property.cases import SCHEMA, SECOND, Row
 from tests.property.joins import METHODS, ending
 

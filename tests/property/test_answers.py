@@ -14,7 +14,9 @@ from millrace.connectors.inputs import as_rows, read_schema
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, without_reserved
 from millrace.kernel.graph.executor import Executor, Place
-from millrace.plan.nodes.network import Network, OrderByTime, walk
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.relational_nodes import OrderByTime
 from millrace.plan.physical.stages import physical
 from millrace.testing import Host
 from tests.property.cases import Case, Row, batch, cases, schedules

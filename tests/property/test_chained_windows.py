@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.language import parse_network
-from millrace.plan.nodes.network import TIMESTAMP
+from millrace.plan.nodes.endpoints import TIMESTAMP
 from millrace.testing import Host
 from tests.reference import evaluate, multiset, settled
 

@@ -21,7 +21,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.kernel.elements import ARRIVED
 from millrace.language import bind_changes, parse_network
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 from tests.property.cases import EPOCH, SECOND, Row, batch, declared, queries, rows, schedules
 from tests.reference import evaluate, multiset
 

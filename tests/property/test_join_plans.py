@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.plan.nodes.network import OrderByTime
+from millrace.plan.nodes.relational_nodes import OrderByTime
 from tests.property.cases import Row
 from tests.property.join_plans import KINDS, PlanCase, plan_cases
 from tests.property.test_levels import run

@@ -29,7 +29,9 @@ from millrace.hosts.spark.stage.stage import Stage
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.progress.admission import TimeContract
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Connector, Network, Project, Query, Scan, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Project, Scan
 from millrace.plan.physical.stages import physical
 from tests.property.cases import SECOND, Case, batch, cases, declared, schedules
 from tests.property.cases import Row as Given

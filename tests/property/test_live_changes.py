@@ -18,7 +18,7 @@ from millrace.kernel.elements import NO_BOUND, without_reserved
 from millrace.kernel.graph.executor import Executor, Place
 from millrace.language import parse_network
 from millrace.plan.evolution.start_points import start_of
-from millrace.plan.nodes.network import Network, Query
+from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.physical.stages import Physical, physical, starting_at
 from tests.property.cases import EPOCH, Row, batch, declared, queries, rows, schedules
 from tests.reference import evaluate, multiset

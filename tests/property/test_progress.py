@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from tests.property.cases import EPOCH, SECOND, Case, Row, cases, declared, queries, rows, schedules, values
 from tests.property.test_answers import Driver
 from tests.reference import evaluate, multiset

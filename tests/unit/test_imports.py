@@ -95,7 +95,7 @@ def test_imports_point_one_way(module: str) -> None:
     [
         ("millrace.kernel.graph.executor", "time"),
         ("millrace.kernel.graph.executor", "pandas.DataFrame"),
-        ("millrace.kernel.graph.executor", "millrace.plan.nodes.network"),
+        ("millrace.kernel.graph.executor", "millrace.plan.nodes.query_network"),
         ("millrace.plan.physical.stages", "millrace.language.grammar.dialect"),
         ("millrace.plan.physical.stages", "sqlglot.exp"),
         ("millrace.hosts.local.host", "millrace.hosts.virtual.host.run"),

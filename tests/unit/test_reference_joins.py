@@ -10,18 +10,10 @@ import pytest
 from millrace.kernel.columns.expressions import Call, Column
 from millrace.kernel.joins.sides import JoinTime, RowsSide, Side
 from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import (
-    AnyJoin,
-    Connector,
-    Following,
-    Join,
-    Node,
-    Project,
-    RowsJoin,
-    Scan,
-    Stream,
-    Union,
-)
+from millrace.plan.nodes.endpoints import Connector, Stream
+from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Project, Scan, Union
 from tests.reference_joins import joined
 from tests.reference_values import TIME, timestamp
 

@@ -9,7 +9,7 @@ from millrace.api.durations import Length, in_words
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.language import parse_interval
 from millrace.plan.explain.cost_words import Expected
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 

@@ -25,7 +25,7 @@ from millrace.hosts.why.lag import Lag
 from millrace.language import bind_changes, declarations_of, parse_script, read_file
 from millrace.language.grammar.statements import Declared, QueryStatement
 from millrace.plan.evolution.evolution import Evolution
-from millrace.plan.nodes.network import Network, Query
+from millrace.plan.nodes.query_network import Network, Query
 
 if TYPE_CHECKING:
     from millrace.api.server import Server

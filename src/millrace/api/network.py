@@ -29,7 +29,8 @@ from millrace.errors import QueryError, RequestError, listed
 from millrace.hosts.run_options import HostName
 from millrace.language import declarations_of, parse_network
 from millrace.plan.explain.explain import explain
-from millrace.plan.nodes import network as nodes
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network as PlanNetwork
 from millrace.plan.physical.stages import physical
 
 __all__ = ["Handle", "Network", "Relation", "Windowed"]
@@ -52,7 +53,7 @@ class Network:
         self._feeds: dict[str, Any] = {}
         self._declared: list[str] = []
         self._names: set[str] = set()
-        self._roots: dict[str, nodes.Node] = {}
+        self._roots: dict[str, Node] = {}
 
     def sql(self, text: str) -> Network:
         """Add statements of SQL: all of them, or none if one is wrong."""
@@ -170,21 +171,21 @@ class Network:
         self._accept_queries(*query_statements(name, relation.sql, sink, options, settings or {}, access))
         return self
 
-    def bound(self, *further: str, parts: bool = False) -> nodes.Network:
+    def bound(self, *further: str, parts: bool = False) -> PlanNetwork:
         """The network's plan, as it would be with further statements, which may be `parts` of queries.
 
         Raises what is wrong with it.
         """
         return parse_network(_script([*self._statements, *further]), parts=parts)
 
-    def root(self, query: str) -> nodes.Node:
+    def root(self, query: str) -> Node:
         """The plan of one query over the network's streams; raises what is wrong with it."""
         if query not in self._roots:
             # What it is a part of decides whether its rows are updates of each other.
             self._roots[query] = self._alone(query, parts=True).queries[-1].root
         return self._roots[query]
 
-    def _alone(self, *statements: str, parts: bool = False) -> nodes.Network:
+    def _alone(self, *statements: str, parts: bool = False) -> PlanNetwork:
         """The plan of some statements without the queries before them, which take long if there are many."""
         try:
             return parse_network(_script([*self._declared, *statements]), parts=parts)
@@ -272,7 +273,7 @@ def _connector(stream: str, source: object, options: Mapping[str, object]) -> st
     return source if source.isidentifier() else f"`{source.replace('`', '``')}`"
 
 
-def _names(network: nodes.Network) -> set[str]:
+def _names(network: PlanNetwork) -> set[str]:
     """The names of the queries that were written; late rows that go to a sink are a query of their name, too."""
     late = {each.late_into.lower() for each in network.streams() if each.late_into}
     return {each.name.lower() for each in network.queries} - late

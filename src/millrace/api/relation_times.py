@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from millrace.plan.nodes import network as nodes
+from millrace.plan.nodes.aggregate_nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    InstantWindow,
+    SessionWindow,
+    TrailingWindow,
+)
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Scan
 
 
-def outermost(root: nodes.Node) -> nodes.Aggregate | None:
+def outermost(root: Node) -> Aggregate | None:
     """The aggregate whose results the rows are, if they are."""
-    found = [each for each in nodes.walk(root) if isinstance(each, nodes.Aggregate)]
+    found = [each for each in walk(root) if isinstance(each, Aggregate)]
     return found[-1] if found else None
 
 
-def time_column(root: nodes.Node) -> str | None:
+def time_column(root: Node) -> str | None:
     """The name of the time column: a bound of an aggregate's window, or as its stream declares it, if it does."""
     aggregate = outermost(root)
     if aggregate is not None:
         return _time_of(aggregate)
-    scan = next(each for each in nodes.walk(root) if isinstance(each, nodes.Scan))
+    scan = next(each for each in walk(root) if isinstance(each, Scan))
     return scan.stream.time.column
 
 
-def ends_windows(root: nodes.Node) -> bool:
+def ends_windows(root: Node) -> bool:
     """Whether the rows are results of windows that have an end, and are looked for from that end on."""
     aggregate = outermost(root)
-    return aggregate is not None and not isinstance(aggregate.window, nodes.InstantWindow | nodes.TrailingWindow)
+    return aggregate is not None and not isinstance(aggregate.window, InstantWindow | TrailingWindow)
 
 
-def _time_of(aggregate: nodes.Aggregate) -> str:
+def _time_of(aggregate: Aggregate) -> str:
     """The column of an aggregate's results that grows with their time."""
     match aggregate.window:
-        case nodes.InstantWindow():
+        case InstantWindow():
             return aggregate.keys[0][0]
-        case nodes.SessionWindow() | nodes.TrailingWindow():
-            return nodes.WINDOW_END
+        case SessionWindow() | TrailingWindow():
+            return WINDOW_END
         case _:
-            return nodes.WINDOW_START
+            return WINDOW_START

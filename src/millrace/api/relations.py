@@ -40,13 +40,14 @@ from millrace.api.join_clauses import (
 from millrace.api.relation_times import ends_windows, time_column
 from millrace.api.window_clauses import window_clause
 from millrace.errors import QueryError, RequestError
-from millrace.plan.nodes import network as nodes
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
+from millrace.plan.nodes.node import Node
 
 
 class Author(Protocol):
     """The network that relations belong to."""
 
-    def root(self, query: str) -> nodes.Node:
+    def root(self, query: str) -> Node:
         """The plan of one query over the network's streams; raises what is wrong with it."""
 
 
@@ -125,7 +126,7 @@ class Relation:
         With `ties`, all that are as good as the last of them.
         """
         further = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-        parts = ", ".join([nodes.WINDOW_START, nodes.WINDOW_END, *further])
+        parts = ", ".join([WINDOW_START, WINDOW_END, *further])
         base = self._base()
         rank = f"{'rank' if ties else 'row_number'}() OVER (PARTITION BY {parts} ORDER BY {by})"
         text = f"({base._select} QUALIFY {rank} <= {n})"
@@ -300,7 +301,7 @@ class Relation:
             ends = any(each.ends for each in self.timed)
             return replace(part, time=times[0], ends=ends) if len(times) == 1 else replace(part, times=times)
         ends = ends_windows(root)
-        time = nodes.WINDOW_END if ends else time_column(root)
+        time = WINDOW_END if ends else time_column(root)
         return replace(part, time=time if time in root.schema.names else None, ends=ends)
 
     def _to_join(self, how: str) -> Relation:
@@ -333,7 +334,7 @@ class Relation:
         """What stands in ORDER BY."""
         return latest(self.timed or ()) or time_column(self._root()) or "ts"
 
-    def _root(self) -> nodes.Node:
+    def _root(self) -> Node:
         return self.network.root(replace(self, ordered=False).sql)
 
     def _checked(self) -> Relation:

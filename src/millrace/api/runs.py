@@ -19,7 +19,7 @@ from millrace.hosts.sinks.outputs import check_sinks
 from millrace.hosts.why.lag import Lag
 from millrace.language import parse_interval
 from millrace.plan.evolution.evolution import Evolution
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 TICK = 100_000
 """Microseconds: without a cost to be exact about, virtual time moves in tenths of a second."""

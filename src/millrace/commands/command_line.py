@@ -41,7 +41,8 @@ from millrace.language import bind_changes, parse_interval, parse_network, read_
 from millrace.plan.evolution.changes import Added, Amendment
 from millrace.plan.evolution.changes import File as NetworkFile
 from millrace.plan.explain.explain import explain
-from millrace.plan.nodes.network import Connector, Network, Query, Sink
+from millrace.plan.nodes.endpoints import Connector, Sink
+from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.physical.stages import physical
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from millrace.connectors import FORMATS, extension, read_file, write_file
-from millrace.plan.nodes.network import TIMESTAMP, Connector
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 
 LEAST_PYTHON = (3, 11)
 LEAST_JAVA = 17

@@ -25,7 +25,7 @@ from millrace.connectors.native import FRAME, refuse_source
 from millrace.errors import RunError
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.elements import ARRIVED
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 
 Position = Mapping[str, Any]
 CHUNK_ROWS = 131_072

@@ -10,7 +10,7 @@ from __future__ import annotations
 from millrace.connectors.files.options import FORMATS
 from millrace.connectors.generators.generators import GENERATED
 from millrace.errors import RequestError, did_you_mean, listed
-from millrace.plan.nodes.network import Connector, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 
 FED = "iterable"
 """The connector of a stream that is fed from Python."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from millrace.connectors.inputs import Chunk, as_rows
 from millrace.errors import MillraceError, RequestError, RunError
 from millrace.kernel.elements import END_OF_TIME
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 
 Ask = Callable[[], Any]
 

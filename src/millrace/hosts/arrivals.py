@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED, Times, column_times
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 
 
 def arrivals(stream: Stream, rows: pa.RecordBatch, after: int) -> Times | None:

@@ -14,7 +14,7 @@ from millrace.language.grammar.script_parser import parse_script
 from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement, Script
 from millrace.language.script import changes, declarations, declared_twice, parse_network
 from millrace.plan.evolution.changes import Added, Amendment, Change, File
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 
 
 def declarations_of(text: str, known: str = "") -> str:

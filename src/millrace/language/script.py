@@ -46,7 +46,8 @@ from millrace.language.select.node_places import NodePlaces
 from millrace.language.select.query_binder import Binder
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
-from millrace.plan.nodes.network import Connector, Network, Query, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.updates.queue_options import is_append
 
 Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement | FunctionStatement)

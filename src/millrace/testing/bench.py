@@ -21,7 +21,8 @@ from millrace.kernel.elements import without_reserved
 from millrace.kernel.graph.executor import Executor, Place
 from millrace.kernel.metrics import Metrics
 from millrace.language import parse_interval, parse_network
-from millrace.plan.nodes.network import Network, Stream
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import physical
 from millrace.testing.tables import Rows, table
 

@@ -13,7 +13,8 @@ from millrace.hosts.report import Ending
 from millrace.hosts.run_options import HOSTS, HostName, RunOptions
 from millrace.kernel.elements import ARRIVED
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Connector, Network, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.query_network import Network
 from millrace.testing.tables import Rows
 
 __all__ = ["HOSTS", "Host", "in_memory"]

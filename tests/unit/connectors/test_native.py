@@ -11,7 +11,7 @@ from millrace.connectors.inputs import open_input
 from millrace.errors import RequestError
 from millrace.hosts.sinks.outputs import file_sinks
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from millrace.errors import MillraceError
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Node, Query
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Query
 
 STREAMS = """
 CREATE STREAM control (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)

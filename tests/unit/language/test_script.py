@@ -6,7 +6,7 @@ import pytest
 
 from millrace.errors import NotYet, QueryError
 from millrace.language import parse_network, parse_script
-from millrace.plan.nodes.network import Connector, Sink
+from millrace.plan.nodes.endpoints import Connector, Sink
 from tests.unit.language.scripts import STREAMS, query, refusal
 
 

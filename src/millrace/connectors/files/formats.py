@@ -14,7 +14,7 @@ from millrace.connectors.files.blocks import FileBatch, deliver
 from millrace.connectors.files.listing import list_files
 from millrace.connectors.files.options import FORMATS, extension, read_options
 from millrace.connectors.files.writer import write_file
-from millrace.plan.nodes.network import Connector
+from millrace.plan.nodes.endpoints import Connector
 
 __all__ = ["FORMATS", "FileBatch", "extension", "list_files", "read_file", "write_file"]
 

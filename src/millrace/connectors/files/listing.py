@@ -10,7 +10,7 @@ from pathlib import Path
 
 from millrace.connectors.files.options import read_options
 from millrace.errors import RequestError
-from millrace.plan.nodes.network import Connector
+from millrace.plan.nodes.endpoints import Connector
 
 
 def list_files(connector: Connector, stream: str) -> list[str]:

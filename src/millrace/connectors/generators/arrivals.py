@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from millrace.connectors.generators.recipes import check_choice, check_positive, read_recipe, start_micros
 from millrace.kernel.elements import ARRIVED, Times
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 
 SLICE_ROWS = 65_536
 ARRIVALS = ("poisson", "even", "bursts")

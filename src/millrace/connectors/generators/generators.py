@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millrace.connectors.generators import arrivals as generate
 from millrace.connectors.generators import nexmark
-from millrace.plan.nodes.network import Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 
 GENERATED = ("generate", "nexmark")
 _MAKERS = {"generate": generate, "nexmark": nexmark}

@@ -19,7 +19,7 @@ from millrace.connectors.generators.draws import Draws, Numbers
 from millrace.connectors.generators.recipes import check_choice, check_positive, read_recipe, start_micros
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED
-from millrace.plan.nodes.network import TIMESTAMP, Stream
+from millrace.plan.nodes.endpoints import TIMESTAMP, Stream
 
 SLICE_EVENTS = 65_536
 TABLES = ("bid", "auction", "person")

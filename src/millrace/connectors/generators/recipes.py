@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.columns.casts import TIMESTAMP, cast
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 
 R = TypeVar("R")
 

@@ -20,7 +20,7 @@ from millrace.experiments.demo.timeline import Delivery, Side, Timeline, window_
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 if TYPE_CHECKING:
     from millrace.experiments.stock_spark import StockSpark

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
-from millrace.plan.nodes.network import TIMESTAMP
+from millrace.plan.nodes.endpoints import TIMESTAMP
 
 _SECOND = 1_000_000
 

@@ -18,7 +18,7 @@ from millrace.hosts.virtual.host import Costs, VirtualClock
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Latency
 from millrace.language import parse_network
-from millrace.plan.nodes.network import TIMESTAMP
+from millrace.plan.nodes.endpoints import TIMESTAMP
 from millrace.plan.physical.stages import Physical, physical
 
 _SECOND = 1_000_000

@@ -21,7 +21,8 @@ from millrace.hosts.virtual.host import Costs, Delivery, VirtualRun
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.elements import Times
 from millrace.language import parse_network
-from millrace.plan.nodes.network import TIMESTAMP, Network
+from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import physical
 
 APPEND, SHED, FIFO, IN_PLACE = "append", "append, shedding", "update FIFO", "IN-PLACE"

@@ -17,7 +17,7 @@ from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.kernel.elements import Times
 from millrace.language import parse_network
 from millrace.plan.joins.join_cost import JoinCost
-from millrace.plan.nodes.network import TIMESTAMP
+from millrace.plan.nodes.endpoints import TIMESTAMP
 
 SYNC, FILTER, ADAPTIVE = "Sync-Filter", "Filter-Order", "Adaptive"
 METHODS = {SYNC: "sync_filter", FILTER: "filter_order", ADAPTIVE: "adaptive"}

@@ -21,7 +21,7 @@ from millrace.hosts.answers.answer_table import Latest
 from millrace.hosts.answers.plain_rows import plain_values
 from millrace.hosts.answers.run_answers import Standing
 from millrace.hosts.control.replies import Answer, Started
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
 
 

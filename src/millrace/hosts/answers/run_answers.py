@@ -23,7 +23,7 @@ from millrace.errors import RequestError
 from millrace.hosts.answers.answer_files import LatestFiles, folder_of, parts_of, read
 from millrace.hosts.answers.answer_table import Latest
 from millrace.kernel.elements import ARRIVED, Batch
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
 from millrace.plan.updates.update_keys import reads_updates
 

@@ -28,7 +28,7 @@ from millrace.kernel.graph.executor import Executor
 from millrace.plan.evolution.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
 from millrace.plan.evolution.evolution import Evolution, evolve, merged
 from millrace.plan.evolution.start_points import Points, Starts, reduced, start_of
-from millrace.plan.nodes.network import Network, Query
+from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.physical.stages import Physical, physical, starting_at
 
 Start = Callable[[Query], Starts]

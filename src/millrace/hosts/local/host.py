@@ -39,7 +39,7 @@ from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.evolution.start_points import Points
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
 _MOMENT = 10_000

@@ -11,7 +11,7 @@ from millrace.errors import RequestError
 from millrace.hosts.local.pace import Now, Pace, PacedInput
 from millrace.hosts.report import Ending
 from millrace.kernel.elements import Microseconds
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.physical.stages import Physical
 
 _POLL = 20_000

@@ -18,7 +18,7 @@ import pyarrow as pa
 from millrace.connectors.inputs import Chunk, Input
 from millrace.hosts.arrivals import arrivals, stamped
 from millrace.kernel.elements import NO_BOUND, Microseconds, Times
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 
 Now = Callable[[], Microseconds]
 

@@ -26,7 +26,8 @@ from millrace.hosts.report import Listeners
 from millrace.hosts.sinks.writer_protocol import check_writer
 from millrace.hosts.sinks.writer_sinks import WriterSinks, is_for_writer
 from millrace.kernel.elements import Batch, user_table
-from millrace.plan.nodes.network import Connector, Network, Query, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.query_network import Network, Query
 
 PLAIN = SHOWN
 _RESULTS = re.compile(r"part-\d{8}(-\d{4})?\.\w+")

@@ -23,7 +23,8 @@ from millrace.errors import RequestError, RunError
 from millrace.hosts.checkpoint.durable_files import replace_file, sync
 from millrace.hosts.sinks.writer import Writer
 from millrace.kernel.columns.user_code import class_at
-from millrace.plan.nodes.network import Query, Sink
+from millrace.plan.nodes.endpoints import Sink
+from millrace.plan.nodes.query_network import Query
 
 _METHODS = ("write", "close")
 _RUN = "run"

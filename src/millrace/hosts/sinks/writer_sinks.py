@@ -26,7 +26,7 @@ from millrace.hosts.sinks.writer_protocol import (
     write_staged,
     writer_queries,
 )
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 
 _TO_WRITER = "writer of "
 

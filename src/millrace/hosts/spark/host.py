@@ -53,7 +53,7 @@ from millrace.hosts.spark.source.python_streams import Fed
 from millrace.hosts.spark.streaming_query import network_rows, started
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import Points
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
 _POLL = 0.1

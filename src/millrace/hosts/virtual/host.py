@@ -33,7 +33,8 @@ from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.kernel.progress.admission import Ingress
 from millrace.plan.evolution.start_points import Points
-from millrace.plan.nodes.network import Network, Stream
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
 __all__ = ["Costs", "Delivery", "VirtualClock", "VirtualRun"]

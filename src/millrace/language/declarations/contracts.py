@@ -21,7 +21,7 @@ from millrace.language.grammar.statements import (
     Watermark,
 )
 from millrace.plan.explain.intervals import interval_text
-from millrace.plan.nodes.network import TIMESTAMP
+from millrace.plan.nodes.endpoints import TIMESTAMP
 
 _CHOICES = (
     "Say what its time is: TIMESTAMP BY column ORDERED, TIMESTAMP BY column DISORDER INTERVAL 5 SECONDS, "

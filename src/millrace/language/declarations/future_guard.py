@@ -9,7 +9,8 @@ from millrace.errors import Place, QueryError
 from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.statements import Setting
 from millrace.plan.explain.intervals import interval_text
-from millrace.plan.nodes.network import Network, Query, Stream
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.query_network import Network, Query
 
 
 def guarded(query: Query, setting: Setting, streams: dict[str, Stream]) -> Query:

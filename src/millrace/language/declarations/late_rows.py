@@ -6,8 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from millrace.errors import QueryError
+from millrace.kernel.progress.admission import LATE
 from millrace.language.grammar.statements import StreamStatement
-from millrace.plan.nodes.network import LATE, Query, Scan, Sink, Stream, walk
+from millrace.plan.nodes.endpoints import Sink, Stream
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.relational_nodes import Scan
 
 
 class Sinks(Protocol):

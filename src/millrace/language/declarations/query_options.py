@@ -10,20 +10,10 @@ from millrace.errors import NotYet, QueryError, did_you_mean, listed
 from millrace.kernel.updates.queue_settings import MEMORIES, POLICIES
 from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.statements import Options, Setting
-from millrace.plan.nodes.network import (
-    Aggregate,
-    AnyWindow,
-    Filter,
-    Following,
-    Join,
-    Node,
-    OrderByTime,
-    PartitionedRows,
-    Project,
-    RowsJoin,
-    TrailingWindow,
-    walk,
-)
+from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, PartitionedRows, TrailingWindow
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project
 from millrace.plan.physical.named_parts import is_breaks, is_strategy
 from millrace.plan.physical.pane_choice import by_window
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millrace.errors import Place, QueryError, listed
+from millrace.kernel.progress.admission import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.query_options import bind_options
 from millrace.language.grammar.statements import Options, Setting, StreamStatement
-from millrace.plan.nodes.network import LATE, Aggregate, Node, Stream, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.node import Node, walk
 from millrace.plan.updates.queue_placement import mode_of
 from millrace.plan.updates.update_keys import is_of_updates, reads_updates, scans_of
 

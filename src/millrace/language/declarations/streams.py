@@ -22,7 +22,7 @@ from millrace.language.grammar.statements import (
     StreamStatement,
     TimeClause,
 )
-from millrace.plan.nodes.network import TIMESTAMP, Connector, Replay, Sink, Stream
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Replay, Sink, Stream
 
 _OTHER_NAMES = {
     "INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "BOOL": "BOOLEAN", "REAL": "FLOAT",

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.kernel.joins.sides import JoinTime
 from millrace.language.expressions.scopes import Relation
-from millrace.plan.nodes.network import JoinTime, Node, with_inputs
+from millrace.plan.nodes.node import Node
 
 _EXTREMES: Mapping[str, JoinTime] = {"greatest": "max", "least": "min"}
 
@@ -94,4 +95,4 @@ def exchanged(node: Node, old: Node, new: Node) -> Node:
     """A tree with one part exchanged."""
     if node is old or node == old:
         return new
-    return with_inputs(node, lambda each: exchanged(each, old, new))
+    return node.map_children(lambda each: exchanged(each, old, new))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.date_formats import Field, postgres_parts, spark_parts
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal
-from millrace.plan.nodes.network import CalendarWindow, DividedWindow, Window
+from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND

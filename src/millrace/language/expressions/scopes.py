@@ -13,7 +13,8 @@ from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.typed import Typed
-from millrace.plan.nodes.network import Node, Unit
+from millrace.plan.nodes.aggregate_nodes import Unit
+from millrace.plan.nodes.node import Node
 
 if TYPE_CHECKING:
     from millrace.language.expressions.joined_times import JoinedTimes

@@ -21,7 +21,7 @@ from millrace.language.expressions.monotone import Bucket, bucket_of, ticks_of
 from millrace.language.expressions.typed import INTERVAL
 from millrace.plan.joins.join_steps import later, substituted
 from millrace.plan.joins.time_limits import Limit
-from millrace.plan.nodes.network import CalendarWindow, DividedWindow, Window
+from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
 
 Times = Mapping[str, tuple[int, int]]
 """The columns that hold times: of which input, and what each adds to the row's own time."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.joins.sides import JoinTime
 from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
 from millrace.language.joins.join_inputs import times_of
 from millrace.language.joins.sequences import AsOf, as_of
@@ -28,7 +29,8 @@ from millrace.language.joins.window_joins import (
 )
 from millrace.plan.joins.join_steps import Condition, Group, Inputs, all_of, step
 from millrace.plan.joins.join_steps import keys_of as pairs_of
-from millrace.plan.nodes.network import Following, JoinTime, Node
+from millrace.plan.nodes.join_nodes import Following
+from millrace.plan.nodes.node import Node
 
 _KEPT = {"left": (True, False), "right": (False, True), "full": (True, True)}
 

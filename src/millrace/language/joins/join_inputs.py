@@ -19,7 +19,8 @@ from millrace.language.select.ranks import filtered
 from millrace.language.windows.outlets import progressing_by
 from millrace.language.windows.windows import by_attribute, extent
 from millrace.plan.joins.join_steps import all_of, later, substituted
-from millrace.plan.nodes.network import Aggregate, AnyWindow, Distinct, Filter, Project, Rank
+from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow
+from millrace.plan.nodes.relational_nodes import Distinct, Filter, Project, Rank
 
 _AGGREGATE_HINT = (
     "A join keeps rows for [RANGE 5 MINUTES] or [ROWS 100]; the window of an aggregate stands after it: "

@@ -6,12 +6,13 @@ from sqlglot import exp
 
 from millrace.errors import NotYet
 from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.joins.sides import RowsSide
 from millrace.language.joins.join_conditions import Equality, keys_of, sort_conditions
 from millrace.language.joins.join_inputs import Input, scope_of
 from millrace.language.joins.window_joins import Bound, Written, joined_relation
 from millrace.plan.joins.join_steps import all_of
 from millrace.plan.joins.time_limits import Limits
-from millrace.plan.nodes.network import RowsJoin, RowsSide
+from millrace.plan.nodes.join_nodes import RowsJoin
 
 
 def bind_rows(given: Written) -> Bound:

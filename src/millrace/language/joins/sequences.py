@@ -17,7 +17,7 @@ from millrace.plan.explain.intervals import interval_text
 from millrace.plan.joins.join_steps import Group, all_of
 from millrace.plan.joins.join_steps import keys_of as pairs_of
 from millrace.plan.joins.time_limits import Limit, Limits
-from millrace.plan.nodes.network import Following
+from millrace.plan.nodes.join_nodes import Following
 
 _KEYS_ONLY = "Compare columns of both for equality, in ON; filter in WHERE, or an input in a subquery."
 

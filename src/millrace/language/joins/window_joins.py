@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from millrace.errors import QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Call, Expression
+from millrace.kernel.joins.sides import JoinTime
 from millrace.language.expressions import typed
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.joined_times import JoinedTimes
@@ -32,7 +33,8 @@ from millrace.language.windows.windows import LONGEST
 from millrace.plan.joins.join_order import joined
 from millrace.plan.joins.join_steps import Condition, Inputs, Timeless, Unbounded, all_of, later
 from millrace.plan.joins.time_limits import Limit, Limits
-from millrace.plan.nodes.network import Join, JoinTime, Node
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node
 
 
 @dataclass(frozen=True)

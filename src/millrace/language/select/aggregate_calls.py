@@ -17,7 +17,7 @@ from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, LATER_AGGREGATES
 from millrace.language.expressions.typed import Typed
-from millrace.plan.nodes.network import Aggregation
+from millrace.plan.nodes.aggregate_nodes import Aggregation
 
 Users = Mapping[str, UserAggregate]
 """The aggregates that users have defined, by name in lower case."""

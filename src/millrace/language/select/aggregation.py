@@ -23,7 +23,14 @@ from millrace.language.select.ranks import Ranks
 from millrace.language.select.select_binder import SelectBinder
 from millrace.language.windows.frames import Frame
 from millrace.language.windows.windows import window_column
-from millrace.plan.nodes.network import WINDOW_END, WINDOW_START, Aggregate, Aggregation, InstantWindow, PairWindow
+from millrace.plan.nodes.aggregate_nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    InstantWindow,
+    PairWindow,
+)
 
 
 def first_aggregate(select: Select, users: Users) -> exp.Expr | None:

@@ -18,7 +18,7 @@ from millrace.language.select.aggregation import first_aggregate
 from millrace.language.select.items import is_star
 from millrace.language.windows.frames import bucket_in, is_instant
 from millrace.language.windows.windows import Windows
-from millrace.plan.nodes.network import Distinct
+from millrace.plan.nodes.relational_nodes import Distinct
 
 
 def as_groups(select: Select, given: Relation, windows: Windows, source: Source, users: Users) -> Select:

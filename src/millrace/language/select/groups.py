@@ -14,7 +14,7 @@ from millrace.language.grammar.statements import Name, Select
 from millrace.language.select.aggregate_calls import Users, aggregates_in
 from millrace.language.windows.frames import Frame
 from millrace.language.windows.windows import is_window_struct, window_column
-from millrace.plan.nodes.network import WINDOW_END, WINDOW_START, PartitionedRows
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START, PartitionedRows
 
 Key = tuple[str, Typed]
 

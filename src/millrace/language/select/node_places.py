@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from millrace.errors import Place
-from millrace.plan.nodes.network import Node, walk
+from millrace.plan.nodes.node import Node, walk
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.progress.admission import LATE
 from millrace.language.expressions.calls import refuse_unknown
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Relation, Scope
@@ -28,7 +29,9 @@ from millrace.language.select.time_order import ordered
 from millrace.language.select.unions import renamed, union
 from millrace.language.windows.frames import Frame, by_groups
 from millrace.language.windows.windows import Windows, is_window_struct, refuse_window_without_aggregate, unbounded
-from millrace.plan.nodes.network import LATE, Node, OrderByTime, Project, Scan, Stream
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import OrderByTime, Project, Scan
 from millrace.plan.updates.update_keys import reads_updates
 
 

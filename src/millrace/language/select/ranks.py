@@ -24,7 +24,8 @@ from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Select
 from millrace.language.select.groups import unused
-from millrace.plan.nodes.network import Filter, Node, Project, Rank
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter, Project, Rank
 
 Function = OneOf["row_number", "rank", "dense_rank"]
 FUNCTIONS = ("row_number", "rank", "dense_rank")

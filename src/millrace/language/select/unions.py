@@ -10,7 +10,8 @@ from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Cast, Column, Expression, sql_name
 from millrace.language.expressions.scopes import Relation
 from millrace.language.expressions.typed import common_type, is_number
-from millrace.plan.nodes.network import Node, Project, Union
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Project, Union
 
 
 def union(inputs: list[Relation], place: Place, truth: int | None = None) -> Relation:

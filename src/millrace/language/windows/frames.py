@@ -20,7 +20,7 @@ from millrace.language.expressions.joined_times import by_pair, by_time, choices
 from millrace.language.expressions.monotone import Bucket, bucket_of
 from millrace.language.expressions.scopes import Relation
 from millrace.language.expressions.typed import INTERVAL, Typed
-from millrace.plan.nodes.network import (
+from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
     WINDOW_START,
     Aggregate,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millrace.kernel.columns.expressions import Column
-from millrace.plan.nodes.network import SEQUENCE, Aggregate, Filter, Node, Numbered, Project, Scan, Union, walk
+from millrace.kernel.progress.admission import SEQUENCE
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, Numbered, Project, Scan, Union
 
 
 def progressing_by(node: Node, column: str) -> Node | None:

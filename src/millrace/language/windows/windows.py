@@ -15,7 +15,7 @@ from millrace.language.grammar.intervals import interval_of_words
 from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Count, FromItem, Length, Name, Select, WindowClause
 from millrace.language.windows.outlets import numbered, progressing_by
-from millrace.plan.nodes.network import (
+from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
     WINDOW_START,
     AnyWindow,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from millrace.plan.nodes.network import Network, Query, Stream
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.query_network import Network, Query
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,10 @@ from millrace.kernel.graph.graph import Graph
 from millrace.plan.evolution.previous_plan import Places, Ran, can_be_cut, carried_out
 from millrace.plan.evolution.start_points import Points, passed, start_of
 from millrace.plan.explain.intervals import clock_text
-from millrace.plan.nodes.network import Network, Node, Query, Since, Stream, Union, inputs_of, with_inputs
-from millrace.plan.nodes.prefix import is_prefix
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Since, Union
 from millrace.plan.physical.levels import read_by
 from millrace.plan.physical.operators import has_state
 from millrace.plan.physical.stages import physical, since_points
@@ -272,7 +274,7 @@ class _Growing:
 
     def _tree(self, node: Node, path: str, *, cut: bool) -> Node:
         """A part of the tree; with `cut`, of the rows from the query's start on."""
-        if is_prefix(node):
+        if node.is_prefix:
             return self._begun(node) if cut else self._going_on(node)
         kept = self._kept(node, path)
         if kept is not None and not cut:
@@ -285,12 +287,12 @@ class _Growing:
 
     def _kept(self, node: Node, path: str) -> Node | None:
         """A part with state that ran, under operators that remember nothing; None if there is none."""
-        if is_prefix(node):
+        if node.is_prefix:
             return None
         found = self.ran.best(self._keys[path], self.query.name)
         if found is not None or has_state(node, self.query.options) or isinstance(node, Union):
             return found
-        (below,) = inputs_of(node)
+        (below,) = node.children()
         kept = self._kept(below, f"{path}.0")
         return None if kept is None else _over(node, [kept])
 
@@ -318,9 +320,9 @@ def _by_source(time: Microseconds, outlets: Iterable[tuple[str, Microseconds]]) 
 def _over(node: Node, trees: list[Node]) -> Node:
     """A node over other trees than those that it reads."""
     given = iter(trees)
-    if read_by(node) != inputs_of(node):
-        return with_inputs(node, lambda union: with_inputs(union, lambda _: next(given)))
-    return with_inputs(node, lambda _: next(given))
+    if read_by(node) != node.children():
+        return node.map_children(lambda union: union.map_children(lambda _: next(given)))
+    return node.map_children(lambda _: next(given))
 
 
 # What is said

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
-from millrace.plan.nodes.network import Network, Node, Numbered, Query, Scan, Since, WindowQueue, walk, with_inputs
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Numbered, Scan, Since
+from millrace.plan.nodes.update_nodes import WindowQueue
 from millrace.plan.physical.levels import Cuts, read_by
 from millrace.plan.physical.operators import has_state
 from millrace.plan.physical.stages import operators_by_place, physical
@@ -56,7 +59,7 @@ def _placed(node: Node, path: str) -> Iterable[tuple[str, Node]]:
 
 def _bare(node: Node) -> Node:
     """A tree without starts."""
-    return _bare(node.input) if isinstance(node, Since) else with_inputs(node, _bare)
+    return _bare(node.input) if isinstance(node, Since) else node.map_children(_bare)
 
 
 def carried_out(query: Query) -> Node:

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
-from millrace.plan.nodes.network import SEQUENCE, Network, Query, Scan, walk
+from millrace.kernel.progress.admission import SEQUENCE
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Scan
 
 Points = Mapping[str, Mapping[str, Any]]
 """What `Ingress.save` or `Ingress.progress` gives, by stream; a stream that nobody has read is not among them."""

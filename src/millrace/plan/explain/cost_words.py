@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from millrace.plan.explain.intervals import interval_text
 from millrace.plan.joins.join_cost import JoinCost, assured_improvement, switching_product
-from millrace.plan.nodes.network import Join, Node, Scan, walk
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Scan
 from millrace.plan.physical.operators import ALPHA, Method
 
 _PAIR = 1.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from millrace.kernel.graph.graph import Graph, ets_arcs
 from millrace.kernel.graph.strategy import state_table, with_breaks
+from millrace.kernel.progress.admission import LATE, SEQUENCE
 from millrace.plan.explain.contract_words import contract_text
 from millrace.plan.explain.cost_words import Expected, cost_notes
 from millrace.plan.explain.intervals import clock_text, interval_text
@@ -19,42 +20,35 @@ from millrace.plan.explain.join_words import (
 )
 from millrace.plan.explain.update_words import access_text, filter_notes, queue_label, queue_notes, update_join_label
 from millrace.plan.joins.join_order import reason
-from millrace.plan.nodes.network import (
-    LATE,
-    SEQUENCE,
+from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
     Aggregation,
-    AnyQueue,
     AnyWindow,
     CalendarWindow,
-    Distinct,
     DividedWindow,
-    Filter,
-    Following,
     InstantWindow,
-    Join,
-    MarkedAggregate,
-    Node,
-    Numbered,
-    OrderByTime,
     PairWindow,
     PartitionedRows,
+    SessionWindow,
+    TrailingWindow,
+    Window,
+)
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import (
+    Distinct,
+    Filter,
+    Numbered,
+    OrderByTime,
     Project,
     Rank,
     RollUp,
-    RowsJoin,
     Scan,
-    SessionWindow,
     Since,
     Slack,
-    TrailingWindow,
     Union,
-    UpdateJoin,
-    UpdateQueue,
-    Window,
-    WindowQueue,
-    inputs_of,
 )
+from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.physical.levels import Cut, Exchange, read_by
 from millrace.plan.physical.operators import Method, is_in_order, method_of
 from millrace.plan.physical.pane_choice import chosen
@@ -119,7 +113,7 @@ class _Tree:
         return _label(node) + (_kept(node, self.options) if isinstance(node, Aggregate) else "")
 
     def _notes(self, node: Node, method: Method | None) -> Iterator[str]:
-        if isinstance(node, AnyQueue):
+        if isinstance(node, UpdateQueue | WindowQueue):
             yield from queue_notes(node, self.options)
         if isinstance(node, Filter):
             yield from filter_notes(node, self.options)
@@ -159,7 +153,7 @@ def _choice_text(node: Aggregate, options: Mapping[str, str]) -> str:
 
 def _prefix(node: Node) -> Iterator[str]:
     yield _label(node)
-    for child in inputs_of(node):
+    for child in node.children():
         yield from (f"  {line}" for line in _prefix(child))
 
 
@@ -213,6 +207,7 @@ def _label(node: Node) -> str:
         case Aggregate():
             calls = ", ".join(_call_text(each) for each in node.aggregations)
             return f"window aggregate {calls}{_by([name for name, _ in node.keys])}, {_window_text(node.window)}"
+    raise AssertionError(node)
 
 
 def _by(names: Sequence[str]) -> str:

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.plan.explain.intervals import interval_text
-from millrace.plan.nodes.network import Filter, Following, Join, Node, Project, RowsJoin, Scan, UpdateJoin
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter, Project, Scan
+from millrace.plan.nodes.update_nodes import UpdateJoin
 
 _SHORT = 60
 """How long what is computed may be to be shown in the place of its name."""

@@ -8,7 +8,9 @@ from millrace.kernel.joins.sides import Side
 from millrace.kernel.updates.queue_settings import LOSSLESS, Access, QueueSettings
 from millrace.plan.explain.intervals import interval_text
 from millrace.plan.explain.join_words import band_text, names_of
-from millrace.plan.nodes.network import AnyQueue, Filter, Project, UpdateJoin, UpdateQueue, WindowQueue, walk
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.relational_nodes import Filter, Project
+from millrace.plan.nodes.update_nodes import AnyQueue, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.updates.queue_options import settings_of
 
 _POLICIES: Mapping[str, str] = {
@@ -36,7 +38,7 @@ def queue_label(queue: AnyQueue, options: Mapping[str, str]) -> str:
     return f"{kind}{_key_text(queue)}, {settings.policy}, {_memory(settings)}"
 
 
-def queue_notes(queue: AnyQueue, options: Mapping[str, str]) -> Iterator[str]:
+def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) -> Iterator[str]:
     """How a queue works and why it stands where it stands, a line each."""
     settings = settings_of(options)
     if isinstance(queue, WindowQueue):

@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
+from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.plan.joins.join_steps import Group, Inputs, Unbounded, all_of, expressions_of, step
 from millrace.plan.joins.time_limits import Limits
-from millrace.plan.nodes.network import Filter, Join, JoinTime, Node, Project, Side
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter, Project
 
 
 def joined(inputs: Inputs, time: JoinTime = "max") -> Node:
@@ -106,7 +109,9 @@ def reason(join: Join) -> str:
     """Why a join is made as it is, for people.
 
     >>> import pyarrow as pa
-    >>> from millrace.plan.nodes.network import Connector, Scan, Stream, TimeContract
+    >>> from millrace.kernel.progress.admission import TimeContract
+    >>> from millrace.plan.nodes.endpoints import Connector, Stream
+    >>> from millrace.plan.nodes.relational_nodes import Scan
     >>> scan = Scan(Stream("s", pa.schema([("x.k", pa.int64())]), TimeContract("latent"), Connector("csv")))
     >>> reason(Join((scan, scan, scan), (Side(ahead=1), Side(ahead=1), Side(ahead=1))))
     'one multi-way join: all inputs are within constant limits of each other, without keys'

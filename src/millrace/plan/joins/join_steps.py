@@ -15,8 +15,11 @@ from functools import reduce
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.plan.joins.time_limits import Limit, Limits
-from millrace.plan.nodes.network import Join, JoinTime, Node, Project, Side
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Project
 
 INTERVAL = pa.duration("us")
 

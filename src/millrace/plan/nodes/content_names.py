@@ -2,18 +2,19 @@
 
 Rules:
 - Of a stream only that counts on which an answer depends: its name, its time contract, and the columns that the part
-  itself reads. Where the rows come from, and columns that nobody here reads, may change under a part with state.
+  itself reads. Where the rows come from, and columns that the part does not read, may change under a part with state.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from millrace.plan.nodes.columns_read import columns_of, names_of
-from millrace.plan.nodes.network import Connector, Node, Scan, Stream, with_inputs
-from millrace.plan.nodes.prefix import is_prefix
+from millrace.plan.nodes.endpoints import Connector, Stream
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Scan
 
 
 def content_name(label: str, content: object) -> str:
@@ -30,15 +31,23 @@ def meaning(node: Node) -> Node:
 
     What has no state shows a stream's columns as they come, so they do not count there.
     """
-    remembers = not is_prefix(node)
-    wanted = names_of(node) if remembers else []
+    remembers = not node.is_prefix
+    wanted = node.column_names() if remembers else []
 
     def reduced(each: Node) -> Node:
         if not isinstance(each, Scan):
-            return with_inputs(each, reduced)
+            return each.map_children(reduced)
         stream = each.stream
-        read = set(columns_of(node, wanted, stream.name)) if remembers else set()
+        read = set(stream_columns(node, wanted, stream.name)) if remembers else set()
         schema = pa.schema([field for field in stream.schema if field.name in read])
         return Scan(Stream(stream.name, schema, stream.time, Connector("")), each.outlet)
 
     return reduced(node)
+
+
+def stream_columns(node: Node, wanted: Sequence[str], stream: str) -> Iterator[str]:
+    """The columns of a stream that a tree reads to give the wanted ones."""
+    if isinstance(node, Scan):
+        yield from wanted if node.stream.name == stream else ()
+    for each, read in zip(node.children(), node.reads(wanted), strict=True):
+        yield from stream_columns(each, read, stream)

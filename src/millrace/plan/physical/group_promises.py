@@ -7,19 +7,9 @@ it groups by all columns that they are made for. For everyone else they are roll
 from __future__ import annotations
 
 from millrace.kernel.columns.expressions import Column
-from millrace.plan.nodes.network import (
-    Aggregate,
-    Filter,
-    Node,
-    Project,
-    RollUp,
-    Scan,
-    SessionWindow,
-    Since,
-    inputs_of,
-    with_inputs,
-)
-from millrace.plan.physical.levels import is_prefix, scan_of
+from millrace.plan.nodes.aggregate_nodes import Aggregate, SessionWindow
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter, Project, RollUp, Scan, Since, scan_of
 from millrace.plan.physical.pane_choice import by_window
 
 
@@ -27,12 +17,12 @@ def described(node: Node) -> Node:
     """The tree with promises of groups rolled up where they cannot be used as they are."""
     if _promises_by_group(node):
         return node
-    return with_inputs(node, lambda each: RollUp(each) if _promises_by_group(each) else described(each))
+    return node.map_children(lambda each: RollUp(each) if _promises_by_group(each) else described(each))
 
 
 def groups_of(node: Aggregate) -> tuple[str, ...]:
     """The keys of an aggregate that stand for the groups of its stream's promises, in their order; () if not all do."""
-    if not is_prefix(node.input) or not _promises_by_group(node.input) or not _closes_by_group(node):
+    if not node.input.is_prefix or not _promises_by_group(node.input) or not _closes_by_group(node):
         return ()
     keys = {each.name: name for name, each in node.keys if isinstance(each, Column)}
     columns = [traced(node.input, column) for column in scan_of(node.input).stream.time.per]
@@ -63,7 +53,7 @@ def traced(prefix: Node, column: str) -> str | None:
     """The name that a stream's column has above a prefix; None where it is lost."""
     if isinstance(prefix, Scan):
         return column
-    name = traced(inputs_of(prefix)[0], column)
+    name = traced(prefix.children()[0], column)
     if name is None or not isinstance(prefix, Project):
         return name
     return next((given for given, each in prefix.columns if each == Column(name)), None)

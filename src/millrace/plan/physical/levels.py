@@ -18,26 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from millrace.kernel.updates.queue_settings import LOSSLESS
+from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.content_names import content_name, meaning
-from millrace.plan.nodes.network import (
-    Aggregate,
-    AnyQueue,
-    Filter,
-    Following,
-    Join,
-    Node,
-    OrderByTime,
-    Project,
-    RollUp,
-    Slack,
-    Stream,
-    Union,
-    inputs_of,
-)
-from millrace.plan.nodes.prefix import is_prefix as is_prefix
-from millrace.plan.nodes.prefix import scan_of as scan_of
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.join_nodes import Following, Join
+from millrace.plan.nodes.node import Keys, Node
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, RollUp, Slack, Union, scan_of
+from millrace.plan.nodes.update_nodes import AnyQueue
 from millrace.plan.physical.pane_choice import takes_partials
-from millrace.plan.physical.spread import Keys, all_renamed, is_over_queue, keys_of, read_as
+from millrace.plan.physical.spread import all_renamed, is_over_queue, read_as
 from millrace.plan.physical.spread import read_by as read_by
 
 SCHEDULING = ("strategy", "share", "breaks", "ets_arcs", "queue", "keep", "memory", "page", "budget")
@@ -121,7 +110,7 @@ class Cuts:
 
     def root(self, node: Node, path: str) -> int:
         """Cut a whole tree; the level on which it ends."""
-        if is_prefix(node):
+        if node.is_prefix:
             self._bring(node, path, _Wish(None), 1)
             return 1
         return self._place(node, path, single=False).level
@@ -133,9 +122,9 @@ class Cuts:
         return self._placed[path]
 
     def _placed_anew(self, node: Node, path: str, *, single: bool) -> Placed:
-        keys = [keys_of(node, position) for position in range(len(read_by(node)))]
+        keys = [node.spread_keys(position) for position in range(len(read_by(node)))]
         if None in keys and not _is_transparent(node) and not isinstance(node, AnyQueue):
-            (below,) = inputs_of(node)
+            (below,) = node.children()
             placed = self._place(below, f"{path}.0", single=single)
             return Placed(placed.level, all_renamed(node, placed.spread))
         single = single or isinstance(node, OrderByTime)
@@ -151,18 +140,18 @@ class Cuts:
 
     def _spread(self, node: Node, path: str, wish: _Wish) -> tuple[Keys, ...]:
         """By which columns the rows of the one input of an operator with this wish are spread, now that it is cut."""
-        if path in self.cuts or is_prefix(node):
+        if path in self.cuts or node.is_prefix:
             return () if wish.keys is None else (wish.keys,)
         if (below := self._below(node, wish)) is None:
             return self._placed[path].spread
-        return all_renamed(node, self._spread(inputs_of(node)[0], f"{path}.0", below))
+        return all_renamed(node, self._spread(node.children()[0], f"{path}.0", below))
 
     def _below(self, node: Node, wish: _Wish) -> _Wish | None:
         """How all that an operator reads must be for its rows to be as wished; None if it has a say in that itself."""
         if _is_transparent(node):
             return wish
         if isinstance(node, AnyQueue):
-            return replace(wish, alike=wish.alike or len(inputs_of(node)) > 1) if self._follows(node, wish) else None
+            return replace(wish, alike=wish.alike or len(node.children()) > 1) if self._follows(node, wish) else None
         if not isinstance(node, Filter | Project) or (names := read_as(node, wish.keys)) is None:
             return None
         below = replace(wish, keys=names)
@@ -181,16 +170,16 @@ class Cuts:
 
     def _needed(self, node: Node, path: str, wish: _Wish) -> int:
         """The level on which rows can meet as they should."""
-        if is_prefix(node):
+        if node.is_prefix:
             return 1
         if (below := self._below(node, wish)) is not None:
-            return max(self._needed(each, f"{path}.{place}", below) for place, each in enumerate(inputs_of(node)))
+            return max(self._needed(each, f"{path}.{place}", below) for place, each in enumerate(node.children()))
         placed = self._place(node, path, single=wish.single)
         return placed.level if wish.is_met(placed) else placed.level + 1
 
     def _bring(self, node: Node, path: str, wish: _Wish, level: int, aggregate: Aggregate | None = None) -> None:
         """Cut so that the rows of a tree are on a level, equal keys together."""
-        if is_prefix(node):
+        if node.is_prefix:
             groups = self.options.get("low_level_groups")
             limit = int(groups) if groups is not None and aggregate is not None else None
             partials = aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)
@@ -199,7 +188,7 @@ class Cuts:
             return
         if (below := self._below(node, wish)) is not None:
             passes = isinstance(node, Union) and self.options.get("order") != "in"
-            for place, each in enumerate(inputs_of(node)):
+            for place, each in enumerate(node.children()):
                 self._bring(each, f"{path}.{place}", below, level, aggregate if passes else None)
             return
         placed = self._place(node, path, single=wish.single)
@@ -218,7 +207,7 @@ def _is_transparent(node: Node) -> bool:
 
     Promises of groups do not cross: they are rolled up before their rows do, unless the low level brings them.
     """
-    return isinstance(node, Union | Slack) or (isinstance(node, RollUp) and is_prefix(node.input))
+    return isinstance(node, Union | Slack) or (isinstance(node, RollUp) and node.input.is_prefix)
 
 
 def _count(node: Node) -> int:

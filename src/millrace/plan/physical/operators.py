@@ -9,40 +9,34 @@ from millrace.kernel import operators as kernel
 from millrace.kernel.aggregates.panes.window_geometry import Calendar, Divided, Frames, Instants
 from millrace.kernel.aggregates.partials import Aggregation, Partials
 from millrace.kernel.columns.expressions import Column, Expression
-from millrace.plan.nodes.content_names import meaning
-from millrace.plan.nodes.network import (
+from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
-    AnyJoin,
     AnyWindow,
     CalendarWindow,
-    Distinct,
     DividedWindow,
-    Filter,
-    Following,
-    Join,
-    MarkedAggregate,
-    Node,
-    Numbered,
-    OrderByTime,
     PairWindow,
     PartitionedRows,
+    SessionWindow,
+    TrailingWindow,
+    Window,
+)
+from millrace.plan.nodes.content_names import meaning
+from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import (
+    Distinct,
+    Filter,
+    Numbered,
+    OrderByTime,
     Project,
     Rank,
     RollUp,
-    RowsJoin,
     Scan,
-    SessionWindow,
     Since,
     Slack,
-    TrailingWindow,
     Union,
-    UpdateJoin,
-    UpdateQueue,
-    Window,
-    WindowQueue,
-    walk,
 )
-from millrace.plan.nodes.prefix import is_prefix, keeps_entry
+from millrace.plan.nodes.update_nodes import MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.physical.group_promises import groups_of
 from millrace.plan.physical.pane_choice import by_window, chosen
 from millrace.plan.updates.queue_options import settings_of as settings_of
@@ -64,7 +58,7 @@ _MEANING: Mapping[type, tuple[str, ...]] = {
 
 def content_of(node: Node, options: Options, method: Method | None = None) -> object:
     """What an operator's meaning depends on."""
-    if is_prefix(node):
+    if node.is_prefix:
         return meaning(node)
     further: list[object] = [options.get(each) for each in _MEANING.get(type(node), ())]
     if isinstance(node, Aggregate) and by_window(node.window):
@@ -120,8 +114,8 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
             return _join(node, options, method)
         case UpdateQueue() | WindowQueue() | MarkedAggregate() | UpdateJoin():
             return _updating(node, options)
-        case Scan():
-            raise AssertionError("a scan is a leaf")
+        case _:
+            raise AssertionError(f"no operator carries out {type(node).__name__}")
 
 
 def method_of(node: Node, options: Options) -> Method | None:
@@ -154,7 +148,7 @@ def ordered_join(node: Node) -> Join | None:
 
 def _join(node: AnyJoin, options: Options, method: Method | None) -> kernel.Operator:
     schemas = [each.schema for each in node.inputs]
-    by_entry = [keeps_entry(each) for each in node.inputs]
+    by_entry = [each.keeps_entry for each in node.inputs]
     limit = _state_limit(options)
     match node:
         case Join() if method is not None:
@@ -184,6 +178,7 @@ def _join(node: AnyJoin, options: Options, method: Method | None) -> kernel.Oper
                 by_entry=(by_entry[0], by_entry[1]),
                 state_limit=limit,
             )
+    raise AssertionError(node)
 
 
 def _state_limit(options: Options) -> int | None:

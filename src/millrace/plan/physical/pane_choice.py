@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import mergeable, partial_bytes
-from millrace.plan.nodes.network import (
+from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
     AnyWindow,
     CalendarWindow,
     DividedWindow,
     InstantWindow,
-    Scan,
     Window,
-    walk,
 )
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.relational_nodes import Scan
 
 _TEXT_BYTES = 32
 _SECOND = 1_000_000

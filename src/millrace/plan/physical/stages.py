@@ -20,27 +20,17 @@ from millrace.kernel.baselines.flush_policies import FlushPolicy
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.graph import Node as GraphNode
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.admission import SEQUENCE, TimeContract
 from millrace.kernel.updates.queue import Queue
-from millrace.plan.nodes.columns_read import columns_of, names_of
-from millrace.plan.nodes.content_names import content_name, meaning
-from millrace.plan.nodes.network import (
-    SEQUENCE,
-    Aggregate,
-    AnyQueue,
-    Join,
-    Network,
-    Node,
-    OrderByTime,
-    Query,
-    Scan,
-    Since,
-    Slack,
-    inputs_of,
-    with_inputs,
-)
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.content_names import content_name, meaning, stream_columns
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import OrderByTime, Scan, Since, Slack, scan_of
+from millrace.plan.nodes.update_nodes import AnyQueue
 from millrace.plan.physical.group_promises import described
-from millrace.plan.physical.levels import Crossing, Cut, Cuts, Exchange, is_prefix, read_by, scan_of
+from millrace.plan.physical.levels import Crossing, Cut, Cuts, Exchange, read_by
 from millrace.plan.physical.named_parts import breaks_after, check_parts, strategy_of
 from millrace.plan.physical.operators import Method, content_of, is_in_order, method_of, operator_of, partials_of
 from millrace.plan.physical.pane_choice import takes_partials
@@ -74,7 +64,7 @@ class Physical:
 
     def columns_read(self, stream: str) -> list[str]:
         """The columns of a stream that some query or its time contract reads, in declared order."""
-        uses = (columns_of(root, names_of(root), stream) for _, root in self.roots)
+        uses = (stream_columns(root, root.column_names(), stream) for _, root in self.roots)
         read: set[str | None] = {name for names in uses for name in names}
         declared = next(each for each in self.network.streams() if each.name == stream)
         read |= {*declared.time.columns(), declared.replay.column if declared.replay else None}
@@ -230,7 +220,7 @@ def _prepared(query: Query) -> Node:
 
 def _with_slack(node: Node, slack: int) -> Node:
     """The tree with aggregates over time that make their bounds themselves, of the rows that come."""
-    node = with_inputs(node, lambda each: _with_slack(each, slack))
+    node = node.map_children(lambda each: _with_slack(each, slack))
     if not isinstance(node, Aggregate) or node.bounds_type == pa.int64():
         return node
     return replace(node, input=Slack(node.input, slack))
@@ -243,8 +233,8 @@ def starting_at(query: Query, time: int, outlets: Iterable[tuple[str, int]] = ()
 
 def since_points(node: Node, starts: Mapping[str, int]) -> Node:
     """A tree over the rows from some points on; what comes before any state is left as it is, to be shared."""
-    if not is_prefix(node):
-        return with_inputs(node, lambda each: since_points(each, starts))
+    if not node.is_prefix:
+        return node.map_children(lambda each: since_points(each, starts))
     scan = scan_of(node)
     start = starts.get(scan.source if scan.outlet else "", NO_BOUND)
     return node if start == NO_BOUND else Since(node, start)
@@ -321,7 +311,7 @@ class _Builder:
         if isinstance(node, Join):
             inputs = [self.build(each, f"{path}.{position}") for position, each in enumerate(node.inputs)]
             return self._added(node, inputs, method)
-        (below,) = inputs_of(node)
+        (below,) = node.children()
         ordered = self._ordered(below, f"{path}.0", method)
         self.places[f"{path}.0"] = ordered.name
         return ordered if isinstance(node, OrderByTime) else self._added(node, [ordered])

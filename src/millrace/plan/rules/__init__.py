@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millrace.plan.nodes.network import Node
+from millrace.plan.nodes.node import Node
 from millrace.plan.rules.plain_conditions_first import plain_conditions_first
 from millrace.plan.rules.prepare_aggregates import prepare_aggregates
 from millrace.plan.rules.prune_columns import prune_columns

@@ -8,12 +8,13 @@ from __future__ import annotations
 from functools import reduce
 
 from millrace.kernel.columns.expressions import Call, Expression
-from millrace.plan.nodes.network import Filter, Node, with_inputs
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter
 
 
 def plain_conditions_first(node: Node) -> Node:
     """The tree with filters that call functions of the user's own apart from the others, and above them."""
-    node = with_inputs(node, plain_conditions_first)
+    node = node.map_children(plain_conditions_first)
     if not isinstance(node, Filter) or not node.predicate.calls_user_code:
         return node
     parts = _conjuncts(node.predicate)

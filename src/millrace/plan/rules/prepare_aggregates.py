@@ -11,12 +11,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
-from millrace.plan.nodes.network import Aggregate, Aggregation, Distinct, Node, Project, with_inputs
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Distinct, Project
 
 
 def prepare_aggregates(node: Node) -> Node:
     """The tree with every key and argument a column."""
-    node = with_inputs(node, prepare_aggregates)
+    node = node.map_children(prepare_aggregates)
     match node:
         case Aggregate():
             return _prepared(node)

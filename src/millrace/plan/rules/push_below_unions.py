@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millrace.plan.nodes.network import Filter, Node, Project, Union, with_inputs
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter, Project, Union
 
 
 def push_below_unions(node: Node) -> Node:
@@ -13,5 +14,5 @@ def push_below_unions(node: Node) -> Node:
         return push_below_unions(
             replace(node.input, inputs=tuple(replace(node, input=each) for each in node.input.inputs))
         )
-    pushed = with_inputs(node, push_below_unions)
+    pushed = node.map_children(push_below_unions)
     return push_below_unions(pushed) if pushed != node else pushed

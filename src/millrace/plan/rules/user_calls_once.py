@@ -18,8 +18,8 @@ from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.columns.short_circuit import computed_everywhere
 from millrace.kernel.columns.user_functions import UserCall
 from millrace.plan.joins.join_steps import substituted
-from millrace.plan.nodes.columns_read import names_of
-from millrace.plan.nodes.network import Filter, Node, Project, with_inputs
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter, Project
 
 Calls = Mapping[Expression, str]
 """Calls, each with the column that holds its value."""
@@ -28,8 +28,8 @@ Calls = Mapping[Expression, str]
 def user_calls_once(node: Node) -> Node:
     """The tree with calls that are written several times computed once."""
     found, _ = _shared(node, frozenset())
-    names = names_of(node)
-    return found if names_of(found) == names else Project(found, tuple((name, Column(name)) for name in names))
+    names = node.column_names()
+    return found if found.column_names() == names else Project(found, tuple((name, Column(name)) for name in names))
 
 
 def _shared(node: Node, wanted: AbstractSet[Expression]) -> tuple[Node, Calls]:
@@ -50,7 +50,7 @@ def _shared(node: Node, wanted: AbstractSet[Expression]) -> tuple[Node, Calls]:
                 {call: held[each] for call, each in inside.items() if each in held},
             )
         case _:
-            return with_inputs(node, user_calls_once), {}
+            return node.map_children(user_calls_once), {}
 
 
 def _computed(
@@ -63,13 +63,13 @@ def _computed(
     over = [_over(each, columns) for each in expressions]
     made: list[tuple[str, Expression]] = []
     while (call := _next(over, made, wanted)) is not None:
-        name = _unused({*names_of(below), *columns.values()})
+        name = _unused({*below.column_names(), *columns.values()})
         columns[call] = name
         over = [_over(each, {call: name}) for each in over]
         made = [*((other, _over(each, {call: name})) for other, each in made), (name, call)]
     # What was found last stands inside what was found before.
     for name, each in reversed(made):
-        below = Project(below, (*((column, Column(column)) for column in names_of(below)), (name, each)))
+        below = Project(below, (*((column, Column(column)) for column in below.column_names()), (name, each)))
     return below, columns, over
 
 

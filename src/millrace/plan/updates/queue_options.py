@@ -8,7 +8,10 @@ from dataclasses import replace
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.updates.queue_settings import LOSSLESS, PAGE, Access, QueueSettings
 from millrace.plan.joins.join_steps import substituted
-from millrace.plan.nodes.network import Node, Project, Query, UpdateJoin, inputs_of
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.relational_nodes import Project
+from millrace.plan.nodes.update_nodes import UpdateJoin
 from millrace.plan.updates.update_keys import held_by
 
 POLICY = "inplace"
@@ -46,7 +49,7 @@ def access_at(path: str, query: Query, root: Node) -> tuple[Access, ...]:
     node = root
     for position in path.removeprefix(query.name).split(".")[1:]:
         names = _below(node, int(position), names)
-        node = inputs_of(node)[int(position)]
+        node = node.children()[int(position)]
     given: dict[str, Expression] = {name: Column(own) for name, own in names.items()}
     return tuple(
         each if each.when is None else replace(each, when=substituted(each.when, given)) for each in query.access

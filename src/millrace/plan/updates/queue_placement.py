@@ -18,26 +18,14 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.kernel.progress.admission import LATE
 from millrace.plan.joins.join_steps import all_of, substituted
-from millrace.plan.nodes.network import (
-    LATE,
-    Aggregate,
-    Filter,
-    Join,
-    MarkedAggregate,
-    Node,
-    Project,
-    Query,
-    Scan,
-    Union,
-    UpdateJoin,
-    UpdateQueue,
-    Window,
-    WindowQueue,
-    walk,
-    with_inputs,
-)
-from millrace.plan.nodes.prefix import is_prefix, scan_of
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, scan_of
+from millrace.plan.nodes.update_nodes import MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.updates.queue_options import is_append
 from millrace.plan.updates.update_keys import (
     NotAnUpdate,
@@ -100,8 +88,8 @@ def with_queues(root: Node, query: Query) -> Node:
 
 def _each_stream(node: Node, rewriting: _Rewriting) -> Node:
     """The tree with a queue in front of each stream."""
-    if not is_prefix(node):
-        return with_inputs(node, lambda each: _each_stream(each, rewriting))
+    if not node.is_prefix:
+        return node.map_children(lambda each: _each_stream(each, rewriting))
     return node if scan_of(node).outlet == LATE else rewriting.tree(node)
 
 
@@ -129,16 +117,7 @@ def _window_of(root: Node, query: Query) -> WindowQueue | None:
 
 def _is_cheap(node: Node) -> bool:
     """Whether nothing in a tree calls a function of the user's own."""
-    return not any(expression.calls_user_code for each in walk(node) for expression in _expressions(each))
-
-
-def _expressions(node: Node) -> tuple[Expression, ...]:
-    match node:
-        case Filter():
-            return (node.predicate,)
-        case Project():
-            return tuple(each for _, each in node.columns)
-    return ()
+    return not any(expression.calls_user_code for each in walk(node) for expression in each.expressions())
 
 
 @dataclass(frozen=True)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from millrace.errors import Place, RequestError
-from millrace.plan.nodes.network import (
+from millrace.plan.nodes.aggregate_nodes import (
     AnyWindow,
     CalendarWindow,
-    Distinct,
     DividedWindow,
-    Following,
     InstantWindow,
-    Node,
-    Numbered,
-    OrderByTime,
     PairWindow,
     PartitionedRows,
-    Rank,
-    RowsJoin,
     SessionWindow,
     TrailingWindow,
     Window,
 )
+from millrace.plan.nodes.join_nodes import Following, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Distinct, Numbered, OrderByTime, Rank
 
 APPEND = "read with WITH (queue = 'append'), which answers over all rows"
 """What to do instead, after "let the query"."""

@@ -16,22 +16,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression
-from millrace.plan.nodes.network import (
-    LATE,
-    Aggregate,
-    AnyJoin,
-    AnyWindow,
-    Filter,
-    Following,
-    Join,
-    Node,
-    Project,
-    RowsJoin,
-    Scan,
-    Union,
-    Window,
-    walk,
-)
+from millrace.kernel.progress.admission import LATE
+from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, Window
+from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union
 from millrace.plan.updates.refusals import APPEND as APPEND
 from millrace.plan.updates.refusals import NotAnUpdate as NotAnUpdate
 from millrace.plan.updates.refusals import meaningless as meaningless

@@ -6,7 +6,7 @@ import pytest
 
 from millrace.connectors import list_files
 from millrace.errors import RequestError
-from millrace.plan.nodes.network import Connector
+from millrace.plan.nodes.endpoints import Connector
 
 
 def names(path: Path | str) -> list[str]:

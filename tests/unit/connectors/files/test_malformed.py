@@ -12,7 +12,7 @@ from millrace.connectors import read_file
 from millrace.connectors.files import csv as csv_files
 from millrace.connectors.files import json_lines as json_files
 from millrace.errors import MalformedRow
-from millrace.plan.nodes.network import TIMESTAMP, Connector
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 
 SCHEMA = pa.schema([("n", pa.int32()), ("ts", TIMESTAMP)])
 

@@ -8,7 +8,7 @@ import pytest
 from millrace.connectors import read_file
 from millrace.connectors.files.options import read_options
 from millrace.errors import RequestError
-from millrace.plan.nodes.network import Connector
+from millrace.plan.nodes.endpoints import Connector
 
 
 def refusal(format: str, options: dict[str, str]) -> RequestError:

@@ -10,7 +10,7 @@ import pytest
 
 from millrace.connectors import read_file
 from millrace.connectors.files.parquet import _coded_columns
-from millrace.plan.nodes.network import Connector
+from millrace.plan.nodes.endpoints import Connector
 
 ROWS = 2**17
 SCHEMA = pa.schema([("few", pa.string()), ("many", pa.string()), ("n", pa.int64())])

@@ -16,7 +16,7 @@ from millrace.connectors.files import json_lines as json_files
 from millrace.connectors.inputs import open_input
 from millrace.errors import MalformedRow, RequestError, RunError
 from millrace.language import parse_network
-from millrace.plan.nodes.network import TIMESTAMP, Connector
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 
 PAIRS = pa.schema([("n", pa.int64()), ("word", pa.string())])
 TIMES = pa.schema([("ts", TIMESTAMP)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from millrace.connectors import FORMATS, extension, read_file, write_file
 from millrace.errors import RequestError
-from millrace.plan.nodes.network import TIMESTAMP, Connector
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 
 KINDS: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.string(): st.one_of(

@@ -14,7 +14,7 @@ from millrace.connectors.generators.nexmark import COLUMNS, SLICE_EVENTS, TABLES
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED
 from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 
 EVENTS = 2 * SLICE_EVENTS + 7_228
 

@@ -5,7 +5,9 @@ import pytest
 from millrace.experiments.figures import joint_punctuation
 from millrace.experiments.figures.joint_punctuation import FOLDED, FOLDED_LATE, INDIVIDUAL, JOINT, JOINT_LATE
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Aggregate, Join, PairWindow, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate, PairWindow
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import walk
 
 FORMS = {JOINT: 0.0, INDIVIDUAL: 4.0, FOLDED: 0.0, JOINT_LATE: 0.0}
 

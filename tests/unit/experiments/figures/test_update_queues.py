@@ -27,7 +27,7 @@ from millrace.experiments.figures.update_queues import (
     wrong,
 )
 from millrace.hosts.virtual.host import Delivery
-from millrace.plan.nodes.network import TIMESTAMP
+from millrace.plan.nodes.endpoints import TIMESTAMP
 
 
 def delivery(key: int, value: int, time: int) -> Delivery:

@@ -8,7 +8,7 @@ from millrace.errors import CheckpointError, RequestError, RunError
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.sinks.outputs import file_sinks
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 
 def network(folder: Path, *, sink: str = "out", mode: str = "") -> Network:

@@ -12,7 +12,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.sinks.writer_protocol import Writers, WriterSpec, hand_over, run_name, write_staged
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import bind_changes, parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from tests.unit.hosts.fed import Fed, received, row
 from tests.unit.hosts.kept_epochs import KeptEpochs, calls, kept
 

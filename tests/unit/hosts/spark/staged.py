@@ -22,7 +22,7 @@ from millrace.hosts.spark.source.stream_files import Look
 from millrace.hosts.spark.source.wakeups import ControlPartition, waking_rows
 from millrace.hosts.spark.stage.budget import Pace
 from millrace.hosts.spark.stage.stage import _AT_HAND, Stage
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import physical
 
 Key = tuple[str, int]

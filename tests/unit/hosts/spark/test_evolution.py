@@ -12,7 +12,8 @@ from staged import Staged
 
 from millrace.hosts.control.live_changes import Changes
 from millrace.language import bind_changes, parse_network, read_file
-from millrace.plan.nodes.network import Connector, Network
+from millrace.plan.nodes.endpoints import Connector
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical
 from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
 from tests.property.cases import batch

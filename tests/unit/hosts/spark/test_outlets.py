@@ -13,22 +13,12 @@ import pytest
 from staged import Staged
 
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import (
-    LATE,
-    SEQUENCE,
-    Aggregate,
-    Aggregation,
-    Connector,
-    Network,
-    Node,
-    Project,
-    Query,
-    Scan,
-    Sink,
-    Stream,
-    Window,
-)
+from millrace.kernel.progress.admission import LATE, SEQUENCE, TimeContract
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, Window
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Project, Scan
 
 SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")

@@ -6,7 +6,8 @@ import pytest
 from millrace.errors import QueryError
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, SqlAggregate, UserAggregate
 from millrace.language import bind_changes, declarations_of, parse_network
-from millrace.plan.nodes.network import Aggregate, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.node import walk
 from tests.unit.language.scripts import STREAMS, refusal
 
 WINDOW = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"

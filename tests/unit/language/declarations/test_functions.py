@@ -7,7 +7,10 @@ from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Cast, Column, Literal
 from millrace.kernel.columns.user_functions import UserCall, UserFunction
 from millrace.language import bind_changes, declarations_of, parse_network
-from millrace.plan.nodes.network import Aggregate, Filter, Join, Node, Project, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, Project
 from tests.unit.language.scripts import STREAMS, refusal
 
 WINDOW = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"

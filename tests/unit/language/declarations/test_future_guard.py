@@ -5,7 +5,7 @@ import pytest
 from millrace.errors import QueryError
 from millrace.language import bind_changes, parse_network
 from millrace.plan.evolution.changes import Added
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 MINUTE = 60_000_000
 STREAMS = """

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from millrace.plan.nodes.network import (
-    Aggregate,
-    Distinct,
-    InstantWindow,
-    Join,
-    JoinTime,
-    OrderByTime,
-    PairWindow,
-    TrailingWindow,
-    Window,
-    walk,
-)
+from millrace.kernel.joins.sides import JoinTime
+from millrace.plan.nodes.aggregate_nodes import Aggregate, InstantWindow, PairWindow, TrailingWindow, Window
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.relational_nodes import Distinct, OrderByTime
 from tests.unit.language.joins.test_window_joins import join_of
 from tests.unit.language.scripts import names, refusal, root
 

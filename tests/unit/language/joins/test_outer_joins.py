@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from millrace.kernel.columns.expressions import Call, Column
-from millrace.plan.nodes.network import Filter, Following, Join, Project, walk
+from millrace.plan.nodes.join_nodes import Following, Join
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.relational_nodes import Filter, Project
 from tests.unit.language.joins.test_window_joins import join_of
 from tests.unit.language.scripts import refusal, root
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from millrace.errors import QueryError
-from millrace.plan.nodes.network import Filter, Following, OrderByTime, walk
+from millrace.plan.nodes.join_nodes import Following
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime
 from tests.unit.language.scripts import names, query, refusal, root
 
 MINUTE = 60_000_000

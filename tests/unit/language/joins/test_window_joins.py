@@ -7,20 +7,10 @@ import pytest
 
 from millrace.errors import NotYet, QueryError
 from millrace.kernel.columns.expressions import Call, Cast, Column, Literal
-from millrace.plan.nodes.network import (
-    AnyJoin,
-    Filter,
-    Join,
-    Node,
-    OrderByTime,
-    Project,
-    RowsJoin,
-    RowsSide,
-    Scan,
-    Side,
-    Union,
-    walk,
-)
+from millrace.kernel.joins.sides import RowsSide, Side
+from millrace.plan.nodes.join_nodes import AnyJoin, Join, RowsJoin
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, Scan, Union
 from tests.unit.language.scripts import names, query, refusal, root
 
 SECOND = 1_000_000

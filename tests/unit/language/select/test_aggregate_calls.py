@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from millrace.errors import QueryError
-from millrace.plan.nodes.network import Aggregate, Aggregation, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation
+from millrace.plan.nodes.node import walk
 from tests.unit.language.scripts import names, refusal, root
 
 WINDOW = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"

@@ -5,7 +5,9 @@ import pytest
 
 from millrace.errors import NotYet, QueryError
 from millrace.kernel.columns.expressions import Call, Column
-from millrace.plan.nodes.network import Aggregate, Aggregation, AnyWindow, Filter, Node, Project, Union, Window, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, AnyWindow, Window
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, Project, Union
 from tests.unit.language.scripts import names, refusal, root
 
 MINUTE = 60_000_000

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from millrace.errors import NotYet, QueryError
-from millrace.plan.nodes.network import Distinct, Filter, Node, Project, Rank, walk
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Distinct, Filter, Project, Rank
 from tests.unit.language.scripts import names, refusal, root
 
 WINDOW = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"

@@ -5,7 +5,8 @@ import pytest
 
 from millrace.errors import NotYet, QueryError
 from millrace.kernel.columns.expressions import Call, Cast, Column, Literal
-from millrace.plan.nodes.network import Filter, OrderByTime, Project, Scan, Union, walk
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, Scan, Union
 from tests.unit.language.scripts import names, query, refusal, root
 
 

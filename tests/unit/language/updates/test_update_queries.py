@@ -9,7 +9,11 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.updates.queue_settings import Access
 from millrace.language import bind_changes, parse_network
 from millrace.plan.evolution.changes import Altered
-from millrace.plan.nodes.network import Join, Query, Stream, Union, walk
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.relational_nodes import Union
 from millrace.plan.updates.queue_placement import key_of
 
 STREAMS = """

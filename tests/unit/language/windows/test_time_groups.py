@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from millrace.errors import QueryError
-from millrace.plan.nodes.network import (
+from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
     AnyWindow,
     CalendarWindow,
     DividedWindow,
     InstantWindow,
-    Node,
-    Project,
     Window,
-    walk,
 )
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Project
 from tests.unit.language.scripts import names, refusal, root
 
 SECOND = 1_000_000

@@ -3,22 +3,18 @@ from __future__ import annotations
 import pytest
 
 from millrace.errors import QueryError
+from millrace.kernel.progress.admission import SEQUENCE
 from millrace.language import parse_network
-from millrace.plan.nodes.network import (
-    SEQUENCE,
+from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
     AnyWindow,
-    Filter,
-    Node,
-    Numbered,
     PartitionedRows,
-    Scan,
     SessionWindow,
     TrailingWindow,
-    Union,
     Window,
-    walk,
 )
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, Numbered, Scan, Union
 from tests.unit.language.scripts import STREAMS, names, refusal, root
 
 MINUTE = 60_000_000

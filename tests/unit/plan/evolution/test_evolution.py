@@ -11,7 +11,9 @@ from millrace.kernel.elements import NO_BOUND
 from millrace.language import parse_network, read_file
 from millrace.plan.evolution.evolution import Evolution, Evolved, beginning, evolve, merged
 from millrace.plan.evolution.start_points import Points, start_of
-from millrace.plan.nodes.network import Network, Since, walk
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.relational_nodes import Since
 from millrace.plan.physical.stages import physical, starting_at
 
 SECOND = 1_000_000

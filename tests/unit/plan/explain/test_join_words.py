@@ -17,20 +17,11 @@ from millrace.language import parse_network
 from millrace.plan.explain.cost_words import Expected, cost_notes
 from millrace.plan.explain.explain import explain
 from millrace.plan.explain.join_words import following_label, join_label, join_notes, rows_join_label
-from millrace.plan.nodes.network import (
-    TIMESTAMP,
-    Connector,
-    Following,
-    Join,
-    Network,
-    Node,
-    Project,
-    Query,
-    RowsJoin,
-    Scan,
-    Sink,
-    Stream,
-)
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Sink, Stream
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Project, Scan
 from millrace.plan.physical.stages import physical
 
 SECOND = 1_000_000

@@ -6,11 +6,15 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.kernel.progress.admission import TimeContract
 from millrace.plan.joins.join_order import is_multiway, joined, reason
 from millrace.plan.joins.join_steps import Condition, Inputs, Timeless, Unbounded
 from millrace.plan.joins.time_limits import Limit, Limits
-from millrace.plan.nodes.network import TIMESTAMP, Connector, Join, JoinTime, Node, Scan, Side, Stream, walk
+from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Scan
 
 NAMES = "abcd"
 Keys = tuple[dict[int, str], ...]

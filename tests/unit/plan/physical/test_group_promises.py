@@ -6,7 +6,9 @@ import pytest
 
 from millrace.language import parse_network
 from millrace.plan.explain.explain import explain
-from millrace.plan.nodes.network import Aggregate, Node, RollUp, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import RollUp
 from millrace.plan.physical.group_promises import groups_of
 from millrace.plan.physical.stages import physical
 

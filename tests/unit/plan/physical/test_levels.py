@@ -7,31 +7,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import (
-    SEQUENCE,
-    Aggregate,
-    Aggregation,
-    Connector,
-    Following,
-    InstantWindow,
-    Join,
-    Network,
-    Node,
-    OrderByTime,
-    Project,
-    Query,
-    Rank,
-    RowsJoin,
-    RowsSide,
-    Scan,
-    SessionWindow,
-    Side,
-    Sink,
-    Stream,
-    Union,
-    Window,
-)
+from millrace.kernel.joins.sides import RowsSide, Side
+from millrace.kernel.progress.admission import SEQUENCE, TimeContract
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantWindow, SessionWindow, Window
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import OrderByTime, Project, Rank, Scan, Union
 from millrace.plan.physical.levels import Crossing
 from millrace.plan.physical.stages import Physical, physical
 

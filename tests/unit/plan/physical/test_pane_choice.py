@@ -6,7 +6,8 @@ import pytest
 
 from millrace.language import parse_network
 from millrace.plan.explain.explain import explain
-from millrace.plan.nodes.network import Aggregate, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.node import walk
 from millrace.plan.physical.pane_choice import Choice, chosen
 from millrace.plan.physical.stages import physical
 

@@ -8,25 +8,14 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.columns.expressions import Call, Column, Literal
+from millrace.kernel.joins.sides import Side
 from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import (
-    Aggregate,
-    Aggregation,
-    Connector,
-    Filter,
-    Join,
-    MarkedAggregate,
-    Node,
-    OrderByTime,
-    Project,
-    Scan,
-    Side,
-    Stream,
-    UpdateJoin,
-    UpdateQueue,
-    Window,
-    WindowQueue,
-)
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, Window
+from millrace.plan.nodes.endpoints import Connector, Stream
+from millrace.plan.nodes.join_nodes import Join
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, Scan
+from millrace.plan.nodes.update_nodes import MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.physical.levels import Crossing, Cut, Cuts, Exchange
 
 SECOND = 1_000_000

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import millrace as mr
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Aggregate, Filter, Node, Project, Scan, Union, walk
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union
 from millrace.plan.rules import optimize
 
 STREAMS = """

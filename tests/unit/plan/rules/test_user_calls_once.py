@@ -6,7 +6,8 @@ import pytest
 
 from millrace.errors import RequestError
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Filter, Node, Project, walk
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import Filter, Project
 from millrace.plan.physical.stages import physical
 from millrace.plan.rules import optimize
 

@@ -12,20 +12,11 @@ from millrace.language import parse_network
 from millrace.plan.evolution.evolution import evolve
 from millrace.plan.evolution.start_points import Points
 from millrace.plan.explain.explain import explain
-from millrace.plan.nodes.network import (
-    Aggregate,
-    AnyQueue,
-    MarkedAggregate,
-    Network,
-    Node,
-    RollUp,
-    Since,
-    UpdateJoin,
-    UpdateQueue,
-    WindowQueue,
-    inputs_of,
-    walk,
-)
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.relational_nodes import RollUp, Since
+from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.physical.operators import settings_of
 from millrace.plan.physical.stages import Physical, physical, starting_at
 from millrace.plan.updates.queue_options import access_at
@@ -69,7 +60,7 @@ def root(text: str, options: str = "") -> Node:
 
 def shape(node: Node) -> str:
     """The kinds of a tree's nodes from above."""
-    below = [shape(each) for each in inputs_of(node)]
+    below = [shape(each) for each in node.children()]
     inside = f"({', '.join(below)})" if below else ""
     return f"{type(node).__name__}{inside}"
 
@@ -297,7 +288,7 @@ def test_access_conditions_are_over_the_key_as_each_queue_calls_it() -> None:
             path, node = places.popitem()
             if isinstance(node, AnyQueue):
                 found[path] = str(access_at(path, query, tree)[0].when)
-            places |= {f"{path}.{position}": each for position, each in enumerate(inputs_of(node))}
+            places |= {f"{path}.{position}": each for position, each in enumerate(node.children())}
         return found
 
     access = "ACCESS EVERY 1 MINUTE WHEN z = 'x' AS"

@@ -15,7 +15,7 @@ from millrace.hosts.spark.stage.bucket_queues import counts_of, metrics_of, stal
 from millrace.hosts.why.lag import Lag, recorded
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.metrics import InputCounts, SourceMetrics
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 
 
 class Committed:

@@ -19,7 +19,7 @@ from pyspark import cloudpickle
 
 from millrace.hosts.checkpoint.durable_files import replace_file
 from millrace.hosts.spark.session.import_paths import import_paths, look_in
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
 _SUFFIX = ".plan"

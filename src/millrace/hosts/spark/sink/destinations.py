@@ -34,7 +34,7 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.sink.network_sink import clean
 from millrace.hosts.spark.sink.relay import Relay
 from millrace.plan.nodes.content_names import content_name
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
 
 Spec = dict[str, Any]

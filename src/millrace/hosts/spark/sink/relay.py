@@ -24,7 +24,7 @@ from millrace.connectors.native import SHOWN
 from millrace.errors import MillraceError, RequestError, RunError
 from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.source.native_streams import is_not_found, no_format, spark_schema
-from millrace.plan.nodes.network import Query
+from millrace.plan.nodes.query_network import Query
 
 
 class Relay:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from millrace.connectors.inputs import as_rows, read_schema
 from millrace.errors import RunError
 from millrace.hosts.spark.source.feed_files import put_rows
-from millrace.plan.nodes.network import Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 
 
 def write_feed(items: Iterable[Any], stream: Stream, read: Sequence[str], folder: Path) -> Connector:

@@ -33,7 +33,7 @@ from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.progress.admission import Ingress
-from millrace.plan.nodes.network import Stream
+from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.physical.levels import Exchange
 from millrace.plan.physical.stages import Physical
 

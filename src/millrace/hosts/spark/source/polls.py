@@ -21,7 +21,7 @@ from millrace.connectors.push_pull import Asked
 from millrace.hosts.spark.commit_log.commit_log import Record
 from millrace.hosts.spark.source.feed_files import count_files, count_removed, put_rows, remove_files
 from millrace.hosts.spark.source.feeds import rows_of
-from millrace.plan.nodes.network import Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 
 _AT_ONCE = 20
 """How many files are removed at a time at least, for how many is put down on disk."""

@@ -12,7 +12,8 @@ from millrace.connectors.push_pull import Asked
 from millrace.hosts.spark.source.feeds import write_feed
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.polls import Polls
-from millrace.plan.nodes.network import Connector, Network
+from millrace.plan.nodes.endpoints import Connector
+from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
 

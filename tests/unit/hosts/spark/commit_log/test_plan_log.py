@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 
 def test_versions_are_read_by_number_and_old_ones_go(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from millrace.hosts.spark.stage.stage import _AT_HAND
 from millrace.kernel.progress.order import PerGroup
 from millrace.kernel.progress.partition_progress import Standings
 from millrace.language import parse_network
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 from millrace.testing.hosts import in_memory
 
 SECOND = 1_000_000

@@ -18,7 +18,7 @@ from millrace.hosts.spark.exchange.rows import pack
 from millrace.hosts.spark.sink.destinations import Sinks
 from millrace.hosts.spark.sink.network_sink import Written
 from millrace.hosts.spark.source.polls import Polls, has_read
-from millrace.plan.nodes.network import Network, Query
+from millrace.plan.nodes.query_network import Network, Query
 
 REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 1}
 SQL = """CREATE STREAM s (k STRING, n BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM iterable;

@@ -13,7 +13,7 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack
 from millrace.hosts.spark.sink.network_sink import Written, clean
-from millrace.plan.nodes.network import Network
+from millrace.plan.nodes.query_network import Network
 
 REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 2}
 

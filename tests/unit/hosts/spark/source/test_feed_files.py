@@ -22,7 +22,7 @@ from millrace.hosts.spark.source.feeds import write_feed
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.polls import Polls
 from millrace.hosts.spark.source.stream_files import START, StreamFiles
-from millrace.plan.nodes.network import Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.physical.stages import physical
 
 SQL = """CREATE STREAM s (k STRING, n BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM iterable;

@@ -14,20 +14,10 @@ from staged import Staged
 from millrace.errors import CheckpointError
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.progress.admission import TimeContract
-from millrace.plan.nodes.network import (
-    Aggregate,
-    Aggregation,
-    Connector,
-    InstantWindow,
-    Network,
-    Project,
-    Query,
-    Scan,
-    Sink,
-    Stream,
-    Union,
-    Window,
-)
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantWindow, Window
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.relational_nodes import Project, Scan, Union
 from millrace.plan.physical.stages import physical
 
 SECOND = 1_000_000

@@ -10,7 +10,8 @@ from millrace.kernel import operators
 from millrace.kernel.graph.graph import Graph
 from millrace.language import parse_network
 from millrace.plan.explain.explain import explain
-from millrace.plan.nodes.network import Filter, Numbered, walk
+from millrace.plan.nodes.node import walk
+from millrace.plan.nodes.relational_nodes import Filter, Numbered
 from millrace.plan.physical.stages import physical
 from millrace.plan.rules import optimize
 

@@ -1,0 +1,197 @@
+"""Window aggregates: which rows a window brings together, and what is computed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+
+from millrace.kernel.aggregates.functions import result_type
+from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
+from millrace.kernel.columns.expressions import Expression
+from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.plan.nodes.node import Keys, OneInput, columns_of
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+
+Unit = Literal["time", "rows"]
+"""What a window counts in: microseconds, or sequence numbers."""
+
+
+class AnyWindow:
+    """Which rows an aggregate brings together."""
+
+    is_same_for_groups: ClassVar[bool] = False
+    """True if windows do not depend on the rows of a group, so that rows can be reduced to panes."""
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        """The type of `window_start` and `window_end`; None where there are none."""
+        return TIMESTAMP
+
+
+def _bounds_type(unit: Unit) -> pa.DataType:
+    return pa.int64() if unit == "rows" else TIMESTAMP
+
+
+@dataclass(frozen=True)
+class Window(AnyWindow):
+    """Windows `[start, start + range)` of the progressing attribute, start a multiple of `slide` from `origin` on.
+
+    The attribute is a time since the epoch, or with unit rows a sequence number.
+    """
+
+    range: int
+    slide: int
+    origin: int = 0
+    unit: Unit = "time"
+    is_same_for_groups: ClassVar[bool] = True
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        return _bounds_type(self.unit)
+
+
+@dataclass(frozen=True)
+class CalendarWindow(AnyWindow):
+    """Windows of a calendar unit, which differ in length; UTC."""
+
+    every: Literal["month", "quarter", "year"]
+    is_same_for_groups: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class DividedWindow(AnyWindow):
+    """Windows of times with equal `ticks div count`, which rounds towards zero; a tick is some microseconds."""
+
+    tick: int
+    count: int
+    is_same_for_groups: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class InstantWindow(AnyWindow):
+    """Rows of exactly equal time together; results have no bounds of their own, for the keys say which they are."""
+
+    is_same_for_groups: ClassVar[bool] = True
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        return None
+
+
+@dataclass(frozen=True)
+class SessionWindow(AnyWindow):
+    """Rows of a group that follow each other by less than `gap`; `window_end` is the last row's time + gap."""
+
+    gap: int
+
+
+@dataclass(frozen=True)
+class TrailingWindow(AnyWindow):
+    """A result for each row: over the rows of its group at or before it, at most `range` back (None: all).
+
+    Rows of equal time count for each other. With unit rows the range is in sequence numbers.
+    """
+
+    range: int | None
+    unit: Unit = "time"
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        return _bounds_type(self.unit)
+
+
+@dataclass(frozen=True)
+class PartitionedRows(AnyWindow):
+    """The last `rows` rows of each group, counted as they entered: a result for each row, or for every `slide` rows.
+
+    With a slide, window number i of a group holds its rows from i * slide up to i * slide + rows.
+    """
+
+    rows: int
+    slide: int | None = None
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        return pa.int64()
+
+
+@dataclass(frozen=True)
+class PairWindow(AnyWindow):
+    """Joined rows of exactly equal times on both sides together; the two columns are keys of the aggregate too.
+
+    A pair is complete when no row can come that is below both bounds of a joint punctuation (004 section 7).
+    """
+
+    first: str
+    second: str
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One aggregate: a function over arguments (none: `count(*)`), over the rows where `where` holds.
+
+    `parameters` are constants of the call, such as the fraction of a quantile.
+    """
+
+    name: str
+    function: str | UserAggregate
+    arguments: tuple[Expression, ...] = ()
+    where: Expression | None = None
+    parameters: tuple[float | int | bool, ...] = ()
+
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that is computed per row."""
+        return self.arguments if self.where is None else (*self.arguments, self.where)
+
+
+@dataclass(frozen=True)
+class Aggregate(OneInput):
+    """A window aggregate by window id: `window_start`, `window_end`, the keys, the aggregates.
+
+    With partitioned rows, rows where `where` does not hold are counted but neither aggregated nor reported.
+    """
+
+    window: AnyWindow
+    keys: tuple[tuple[str, Expression], ...]
+    aggregations: tuple[Aggregation, ...]
+    where: Expression | None = None
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        """The type of `window_start` and `window_end`; None where there are none."""
+        return self.window.bounds_type
+
+    @property
+    def schema(self) -> pa.Schema:
+        given = self.input.schema
+        kind = self.window.bounds_type
+        bounds = [] if kind is None else [(WINDOW_START, kind), (WINDOW_END, kind)]
+        keys = [(name, key.type_in(given)) for name, key in self.keys]
+        results = [
+            (each.name, result_type(each.function, [argument.type_in(given) for argument in each.arguments]))
+            for each in self.aggregations
+        ]
+        return pa.schema([*bounds, *keys, *results])
+
+    def column_names(self) -> list[str]:
+        bounds = [] if self.window.bounds_type is None else [WINDOW_START, WINDOW_END]
+        return [*bounds, *(name for name, _ in self.keys), *(each.name for each in self.aggregations)]
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [columns_of(self.expressions())]
+
+    def expressions(self) -> tuple[Expression, ...]:
+        found = [key for _, key in self.keys] + [each for one in self.aggregations for each in one.expressions()]
+        return tuple(found if self.where is None else [*found, self.where])
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return tuple(name for name, _ in self.keys)

@@ -1,0 +1,56 @@
+"""Streams and sinks as they are declared: where rows come from, and where results go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from millrace.kernel.progress.admission import TimeContract
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+"""The type of all columns with times."""
+
+
+@dataclass(frozen=True)
+class Connector:
+    """Where rows come from or go to: a format and its options (keys in lower case)."""
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """`REPLAY BY column [SPEED x]`: a file is replayed by its arrival column."""
+
+    column: str
+    speed: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream: columns, time contract, connector, and the name under which its late rows can be read.
+
+    `update_key` is None for a plain stream. For an update stream it names the columns whose rows of equal values update
+    each other; () if all rows do. `options` are those of the queues of queries that read it.
+    """
+
+    name: str
+    schema: pa.Schema
+    time: TimeContract
+    connector: Connector
+    replay: Replay | None = None
+    late_into: str | None = None
+    # Names of operators are made of the repr, and what an operator computes does not depend on these two.
+    update_key: tuple[str, ...] | None = field(default=None, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A declared sink; the default is memory."""
+
+    name: str
+    connector: Connector

@@ -1,0 +1,197 @@
+"""Scans of streams, and the nodes that neither join nor aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+
+from millrace.kernel.columns.expressions import Column, Expression
+from millrace.plan.nodes.endpoints import Stream
+from millrace.plan.nodes.node import Keys, Node, OneInput, SeveralInputs, columns_of, walk
+
+
+@dataclass(frozen=True)
+class Scan(Node):
+    """The rows of a declared stream.
+
+    `outlet` says what their progressing attribute is: "" the stream's own time, a further declared time column,
+    `SEQUENCE`, or `LATE` for the rows that were turned away.
+    """
+
+    stream: Stream
+    outlet: str = ""
+    is_row_wise: ClassVar[bool] = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.stream.schema
+
+    def column_names(self) -> list[str]:
+        return list(self.stream.schema.names)
+
+    @property
+    def source(self) -> str:
+        """The name of its source in a graph: its stream, or an outlet of it."""
+        return f"{self.stream.name}@{self.outlet.strip('_')}" if self.outlet else self.stream.name
+
+
+@dataclass(frozen=True)
+class Filter(OneInput):
+    """The rows where `predicate` is true (not false, not null)."""
+
+    predicate: Expression
+    is_row_wise: ClassVar[bool] = True
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [columns_of([self.predicate], wanted)]
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.predicate,)
+
+
+@dataclass(frozen=True)
+class Project(OneInput):
+    """Named expressions over each row."""
+
+    columns: tuple[tuple[str, Expression], ...]
+    is_row_wise: ClassVar[bool] = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        given = self.input.schema
+        return pa.schema([(name, expression.type_in(given)) for name, expression in self.columns])
+
+    def column_names(self) -> list[str]:
+        return [name for name, _ in self.columns]
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [columns_of(each for name, each in self.columns if name in wanted)]
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(each for _, each in self.columns)
+
+    def renamed(self, columns: Keys) -> Keys | None:
+        return renamed_by(self.columns, columns)
+
+
+def renamed_by(given: Sequence[tuple[str, Expression]], columns: Keys) -> Keys | None:
+    """The names under which expressions hold some columns as they are; None if one is lost."""
+    names = {each.name: name for name, each in given if isinstance(each, Column)}
+    return tuple(names[name] for name in columns) if all(name in names for name in columns) else None
+
+
+@dataclass(frozen=True)
+class Union(SeveralInputs):
+    """All rows of all inputs (a bag union). The inputs' columns agree in name and type.
+
+    `truth` is the input that wins where two are updates of one key at one time; only update queries ask for it.
+    """
+
+    truth: int | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Numbered(OneInput):
+    """The rows of a union under one sequence: by time, then input, then order in the input.
+
+    The number, from 0 on, is their progressing attribute from here on.
+    """
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return ()
+
+
+@dataclass(frozen=True)
+class Distinct(OneInput):
+    """Each row once; equal rows have equal times, so what has been seen is forgotten when time has passed it."""
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [self.column_names()]
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return tuple(self.column_names())
+
+
+@dataclass(frozen=True)
+class Rank(OneInput):
+    """Rows of equal time and partition, ranked among each other; those beyond `limit` are left out.
+
+    `order` names columns, and whether from great to small. The rank is the last column, under `name`.
+    """
+
+    function: Literal["row_number", "rank", "dense_rank"]
+    partition: tuple[str, ...]
+    order: tuple[tuple[str, bool], ...]
+    name: str
+    limit: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.input.schema.append(pa.field(self.name, pa.int64()))
+
+    def column_names(self) -> list[str]:
+        return [*self.input.column_names(), self.name]
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        if self.function == "row_number":
+            # Ties are broken by all columns.
+            return [self.input.column_names()]
+        read = (*wanted, *self.partition, *(name for name, _ in self.order))
+        return [[name for name in dict.fromkeys(read) if name != self.name]]
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return self.partition
+
+
+@dataclass(frozen=True)
+class OrderByTime(OneInput):
+    """The rows as a sequence sorted by their own time."""
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return ()
+
+
+@dataclass(frozen=True)
+class Since(OneInput):
+    """The rows whose own time is not before `time`: where a query begins that was added while others ran."""
+
+    time: int
+    is_row_wise: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class RollUp(OneInput):
+    """The rows of a stream with a promise per group, under one bound for all: the least of the groups seen."""
+
+    @property
+    def keeps_entry(self) -> bool:
+        return self.input.keeps_entry
+
+
+@dataclass(frozen=True)
+class Slack(OneInput):
+    """The rows with a bound made of the rows alone: the greatest time so far less `slack` (004 section 2, option 2)."""
+
+    slack: int
+
+
+def scan_of(prefix: Node) -> Scan:
+    """The scan at the bottom of a prefix."""
+    scan = next(walk(prefix))
+    assert isinstance(scan, Scan)
+    return scan
+
+
+def scans_of(node: Node) -> list[Scan]:
+    """All scans of a tree, those of the first inputs first."""
+    return [each for each in walk(node) if isinstance(each, Scan)]
+
+
+def below_maps(node: Node) -> Node:
+    """What stands below filters and projections."""
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return node

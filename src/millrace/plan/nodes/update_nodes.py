@@ -1,0 +1,129 @@
+"""The nodes of update queries (002 section 3.2): queues of updates, and what stands above them.
+
+Rules:
+- A queue belongs to one query: its `query` is part of what it is, so that two queries never share one.
+- Policy, budget and memory of a queue are settings (kernel/updates/queue_settings.py): they can change while it runs,
+  so they are no fields of its node.
+- The language does not make these nodes; updates/queue_placement.py puts them into the trees of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import pyarrow as pa
+
+from millrace.kernel.columns.expressions import Expression
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.join_nodes import AnyJoin
+from millrace.plan.nodes.node import Keys, Node, SeveralInputs
+from millrace.plan.nodes.relational_nodes import renamed_by
+
+UpdateWindow = Literal["lazy", "eager", "every", "random"]
+Closing = Literal["bound", "own"]
+
+
+@dataclass(frozen=True)
+class AnyQueue(SeveralInputs):
+    """The rows of all inputs through one queue, by their update key; the inputs' columns agree in name and type."""
+
+    key: Keys | None
+    query: str
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [list(dict.fromkeys([*wanted, *(self.key or ())])) for _ in self.inputs]
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return self.key
+
+
+@dataclass(frozen=True)
+class UpdateQueue(AnyQueue):
+    """A queue of rows by their update key.
+
+    `key` is () where all rows are updates of one thing, and None over a plain stream, where no row updates another:
+    its policy is then append or append_shed. `truth` is the input that wins where two have rows of one key and time.
+    """
+
+    truth: int | None = None
+
+    @property
+    def keeps_entry(self) -> bool:
+        return len(self.inputs) == 1 and self.inputs[0].keeps_entry
+
+
+@dataclass(frozen=True)
+class WindowQueue(AnyQueue):
+    """A queue of windows per update key: the rows of windows that it commits to, with the number of the commitment.
+
+    Windows are `[start, start + range)`, start a multiple of `slide` from `origin` on.
+    """
+
+    key: Keys
+    range: int
+    slide: int
+    origin: int = 0
+    update_window: UpdateWindow = "eager"
+    close: Closing = "bound"
+    tick: int = 1
+    truth: int | None = None
+
+
+@dataclass(frozen=True)
+class MarkedAggregate(Node):
+    """A window aggregate above a window queue: it aggregates what the queue has committed to.
+
+    Of a commitment that ends at e it reports its windows in `[e - span, e)`.
+    """
+
+    aggregate: Aggregate
+    span: int
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    def with_children(self, children: Sequence[Node]) -> Self:
+        return replace(self, aggregate=self.aggregate.with_children(children))
+
+    @property
+    def input(self) -> Node:
+        """What it reads."""
+        return self.aggregate.input
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.aggregate.schema
+
+    def column_names(self) -> list[str]:
+        return self.aggregate.column_names()
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return self.aggregate.reads(wanted)
+
+    def renamed(self, columns: Keys) -> Keys | None:
+        return renamed_by(self.aggregate.keys, columns)
+
+
+@dataclass(frozen=True)
+class UpdateJoin(AnyJoin):
+    """The latest rows of two inputs that have equal keys.
+
+    A row of the second is at most `within[0]` after one of the first, which is at most `within[1]` after it (None: no
+    limit). `residual` is a condition on the joined columns beside these.
+    """
+
+    inputs: tuple[Node, Node]
+    keys: tuple[Keys, Keys]
+    within: tuple[int | None, int | None] = (None, None)
+    residual: Expression | None = None
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return () if self.residual is None else (self.residual,)
+
+    def matched_by(self, position: int) -> Sequence[str]:
+        return self.keys[position]
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return self.keys[position]
