@@ -284,7 +284,7 @@ def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object
 
 def _added_name(text: str) -> str:
     """The name of the one query that a text adds; refuses a text that does more or less."""
-    statements = parse_script(text).statements
+    statements = parse_script(text)
     queries = [each for each in statements if isinstance(each, QueryStatement)]
     declarations = [each for each in statements if isinstance(each, Declared)]
     if len(queries) != 1 or len(queries) + len(declarations) != len(statements):

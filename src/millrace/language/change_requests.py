@@ -11,8 +11,8 @@ from millrace.language.declarations.late_rows import late_queries
 from millrace.language.grammar.dialect import tokens_of
 from millrace.language.grammar.places import Source
 from millrace.language.grammar.script_parser import parse_script
-from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement, Script
-from millrace.language.script import changes, declarations, declared_twice, parse_network
+from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement
+from millrace.language.script import changes, declare, parse_network
 from millrace.plan.evolution.changes import Added, Amendment, Change, File
 from millrace.plan.nodes.query_network import Query
 
@@ -23,9 +23,9 @@ def declarations_of(text: str, known: str = "") -> str:
     >>> declarations_of("CREATE SINK o TO csv OPTIONS (path 'o'); DROP QUERY q;")
     "CREATE SINK o TO csv OPTIONS (path 'o');"
     """
-    before = set(_names(parse_script(known)))
+    before = {_key(each) for each in parse_script(known) if isinstance(each, Declared)}
     pieces = []
-    for statement, tokens in zip(parse_script(text).statements, tokens_of(Source(text)), strict=True):
+    for statement, tokens in zip(parse_script(text), tokens_of(Source(text)), strict=True):
         if isinstance(statement, Declared) and _key(statement) not in before:
             pieces.append(f"{text[tokens[0].start : tokens[-1].end + 1]};")
     return "\n".join(pieces)
@@ -38,19 +38,18 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     >>> bind_changes(stream, "ADD QUERY q AS SELECT k FROM s", []).changes[0].query.name
     'q'
     """
-    base, script, source = parse_script(declared), parse_script(text), Source(text)
-    _refuse_known(script, base)
-    before = declarations(base, Source(declared))
-    new = declarations(script, replace(source, functions=before.functions))
-    known = before.with_more(new)
+    script, source = parse_script(text), Source(text)
+    before = declare(parse_script(declared))
+    known = declare(script, before)
     known = replace(known, streams=as_running(known.streams, queries))
     found = {query.name.lower(): query for query in queries}
     try:
-        asked = tuple(changes(script, source, known, found))
+        asked = tuple(changes(script, known, found))
     except RecursionError:
         raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
     refuse_new_guards(known.streams, queries, source.place(0, len(text)))
-    asked += tuple(Added(each) for each in late_queries(new.streams, known, found))
+    new = {name: stream for name, stream in known.streams.items() if name not in before.streams}
+    asked += tuple(Added(each) for each in late_queries(new, known.sinks, found))
     _check_outcome(asked, found, source)
     return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
 
@@ -62,7 +61,7 @@ def read_file(text: str, beside: str = "") -> File:
     ()
     """
     network = parse_network(text)
-    declared = declarations(parse_script(text), Source(text)).streams.values()
+    declared = declare(parse_script(text)).streams.values()
     streams = {each.name: each for each in (*declared, *network.streams())}
     beside = declarations_of(beside, known=text) if beside.strip(" \n;") else ""
     return File(network, streams, f"{text}\n;\n{beside}")
@@ -82,17 +81,6 @@ def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source
             hint="Add another one in the same request, or stop the run.",
             place=source.place(0, len(source.text)),
         )
-
-
-def _refuse_known(script: Script, base: Script) -> None:
-    before = set(_names(base))
-    for statement in script.statements:
-        if isinstance(statement, Declared) and _key(statement) in before:
-            raise declared_twice(statement.name)
-
-
-def _names(script: Script) -> list[tuple[str, str]]:
-    return [_key(each) for each in script.statements if isinstance(each, Declared)]
 
 
 def _key(statement: Declared) -> tuple[str, str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from millrace.language.declarations.streams import bind_sink, bind_stream
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.places import Source
-from millrace.language.grammar.script_parser import parse_expression_text, parse_item_text, parse_script
+from millrace.language.grammar.script_parser import parse_expression, parse_item, parse_script
 from millrace.language.grammar.statements import (
     AggregateStatement,
     AlterStatement,
@@ -35,10 +34,9 @@ from millrace.language.grammar.statements import (
     Name,
     Options,
     QueryStatement,
-    Script,
-    SelectItem,
     ShowStatement,
     SinkStatement,
+    Statement,
     StreamStatement,
 )
 from millrace.language.select.items import is_star
@@ -56,8 +54,8 @@ ALTERABLE = ("strategy", "share", "breaks", "ets_arcs", *ALTERED)
 """The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
 
 
-def parse_network(text: str, *, base: Path | None = None, parts: bool = False) -> Network:
-    """The network that a script describes. Paths in options stay as they are written, also with a `base`.
+def parse_network(text: str, *, parts: bool = False) -> Network:
+    """The network that a script describes. Paths in options stay as they are written.
 
     With `parts` its selects may become parts of queries, whose options decide whether they have update semantics.
 
@@ -68,76 +66,89 @@ def parse_network(text: str, *, base: Path | None = None, parts: bool = False) -
     >>> network.queries[0].root.schema.names
     ['window_start', 'window_end', 'k', 'n']
     """
-    source = Source(text)
+    statements = parse_script(text)
     try:
-        return _bind(parse_script(text), source, parts=parts)
+        return bind_network(statements, parts=parts)
     except RecursionError:
-        raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
+        raise QueryError("a query is nested too deeply", hint="Split it.", place=Source(text).place(0, 0)) from None
 
 
-def _bind(script: Script, source: Source, *, parts: bool) -> Network:
+@dataclass(frozen=True)
+class Declarations:
+    """What has been declared, by name in lower case."""
+
+    streams: dict[str, Stream] = field(default_factory=dict)
+    sinks: dict[str, Sink] = field(default_factory=dict)
+    aggregates: dict[str, UserAggregate] = field(default_factory=dict)
+    functions: dict[str, UserFunction] = field(default_factory=dict)
+
+
+def bind_network(statements: Sequence[Statement], known: Declarations | None = None, *, parts: bool = False) -> Network:
+    """The network that statements describe, beside what is `known` already.
+
+    The statements may be parsed from a text or built in Python: `grammar.statements` needs no places, and errors about
+    parts without a place have none. Declarations hold wherever they stand, queries are bound in order.
+
+    >>> from millrace.language.grammar.script_parser import parse_columns, parse_expression
+    >>> from millrace.language.grammar.statements import *
+    >>> columns = parse_columns("k STRING, ts TIMESTAMP")
+    >>> csv = ConnectorClause(Name("csv"), {"path": Setting(Name("path"), Name("s.csv"))})
+    >>> declared = declare(
+    ...     [StreamStatement(Name("s"), columns, time=TimeClause("external", Name("ts")), connector=csv)]
+    ... )
+    >>> item = SelectItem(parse_expression("upper(k)"), Name("upper"))
+    >>> select = Select((item,), FromItem((Name("s"),)), where=parse_expression("k > 'a'"))
+    >>> bind_network([QueryStatement(Body((select,)), Name("q"))], declared).queries[0].root.schema.names
+    ['upper']
+    """
     queries: dict[str, Query] = {}
-    declared = declarations(script, source)
-    for change in changes(script, source, declared, queries, parts=parts):
+    declared = declare(statements, known)
+    for change in changes(statements, declared, queries, parts=parts):
         if isinstance(change, Listed | WaitsListed):
             asked, command = ("QUERIES", "control") if isinstance(change, Listed) else ("WAITS", "why")
             raise QueryError(
                 f"SHOW {asked} asks a running network",
                 hint=f"Ask it with the command millrace {command}.",
-                place=next(each.place for each in script.statements if isinstance(each, ShowStatement)),
+                place=next(each.place for each in statements if isinstance(each, ShowStatement)),
             )
-    everything = (*late_queries(declared.streams, declared, queries), *queries.values())
+    everything = (*late_queries(declared.streams, declared.sinks, queries), *queries.values())
     # A query may have guarded a stream that queries before it read too.
     return Network(everything).with_streams({each.name: each for each in declared.streams.values()})
 
 
-@dataclass(frozen=True)
-class Declarations:
-    """What a script declares, by name in lower case."""
-
-    streams: dict[str, Stream]
-    sinks: dict[str, Sink]
-    aggregates: dict[str, UserAggregate]
-    functions: dict[str, UserFunction]
-
-    def with_more(self, more: Declarations) -> Declarations:
-        """These and those of another script."""
-        return Declarations(
-            {**self.streams, **more.streams},
-            {**self.sinks, **more.sinks},
-            {**self.aggregates, **more.aggregates},
-            {**self.functions, **more.functions},
-        )
-
-
-def declarations(script: Script, source: Source) -> Declarations:
-    """All that a script declares; it may call the functions that its source knows already, and its own."""
-    statements = script.statements
-    streams = _declared(each for each in statements if isinstance(each, StreamStatement))
+def declare(statements: Iterable[Statement], known: Declarations | None = None) -> Declarations:
+    """What is `known` and what statements declare, which may call the functions of both; queries are passed over."""
+    known = known or Declarations()
+    statements = list(statements)
+    streams = _declared((each for each in statements if isinstance(each, StreamStatement)), known.streams)
     check_late_names([statement for _, statement in streams])
-    sinks = _declared(each for each in statements if isinstance(each, SinkStatement))
-    called = _declared(each for each in statements if isinstance(each, AggregateStatement | FunctionStatement))
+    sinks = _declared((each for each in statements if isinstance(each, SinkStatement)), known.sinks)
+    code = (each for each in statements if isinstance(each, AggregateStatement | FunctionStatement))
+    called = _declared(code, {*known.aggregates, *known.functions})
     functions = {name: bind_function(each) for name, each in called if isinstance(each, FunctionStatement)}
-    source = replace(source, functions={**source.functions, **functions})
+    functions = {**known.functions, **functions}
+    aggregates = {
+        name: bind_aggregate(each, functions) for name, each in called if isinstance(each, AggregateStatement)
+    }
     return Declarations(
-        {name: bind_stream(statement, source) for name, statement in streams},
-        {name: bind_sink(statement) for name, statement in sinks},
-        {name: bind_aggregate(each, source) for name, each in called if isinstance(each, AggregateStatement)},
+        {**known.streams, **{name: bind_stream(statement, functions) for name, statement in streams}},
+        {**known.sinks, **{name: bind_sink(statement) for name, statement in sinks}},
+        {**known.aggregates, **aggregates},
         functions,
     )
 
 
-def _declared(statements: Iterable[Declaration]) -> list[tuple[str, Declaration]]:
+def _declared(statements: Iterable[Declaration], known: Container[str]) -> list[tuple[str, Declaration]]:
     """Each statement under its name in lower case; refuses a second one of a name."""
     found: dict[str, Declaration] = {}
     for statement in statements:
-        if statement.name.text.lower() in found:
-            raise declared_twice(statement.name)
+        if statement.name.text.lower() in found or statement.name.text.lower() in known:
+            raise _declared_twice(statement.name)
         found[statement.name.text.lower()] = statement
     return list(found.items())
 
 
-def declared_twice(name: Name) -> QueryError:
+def _declared_twice(name: Name) -> QueryError:
     """The error for a name that is taken."""
     return QueryError(
         f'"{name.text}" is declared twice', hint="Choose another name; case makes no difference.", place=name.place
@@ -145,18 +156,23 @@ def declared_twice(name: Name) -> QueryError:
 
 
 def changes(
-    script: Script, source: Source, declared: Declarations, queries: dict[str, Query], *, parts: bool = False
+    statements: Iterable[Statement], declared: Declarations, queries: dict[str, Query], *, parts: bool = False
 ) -> Iterator[Change]:
-    """What a script does to `queries` (by name in lower case), statement by statement; they follow every change.
+    """What statements do to `queries` (by name in lower case), one by one; they follow every change.
 
-    With `parts` its selects are parts of queries.
+    With `parts` the selects are parts of queries. A query with `max_future_skew` replaces its streams in `declared`.
     """
-    statements = [each for each in script.statements if not isinstance(each, Declared)]
-    names = {each.name.text.lower() for each in statements if not isinstance(each, ShowStatement) and each.name}
-    late = late_streams(declared.streams)
-    source = replace(source, functions=declared.functions)
-    binder = Binder(source, declared.streams, frozenset({*names, *queries}), late, declared.aggregates, parts=parts)
-    for statement in statements:
+    asked = [each for each in statements if not isinstance(each, Declared)]
+    names = {each.name.text.lower() for each in asked if not isinstance(each, ShowStatement) and each.name}
+    binder = Binder(
+        declared.streams,
+        frozenset({*names, *queries}),
+        late_streams(declared.streams),
+        declared.functions,
+        declared.aggregates,
+        parts=parts,
+    )
+    for statement in asked:
         change = _change(statement, binder, declared, queries, names)
         after = amended(tuple(queries.values()), change)
         queries.clear()
@@ -178,7 +194,7 @@ def _change(
             return WaitsListed() if waits else Listed()
         case QueryStatement(name=Name() as name):
             if name.text.lower() in queries or name.text.lower() in binder.late:
-                raise declared_twice(name)
+                raise _declared_twice(name)
             return Added(_query(name.text, statement, binder, declared))
         case QueryStatement():
             free = (each for number in count(1) if (each := f"query_{number}") not in queries and each not in names)
@@ -196,7 +212,7 @@ def _query(name: str, statement: QueryStatement, binder: Binder, declared: Decla
     refuse_without_effect(statement.options, relation.node)
     if not binder.parts:
         check_query(relation.node, options, binder.places, place)
-    access = bind_access(statement.access, relation.node, options, binder.source)
+    access = bind_access(statement.access, relation.node, options, binder.functions)
     if statement.name is None:
         sink = Sink(name, Connector("console"))
     elif statement.into is None:
@@ -246,7 +262,7 @@ def bind_expression(text: str, schema: pa.Schema) -> Expression:
     >>> str(bind_expression("len > 10", pa.schema([("len", pa.int32())])))
     '(len > 10)'
     """
-    return ExpressionBinder(Source(text), Scope(schema)).bind(parse_expression_text(text)).expression
+    return ExpressionBinder(Scope(schema)).bind(parse_expression(text)).expression
 
 
 def bind_select_item(text: str, schema: pa.Schema) -> tuple[str, Expression]:
@@ -255,10 +271,10 @@ def bind_select_item(text: str, schema: pa.Schema) -> tuple[str, Expression]:
     >>> bind_select_item("len * 2 AS twice", pa.schema([("len", pa.int32())]))[0]
     'twice'
     """
-    item: SelectItem = parse_item_text(text)
+    item = parse_item(text)
     if is_star(item.expression):
         raise QueryError("* is no single column", hint="Name the columns.", place=item.place)
-    expression = ExpressionBinder(Source(text), Scope(schema)).bind(item.expression).expression
+    expression = ExpressionBinder(Scope(schema)).bind(item.expression).expression
     if item.alias is not None:
         return item.alias.text, expression
     return expression.name if isinstance(expression, Column) else text.strip(), expression

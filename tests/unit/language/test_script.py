@@ -81,7 +81,7 @@ def test_one_window_that_takes_notice_of_an_option_is_enough() -> None:
 
 def test_comments_and_empty_statements_are_nothing() -> None:
     assert parse_network("-- nothing\n;; /* at all */ ;").queries == ()
-    assert parse_script("").statements == ()
+    assert parse_script("") == ()
 
 
 def test_a_network_knows_the_streams_that_it_reads() -> None:

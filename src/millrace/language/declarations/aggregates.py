@@ -15,13 +15,14 @@ from millrace.kernel.aggregates.functions.user_aggregates import (
     UserAggregate,
 )
 from millrace.kernel.columns.expressions import Column, sql_name
-from millrace.language.declarations.functions import place_of, refuse_known
+from millrace.language.declarations.functions import import_path, refuse_known
 from millrace.language.declarations.streams import type_of
 from millrace.language.expressions import typed
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import AggregateStatement, Assignment, Blocks
 
 OTHER = "other"
@@ -30,23 +31,23 @@ OTHER = "other"
 Variables = Mapping[str, pa.DataType]
 
 
-def bind_aggregate(statement: AggregateStatement, source: Source) -> UserAggregate:
+def bind_aggregate(statement: AggregateStatement, functions: Functions) -> UserAggregate:
     """The aggregate of a CREATE AGGREGATE."""
     name = statement.name
     refuse_known(name)
     returns = type_of(statement.returns)
     if isinstance(statement.computes, Blocks):
-        return _Sql(statement, source).bound(statement.computes, returns)
+        return _Sql(statement, functions).bound(statement.computes, returns)
     kinds = tuple(type_of(each.type) for each in statement.parameters)
-    return PythonAggregate(name.text, kinds, returns, place_of(statement.computes, "a class", "Class"))
+    return PythonAggregate(name.text, kinds, returns, import_path(statement.computes, "a class", "Class"))
 
 
 class _Sql:
     """Binds the blocks of one aggregate."""
 
-    def __init__(self, statement: AggregateStatement, source: Source) -> None:
+    def __init__(self, statement: AggregateStatement, functions: Functions) -> None:
         self.name = statement.name.text
-        self.source = source
+        self.functions = functions
         self.parameters: dict[str, pa.DataType] = {}
         for each in statement.parameters:
             if each.name is None or each.name.text in self.parameters:
@@ -70,7 +71,7 @@ class _Sql:
         return SqlAggregate(self.name, parameters, returns, initialize, iterate, merge, result.expression)
 
     def _binder(self, columns: Variables) -> ExpressionBinder:
-        return _StateBinder(self.source, Scope(pa.schema(list(columns.items()))))
+        return _StateBinder(Scope(pa.schema(list(columns.items()))), self.functions)
 
     def _initial(self, assignments: tuple[Assignment, ...]) -> dict[str, Typed]:
         """The variables with their first values; whole numbers have room to grow."""
@@ -131,12 +132,12 @@ class _StateBinder(ExpressionBinder):
             raise self._unknown_state(node)
         found = self.scope.find(f"{OTHER}.{node.name}")
         if found is None:
-            raise self.scope.unknown(f"{OTHER}.{node.name}", self.place(node))
-        return typed.column(found, self.scope.schema.field(found).type, self.place(node))
+            raise self.scope.unknown(f"{OTHER}.{node.name}", place_of(node))
+        return typed.column(found, self.scope.schema.field(found).type, place_of(node))
 
     def _unknown_state(self, node: exp.Column) -> QueryError:
         merges = any(name.startswith(f"{OTHER}.") for name in self.scope.schema.names)
         hint = (
             f'In MERGE the second state is "{OTHER}": write {OTHER}.{node.name}.' if merges else "Write the name alone."
         )
-        return QueryError(f'"{node.table}" is no state of this aggregate', hint=hint, place=self.place(node))
+        return QueryError(f'"{node.table}" is no state of this aggregate', hint=hint, place=place_of(node))

@@ -11,6 +11,7 @@ from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Expression, sql_name
 from millrace.kernel.progress.admission import EtsKind, TimeContract
 from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import (
     ColumnsClause,
     EtsClause,
@@ -54,10 +55,10 @@ def _of_watermark(watermark: Watermark) -> TimeClause:
     """`WATERMARK FOR ts AS ts - INTERVAL i` is `TIMESTAMP BY ts DISORDER INTERVAL i`."""
     node = watermark.expression
     if _names(node, watermark.column):
-        return TimeClause("external", watermark.place, watermark.column)
+        return TimeClause("external", watermark.column, place=watermark.place)
     if isinstance(node, exp.Sub) and _names(node.this, watermark.column) and isinstance(node.expression, exp.Interval):
-        disorder = Length(int(node.expression.this.name), watermark.place)
-        return TimeClause("external", watermark.place, watermark.column, disorder)
+        disorder = Length(int(node.expression.this.name), place=watermark.place)
+        return TimeClause("external", watermark.column, disorder, place=watermark.place)
     name = watermark.column.text
     raise QueryError(
         "a watermark is the time column less an interval",
@@ -80,7 +81,9 @@ def bind_contract(
     if time.kind != "external":
         _refuse_external_clauses(statement)
         # Internal and latent times are the system's clock, so that a silent stream can always be spoken for.
-        return _with_ets(TimeContract(time.kind, attributes.time), statement.ets or EtsClause("on_demand", time.place))
+        return _with_ets(
+            TimeContract(time.kind, attributes.time), statement.ets or EtsClause("on_demand", place=time.place)
+        )
     contract = TimeContract(
         "external",
         attributes.time,
@@ -125,7 +128,7 @@ def _promise(node: exp.Expr, binder: ExpressionBinder) -> Expression:
         raise QueryError(
             f"PUNCTUATED BY takes a TIMESTAMP or a condition, not {sql_name(bound.type)}",
             hint="Write a column with a time below which no row will follow, or a condition that marks rows as such.",
-            place=binder.place(node),
+            place=place_of(node),
         )
     return bound.expression
 

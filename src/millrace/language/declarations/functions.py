@@ -18,8 +18,8 @@ def bind_function(statement: FunctionStatement) -> UserFunction:
     """The function of a CREATE FUNCTION."""
     refuse_known(statement.name)
     kinds = tuple(type_of(each.type) for each in statement.parameters)
-    place = place_of(statement.computes, "a function", "function")
-    return UserFunction(statement.name.text, kinds, type_of(statement.returns), place)
+    path = import_path(statement.computes, "a function", "function")
+    return UserFunction(statement.name.text, kinds, type_of(statement.returns), path)
 
 
 def refuse_known(name: Name) -> None:
@@ -28,8 +28,8 @@ def refuse_known(name: Name) -> None:
         raise QueryError(f'"{name.text}" is a function already', hint="Choose another name.", place=name.place)
 
 
-def place_of(written: Name, what: str, last: str) -> str:
-    """Where code of Python is; refuses what is no place of it."""
+def import_path(written: Name, what: str, last: str) -> str:
+    """Where Python code is, `package.module:name`; refuses any other text."""
     if _PLACE.fullmatch(written.text) is None:
         raise QueryError(
             f'"{written.text}" is no place of {what}', hint=f"Write 'package.module:{last}'.", place=written.place

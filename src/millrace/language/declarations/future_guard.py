@@ -42,7 +42,7 @@ def as_running(streams: dict[str, Stream], queries: Sequence[Query]) -> dict[str
     return {name: _with_skew(each, running.get(name, each.time.max_future_skew)) for name, each in streams.items()}
 
 
-def refuse_new_guards(streams: dict[str, Stream], queries: Sequence[Query], place: Place) -> None:
+def refuse_new_guards(streams: dict[str, Stream], queries: Sequence[Query], place: Place | None) -> None:
     """Refuse to guard a stream whose rows have been let in without."""
     for stream in Network(tuple(queries)).streams():
         declared = streams.get(stream.name.lower(), stream)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 from millrace.errors import QueryError
 from millrace.kernel.progress.admission import LATE
@@ -12,13 +11,6 @@ from millrace.plan.nodes.endpoints import Sink, Stream
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Scan
-
-
-class Sinks(Protocol):
-    """Whoever knows the declared sinks by name in lower case."""
-
-    @property
-    def sinks(self) -> Mapping[str, Sink]: ...
 
 
 def check_late_names(statements: Sequence[StreamStatement]) -> None:
@@ -41,12 +33,14 @@ def late_streams(streams: Mapping[str, Stream]) -> dict[str, Stream]:
     return {each.late_into.lower(): each for each in streams.values() if each.late_into is not None}
 
 
-def late_queries(streams: Mapping[str, Stream], declared: Sinks, queries: Mapping[str, Query]) -> Iterator[Query]:
+def late_queries(
+    streams: Mapping[str, Stream], sinks: Mapping[str, Sink], queries: Mapping[str, Query]
+) -> Iterator[Query]:
     """A query for each of the streams whose late rows have a sink of their name, and no query that reads them."""
     scans = [node for query in queries.values() for node in walk(query.root) if isinstance(node, Scan)]
     read = {(scan.stream.name, scan.outlet == LATE) for scan in scans}
     for name, stream in late_streams(streams).items():
         used = any(scan.stream.name == stream.name for scan in scans)
-        if name in declared.sinks and used and (stream.name, True) not in read:
+        if name in sinks and used and (stream.name, True) not in read:
             assert stream.late_into is not None
-            yield Query(stream.late_into, Scan(stream, LATE), declared.sinks[name])
+            yield Query(stream.late_into, Scan(stream, LATE), sinks[name])

@@ -48,7 +48,7 @@ def _refuse_without_key(statement: StreamStatement, options: Mapping[str, str]) 
             )
 
 
-def effective(own: Mapping[str, str], written: Options, root: Node, place: Place) -> dict[str, str]:
+def effective(own: Mapping[str, str], written: Options, root: Node, place: Place | None) -> dict[str, str]:
     """The options of a query with those that its streams give it; refuses its own without effect."""
     options = {**_of_streams(own, root, place), **own}
     for key, setting in written.items():
@@ -59,7 +59,7 @@ def effective(own: Mapping[str, str], written: Options, root: Node, place: Place
     return {key: value for key, value in options.items() if key in own or _without_effect(key, options, root) is None}
 
 
-def _of_streams(own: Mapping[str, str], root: Node, place: Place) -> dict[str, str]:
+def _of_streams(own: Mapping[str, str], root: Node, place: Place | None) -> dict[str, str]:
     """What the streams of a query say that it does not say itself."""
     streams = {each.stream.name: each.stream for each in scans_of(root) if each.outlet != LATE}
     found: dict[str, str] = {}
@@ -73,7 +73,7 @@ def _of_streams(own: Mapping[str, str], root: Node, place: Place) -> dict[str, s
     return found
 
 
-def _different(key: str, streams: list[Stream], place: Place) -> QueryError:
+def _different(key: str, streams: list[Stream], place: Place | None) -> QueryError:
     first = streams[0]
     other = next(each for each in streams if each.options.get(key) != first.options.get(key))
     words = [f'"{each.name}" has {each.options.get(key, "none")}' for each in (first, other)]

@@ -9,9 +9,9 @@ from millrace.kernel.columns.expressions import SQL_TYPES, sql_name
 from millrace.kernel.elements import RESERVED
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
 from millrace.language.declarations.queue_options import bind_stream_options
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import (
     ColumnDefinition,
     ColumnsClause,
@@ -42,7 +42,7 @@ def _connector(clause: ConnectorClause) -> Connector:
     return Connector(format, {key: setting.value.text for key, setting in clause.options.items()})
 
 
-def bind_stream(statement: StreamStatement, source: Source) -> Stream:
+def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
     """The stream of a CREATE STREAM."""
     time = time_clause(statement)
     schema = _with_internal_column(_schema(statement.columns), time)
@@ -54,7 +54,7 @@ def bind_stream(statement: StreamStatement, source: Source) -> Stream:
         tuple(_existing(name, scope) for name in time.per),
         _further_times(time, column, scope),
     )
-    contract = bind_contract(statement, time, attributes, ExpressionBinder(source, scope))
+    contract = bind_contract(statement, time, attributes, ExpressionBinder(scope, functions))
     replay = None if statement.replay is None else _replay(statement.replay, scope)
     if statement.connector is None:
         raise QueryError(
@@ -180,7 +180,7 @@ def _replay(clause: ReplayClause, scope: Scope) -> Replay:
     return Replay(column) if clause.speed is None else Replay(column, _speed(clause.speed.text, clause.speed.place))
 
 
-def _speed(text: str, place: Place) -> float:
+def _speed(text: str, place: Place | None) -> float:
     try:
         speed = float(text)
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,10 +23,14 @@ from millrace.language.expressions.sql_functions import (
     Scalar,
 )
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 
 if TYPE_CHECKING:
     from millrace.language.expressions.expression_binder import ExpressionBinder
+
+Functions = Mapping[str, UserFunction]
+"""The functions that users have defined, by name in lower case."""
+NO_FUNCTIONS: Functions = {}
 
 _OF_ONE_TYPE = {"coalesce", "least", "greatest", "nullif"}
 _PATTERN_PARTS = {
@@ -46,7 +50,7 @@ def called_name(node: exp.Expr) -> str:
 
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
     """A call of a scalar function; refuses aggregates and unknown names."""
-    name, place = called_name(node), binder.place(node)
+    name, place = called_name(node), place_of(node)
     if name in AGGREGATE_NAMES or name in LATER_AGGREGATES:
         raise QueryError(
             f'the aggregate "{name}" cannot stand here',
@@ -61,15 +65,15 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
     if name in CAST_FUNCTIONS:
         _check_count(name, Scalar(name, 1, 1), len(node.expressions), place)
         return typed.cast(binder.bind(node.expressions[0]), SQL_TYPES[CAST_FUNCTIONS[name]])
-    if name in binder.source.functions:
-        return _user(binder, binder.source.functions[name], node, place)
+    if name in binder.functions:
+        return _user(binder, binder.functions[name], node, place)
     if name not in SCALARS:
-        raise _unknown(name, binder.source, place)
+        raise _unknown(name, binder.functions, place)
     _check_count(name, SCALARS[name], len(node.expressions), place)
     return _scalar(SCALARS[name].function, [binder.bind(each) for each in node.expressions], place)
 
 
-def _user(binder: ExpressionBinder, function: UserFunction, node: exp.Anonymous, place: Place) -> Typed:
+def _user(binder: ExpressionBinder, function: UserFunction, node: exp.Anonymous, place: Place | None) -> Typed:
     """A call of a function of the user's own; it is computed for rows alone, not for constants."""
     count = len(function.arguments)
     _check_count(function.name, Scalar(function.name, count, count), len(node.expressions), place)
@@ -79,7 +83,7 @@ def _user(binder: ExpressionBinder, function: UserFunction, node: exp.Anonymous,
     return Typed(UserCall(function, tuple(each.expression for each in given)), pa.array([], function.returns), place)
 
 
-def _scalar(function: str, arguments: list[Typed], place: Place) -> Typed:
+def _scalar(function: str, arguments: list[Typed], place: Place | None) -> Typed:
     if function == "date_trunc":
         arguments = [_unit(arguments[0]), arguments[1]]
     if function in _PATTERN_PARTS and len(arguments) == 2:
@@ -115,7 +119,7 @@ def _check_pattern(function: str, given: Typed) -> None:
         raise QueryError(fact, hint=hint, place=given.place) from error
 
 
-def _conditional(binder: ExpressionBinder, name: str, node: exp.Anonymous, place: Place) -> Typed:
+def _conditional(binder: ExpressionBinder, name: str, node: exp.Anonymous, place: Place | None) -> Typed:
     _check_count(name, Scalar(name, 2 if name == "if" else 3, 3), len(node.expressions), place)
     if name == "nvl2":
         condition = typed.call("is_not_null", [binder.bind(node.expressions[0])], place)
@@ -127,7 +131,7 @@ def _conditional(binder: ExpressionBinder, name: str, node: exp.Anonymous, place
     return binder.chosen([condition], values, place)
 
 
-def _check_count(name: str, scalar: Scalar, count: int, place: Place) -> None:
+def _check_count(name: str, scalar: Scalar, count: int, place: Place | None) -> None:
     if scalar.least <= count <= scalar.most:
         return
     if scalar.most == ANY_NUMBER:
@@ -141,16 +145,16 @@ def _check_count(name: str, scalar: Scalar, count: int, place: Place) -> None:
     )
 
 
-def refuse_unknown(nodes: Iterable[exp.Expr], source: Source) -> None:
+def refuse_unknown(nodes: Iterable[exp.Expr], functions: Functions) -> None:
     """Refuse a call of a function that there is not; what stands with OVER is left to others."""
     for node in nodes:
         for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window)):
-            if isinstance(each, exp.Anonymous) and called_name(each) not in (*KNOWN, *source.functions):
-                raise _unknown(called_name(each), source, source.of_node(each))
+            if isinstance(each, exp.Anonymous) and called_name(each) not in (*KNOWN, *functions):
+                raise _unknown(called_name(each), functions, place_of(each))
 
 
-def _unknown(name: str, source: Source, place: Place) -> QueryError:
-    known = (*(each.name for each in source.functions.values()), *KNOWN)
+def _unknown(name: str, functions: Functions, place: Place | None) -> QueryError:
+    known = (*(each.name for each in functions.values()), *KNOWN)
     return QueryError(
         f'function "{name}" is unknown',
         hint=f"{did_you_mean(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "

@@ -11,11 +11,11 @@ from sqlglot import exp
 from millrace.errors import NotYet, Place, QueryError, listed
 from millrace.kernel.columns.expressions import SQL_TYPES, Literal
 from millrace.language.expressions import typed
-from millrace.language.expressions.calls import bind_call
+from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import FIELDS
 from millrace.language.expressions.typed import INTERVAL, TIMESTAMP, Typed
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
 _COMPARISONS = {
@@ -32,9 +32,9 @@ _IN_FROM = "Subqueries stand in FROM: write FROM a AS x JOIN (SELECT ...) AS y O
 class ExpressionBinder:
     """Binds expressions over the rows of one scope."""
 
-    def __init__(self, source: Source, scope: Scope) -> None:
-        self.source = source
+    def __init__(self, scope: Scope, functions: Functions = NO_FUNCTIONS) -> None:
         self.scope = scope
+        self.functions = functions
 
     def bind(self, node: exp.Expr) -> Typed:
         """The kernel's expression for a node."""
@@ -47,13 +47,9 @@ class ExpressionBinder:
         """A node that must be a condition."""
         return typed.boolean(self.bind(node), what)
 
-    def place(self, node: exp.Expr) -> Place:
-        """Where a node stands."""
-        return self.source.of_node(node)
-
     def column(self, node: exp.Column) -> Typed:
         """A column by its name."""
-        return self.scope.column(node, self.place(node))
+        return self.scope.column(node, place_of(node))
 
     def call(self, node: exp.Anonymous) -> Typed:
         """A function call."""
@@ -64,7 +60,7 @@ class ExpressionBinder:
         raise QueryError(
             "a function with OVER cannot stand here",
             hint="Ranks stand in the select list and in QUALIFY; to choose by one, write QUALIFY after HAVING.",
-            place=self.place(node),
+            place=place_of(node),
         )
 
     def _bind_plain(self, node: exp.Expr) -> Typed:
@@ -74,16 +70,16 @@ class ExpressionBinder:
         if kind in _COMPARISONS:
             return self.compared(_COMPARISONS[kind], [node.this, node.expression], node)
         if kind in _PATTERNS:
-            return typed.call(_PATTERNS[kind], [self.bind(node.this), self.bind(node.expression)], self.place(node))
+            return typed.call(_PATTERNS[kind], [self.bind(node.this), self.bind(node.expression)], place_of(node))
         if kind in _BINDERS:
             return _BINDERS[kind](self, node)
         raise self._unknown(node)
 
     def _unknown(self, node: exp.Expr) -> QueryError:
-        place = self.place(node)
+        place = place_of(node)
         if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
             return QueryError(
-                f'"{place.text}" is no aggregate that can stand here',
+                f'"{(place and place.text) or node.key}" is no aggregate that can stand here',
                 hint="FILTER, IGNORE NULLS and WITHIN GROUP follow aggregates of the select list and of HAVING.",
                 place=place,
             )
@@ -92,13 +88,13 @@ class ExpressionBinder:
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
             return QueryError("a subquery stands in an expression", hint=_IN_FROM, place=place)
         return QueryError(
-            f'"{place.text or node.key}" is no expression of the language',
+            f'"{(place and place.text) or node.key}" is no expression of the language',
             hint="Expressions are columns, literals, operators, CASE, CAST and the scalar functions of Spark SQL.",
             place=place,
         )
 
     def _arithmetic(self, node: exp.Expr, function: str) -> Typed:
-        place = self.place(node)
+        place = place_of(node)
         operands = [self.bind(node.this), self.bind(node.expression)]
         kinds = [each.type for each in operands]
         for position, other in ((0, 1), (1, 0)):
@@ -112,10 +108,10 @@ class ExpressionBinder:
 
     def compared(self, function: str, nodes: list[exp.Expr], node: exp.Expr) -> Typed:
         """A function over values that must be of one type."""
-        place = self.place(node)
+        place = place_of(node)
         return typed.call(function, self._comparable(nodes, place), place)
 
-    def _comparable(self, nodes: list[exp.Expr], place: Place) -> list[Typed]:
+    def _comparable(self, nodes: list[exp.Expr], place: Place | None) -> list[Typed]:
         """Values of one type that can be compared: where all are NULL, nulls of a type that has a comparison."""
         values = typed.unify([self.bind(each) for each in nodes], place)
         return [typed.cast(each, pa.bool_()) if pa.types.is_null(each.type) else each for each in values]
@@ -126,7 +122,7 @@ class ExpressionBinder:
         return self.bind(node.this)
 
     def _literal(self, node: exp.Expr) -> Typed:
-        place, text = self.place(node), node.name
+        place, text = place_of(node), node.name
         if node.is_string:
             return typed.literal(text, pa.string(), place)
         try:
@@ -135,44 +131,44 @@ class ExpressionBinder:
             raise QueryError(f'"{text}" is no number', hint="Write it as 12, 1.5 or 1e6.", place=place) from None
 
     def _null(self, node: exp.Expr) -> Typed:
-        return typed.literal(None, pa.null(), self.place(node))
+        return typed.literal(None, pa.null(), place_of(node))
 
     def _boolean(self, node: exp.Expr) -> Typed:
-        return typed.literal(bool(node.this), pa.bool_(), self.place(node))
+        return typed.literal(bool(node.this), pa.bool_(), place_of(node))
 
     def _interval(self, node: exp.Expr) -> Typed:
-        return typed.literal(int(node.this.name), INTERVAL, self.place(node))
+        return typed.literal(int(node.this.name), INTERVAL, place_of(node))
 
     def _negative(self, node: exp.Expr) -> Typed:
-        given, place = self.bind(node.this), self.place(node)
+        given, place = self.bind(node.this), place_of(node)
         value = given.expression.value if isinstance(given.expression, Literal) else None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return typed.literal(-value, given.type, place)
         return typed.call("negative", [given], place)
 
     def _not(self, node: exp.Expr) -> Typed:
-        return typed.call("not", [self.condition(node.this, "the operand of NOT")], self.place(node))
+        return typed.call("not", [self.condition(node.this, "the operand of NOT")], place_of(node))
 
     def _connected(self, node: exp.Expr) -> Typed:
         function = "and" if isinstance(node, exp.And) else "or"
         operands = [self.condition(each, f"an operand of {function.upper()}") for each in (node.this, node.expression)]
-        return typed.call(function, operands, self.place(node))
+        return typed.call(function, operands, place_of(node))
 
     def _between(self, node: exp.Expr) -> Typed:
-        place = self.place(node)
+        place = place_of(node)
         nodes = [node.this, node.args["low"], node.args["high"]]
         value, low, high = self._comparable(nodes, place)
         return typed.call("and", [typed.call(">=", [value, low], place), typed.call("<=", [value, high], place)], place)
 
     def _in(self, node: exp.Expr) -> Typed:
         if node.args.get("query") is not None:
-            raise NotYet("IN with a subquery has no engine part yet", hint=_IN_FROM, place=self.place(node))
+            raise NotYet("IN with a subquery has no engine part yet", hint=_IN_FROM, place=place_of(node))
         if not node.expressions:
-            raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).", place=self.place(node))
+            raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).", place=place_of(node))
         return self.compared("in", [node.this, *node.expressions], node)
 
     def _is(self, node: exp.Expr) -> Typed:
-        given, place = self.bind(node.this), self.place(node)
+        given, place = self.bind(node.this), place_of(node)
         if isinstance(node.expression, exp.Null):
             return typed.call("is_null", [given], place)
         truth = self.bind(node.expression)
@@ -181,10 +177,10 @@ class ExpressionBinder:
         )
 
     def _is_distinct(self, node: exp.Expr) -> Typed:
-        return typed.call("not", [self.compared("<=>", [node.this, node.expression], node)], self.place(node))
+        return typed.call("not", [self.compared("<=>", [node.this, node.expression], node)], place_of(node))
 
     def _case(self, node: exp.Expr) -> Typed:
-        place = self.place(node)
+        place = place_of(node)
         conditions = [self._case_condition(node, branch) for branch in node.args["ifs"]]
         last = node.args.get("default")
         otherwise = typed.literal(None, pa.null(), place) if last is None else self.bind(last)
@@ -195,7 +191,7 @@ class ExpressionBinder:
             return self.condition(branch.this, "a condition of CASE")
         return self.compared("=", [node.this, branch.this], branch)
 
-    def chosen(self, conditions: list[Typed], values: list[Typed], place: Place) -> Typed:
+    def chosen(self, conditions: list[Typed], values: list[Typed], place: Place | None) -> Typed:
         """The value of the first condition that holds, else the last one."""
         values = typed.unify(values, place)
         branches = [each for pair in zip(conditions, values, strict=False) for each in pair]
@@ -207,22 +203,22 @@ class ExpressionBinder:
         kind = SQL_TYPES.get(_TYPE_NAMES.get(name, name))
         if kind is None:
             raise QueryError(
-                f'type "{name}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.", place=self.place(node)
+                f'type "{name}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.", place=place_of(node)
             )
         # DATE '...' is a literal and must be a date; CAST('...' AS DATE), which the parser calls TryCast, may be null.
         is_literal = isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast)
         written_as_literal = is_literal and kind in (TIMESTAMP, pa.date32())
         found = typed.literal_of(given, kind) if written_as_literal else typed.cast(given, kind)
-        return Typed(found.expression, found.value, self.place(node))
+        return Typed(found.expression, found.value, place_of(node))
 
     def _concat(self, node: exp.Expr) -> Typed:
         parts = node.expressions or [node.this, node.expression]
-        return typed.call("concat", [self.bind(each) for each in parts], self.place(node))
+        return typed.call("concat", [self.bind(each) for each in parts], place_of(node))
 
     def _extract(self, node: exp.Expr) -> Typed:
-        return self.extracted(node.this.name, self.bind(node.expression), self.place(node))
+        return self.extracted(node.this.name, self.bind(node.expression), place_of(node))
 
-    def extracted(self, field: str, value: Typed, place: Place) -> Typed:
+    def extracted(self, field: str, value: Typed, place: Place | None) -> Typed:
         """A field of a time."""
         name = field.lower().removesuffix("s")
         if name not in FIELDS:
@@ -231,18 +227,16 @@ class ExpressionBinder:
 
     def _substring(self, node: exp.Expr) -> Typed:
         parts = [node.this, node.args.get("start"), node.args.get("length")]
-        return typed.call("substring", [self.bind(each) for each in parts if each is not None], self.place(node))
+        return typed.call("substring", [self.bind(each) for each in parts if each is not None], place_of(node))
 
     def _trim(self, node: exp.Expr) -> Typed:
         if node.args.get("expression") is not None:
-            raise QueryError(
-                "trim removes white space only", hint="Use replace for other text.", place=self.place(node)
-            )
+            raise QueryError("trim removes white space only", hint="Use replace for other text.", place=place_of(node))
         function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-        return typed.call(function, [self.bind(node.this)], self.place(node))
+        return typed.call(function, [self.bind(node.this)], place_of(node))
 
 
-def _number(text: str, place: Place) -> Typed:
+def _number(text: str, place: Place | None) -> Typed:
     if not text.isdigit():
         return typed.literal(float(text), pa.float64(), place)
     value = int(text)

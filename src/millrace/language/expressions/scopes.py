@@ -45,17 +45,17 @@ class Scope:
         """The name of the one column that USING has made of several, if a node means it."""
         return None
 
-    def starred(self, node: exp.Expr, place: Place) -> list[tuple[str, Typed]]:
+    def starred(self, node: exp.Expr, place: Place | None) -> list[tuple[str, Typed]]:
         """The columns that `*` or `name.*` stands for, by the names that `shown` takes."""
         if isinstance(node, exp.Column):
             self.check_qualifier(node, place)
         return [(each.name, typed.column(each.name, each.type, place)) for each in self.schema]
 
-    def written(self, node: exp.Expr, place: Place) -> list[exp.Expr]:
+    def written(self, node: exp.Expr, place: Place | None) -> list[exp.Expr]:
         """The columns that `*` or `name.*` stands for, as one would write them."""
         return [exp.column(name) for name, _ in self.starred(node, place)]
 
-    def column(self, node: exp.Column, place: Place) -> Typed:
+    def column(self, node: exp.Column, place: Place | None) -> Typed:
         """The column that a node names."""
         self.check_qualifier(node, place)
         found = self.find(node.name)
@@ -63,7 +63,7 @@ class Scope:
             raise self.unknown(node.name, place)
         return typed.column(found, self.schema.field(found).type, place)
 
-    def check_qualifier(self, node: exp.Column, place: Place) -> None:
+    def check_qualifier(self, node: exp.Column, place: Place | None) -> None:
         """Refuse a name before the column that is not that of the input."""
         parts = [part.name for part in node.parts[:-1]]
         if parts and (len(parts) > 1 or self.qualifier is None or parts[0].lower() != self.qualifier.lower()):
@@ -73,7 +73,7 @@ class Scope:
             )
             raise QueryError(f'"{what}" is not what this query reads from', hint=hint, place=place)
 
-    def unknown(self, name: str, place: Place) -> QueryError:
+    def unknown(self, name: str, place: Place | None) -> QueryError:
         """The error for a column that does not exist."""
         return QueryError(
             f'column "{name}" does not exist',

@@ -25,7 +25,7 @@ class Typed:
 
     expression: Expression
     value: Any
-    place: Place
+    place: Place | None
 
     @property
     def type(self) -> pa.DataType:
@@ -36,17 +36,17 @@ class Typed:
         return isinstance(self.value, pa.Scalar)
 
 
-def column(name: str, kind: pa.DataType, place: Place) -> Typed:
+def column(name: str, kind: pa.DataType, place: Place | None) -> Typed:
     """A column by name."""
     return Typed(Column(name), pa.array([], kind), place)
 
 
-def literal(value: object, kind: pa.DataType, place: Place) -> Typed:
+def literal(value: object, kind: pa.DataType, place: Place | None) -> Typed:
     """A constant."""
     return Typed(Literal(value, kind), pa.scalar(value, kind), place)
 
 
-def call(function: str, arguments: Sequence[Typed], place: Place) -> Typed:
+def call(function: str, arguments: Sequence[Typed], place: Place | None) -> Typed:
     """A function of the kernel over arguments; refuses types that it cannot take."""
     expression = Call(function, tuple(each.expression for each in arguments))
     try:
@@ -61,7 +61,7 @@ def call(function: str, arguments: Sequence[Typed], place: Place) -> Typed:
     return Typed(expression, value, place)
 
 
-def _not_constant(function: str, place: Place) -> QueryError:
+def _not_constant(function: str, place: Place | None) -> QueryError:
     return QueryError(
         f'"{function}" takes constants after its first argument',
         hint="Write the pattern, length or number of digits as a literal.",
@@ -69,7 +69,9 @@ def _not_constant(function: str, place: Place) -> QueryError:
     )
 
 
-def _not_computable(expression: Expression, arguments: Sequence[Typed], place: Place, error: Exception) -> QueryError:
+def _not_computable(
+    expression: Expression, arguments: Sequence[Typed], place: Place | None, error: Exception
+) -> QueryError:
     if all(each.is_constant for each in arguments):
         reason = str(error).split("\n")[0]
         return QueryError(f'"{expression}" has no value: {reason}', hint="Write another constant.", place=place)
@@ -133,7 +135,7 @@ def boolean(given: Typed, what: str) -> Typed:
     )
 
 
-def unify(values: Sequence[Typed], place: Place) -> list[Typed]:
+def unify(values: Sequence[Typed], place: Place | None) -> list[Typed]:
     """The values brought to one type; text literals and nulls take the type of the others."""
     plain = [each for each in values if not _is_text_literal(each)]
     target = common_type([each.type for each in plain])

@@ -68,7 +68,7 @@ class AggregateParser(StreamParser):
         if token.token_type != TokenType.STRING:
             raise self.wrong(f"the place of {what} in quotes", hint)
         self._advance()
-        return Name(token.text, self.source.of_token(token))
+        return Name(token.text, place=self.source.of_token(token))
 
     def _blocks(self) -> Blocks:
         self.expect("INITIALIZE", hint=_HINT)

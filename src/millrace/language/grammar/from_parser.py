@@ -36,7 +36,7 @@ class FromParser(WindowParser):
                 break
             self._refuse_in_the_middle(window, alias or truth)
         self._check_truth(truth, sources)
-        return FromItem(tuple(sources), self.place_since(first), window, alias, truth)
+        return FromItem(tuple(sources), window, alias, truth, place=self.place_since(first))
 
     def _check_truth(self, truth: Name | None, sources: list[Name | Body]) -> None:
         names = [each.text.lower() for each in sources if isinstance(each, Name)]

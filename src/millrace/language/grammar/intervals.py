@@ -33,7 +33,7 @@ def parse_interval(text: str) -> int:
     return interval_of_words(body, place)
 
 
-def interval_of_words(text: str, place: Place) -> int:
+def interval_of_words(text: str, place: Place | None) -> int:
     """The microseconds of `1 hour 30 minutes` and the like."""
     total, position = 0, 0
     while found := _PART.match(text, position):
@@ -48,7 +48,7 @@ def interval_of_words(text: str, place: Place) -> int:
     return total
 
 
-def microseconds(amount: str, unit: str, place: Place) -> int:
+def microseconds(amount: str, unit: str, place: Place | None) -> int:
     """`amount` of a unit in microseconds; refuses units without a fixed length."""
     name = unit.lower()
     if name in _NO_FIXED_LENGTH:

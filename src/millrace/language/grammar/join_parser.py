@@ -110,7 +110,7 @@ class JoinParser(FromParser):
         """An input after a comma, SEQ or JOIN; only JOIN has a condition of its own."""
         written = self.source.of_token(first)
         item = self.from_item()
-        clause = JoinClause(kind, item, written)
+        clause = JoinClause(kind, item, place=written)
         if bare or kind == "seq" or first.token_type == TokenType.COMMA:
             return clause
         on, using = self._condition()
@@ -130,7 +130,7 @@ class JoinParser(FromParser):
         if self.take("MATCH_CONDITION"):
             match = self.parenthesised(lambda: self.expression_here("a condition", _ASOF_HINT), _ASOF_HINT)[0]
         on, using = self._condition()
-        return JoinClause("asof", item, self.source.of_token(first), on, using, match, outer=side is not None)
+        return JoinClause("asof", item, on, using, match, outer=side is not None, place=self.source.of_token(first))
 
     def _condition(self) -> tuple[exp.Expr | None, tuple[Name, ...]]:
         if self._match(TokenType.ON):
@@ -156,14 +156,14 @@ class JoinParser(FromParser):
             raise self.wrong("RECENT or CHRONICLE", _SEQ_HINT)
         outer = self.take("OUTER")
         within = self.length(_SEQ_HINT) if self.take("WITHIN") else None
-        return SequenceClause(mode, self.place_since(first), on, outer or self.take("OUTER"), within)
+        return SequenceClause(mode, on, outer or self.take("OUTER"), within, place=self.place_since(first))
 
 
 def _with_bare_window(read: Read) -> Read:
     """`FROM a, b WINDOW 10 minutes`: the window without brackets holds for all inputs, not for the last alone."""
     if not read.joins or (window := read.joins[-1].item.window) is None:
         return read
-    if not window.place.text.upper().startswith("WINDOW"):
+    if not window.bare:
         return read
     last = replace(read.joins[-1], item=replace(read.joins[-1].item, window=None))
     return replace(read, joins=(*read.joins[:-1], last), window=window)

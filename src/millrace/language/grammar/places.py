@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from millrace.errors import Place
-from millrace.kernel.columns.user_functions import UserFunction
 
-SPAN = "millrace_span"
-"""The key under which the parser leaves a node's first and last offset."""
+_SPAN = "millrace_span"
+"""The key under which a node has the text that it was read from, with its first and last offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text whose offsets can be turned into places, and the functions of the user's own that it may call."""
+    """A text whose offsets can be turned into places."""
 
     text: str
-    functions: Mapping[str, UserFunction] = field(default_factory=dict, compare=False)
-    """By name in lower case."""
 
     def place(self, start: int, end: int) -> Place:
         """The place of the characters `start` to `end`, both included; only its first line is quoted."""
@@ -37,26 +34,47 @@ class Source:
         """The place of a token."""
         return self.place(token.start, token.end)
 
-    def of_node(self, node: exp.Expr) -> Place:
-        """The place of a parsed expression, from its first to its last character."""
-        spans = list(_spans(node))
-        if not spans:
-            return self.end()
-        return self.place(min(start for start, _ in spans), max(end for _, end in spans))
-
     def end(self) -> Place:
         """The place after the last character that is no white space."""
         stop = len(self.text.rstrip())
         return self.place(stop, stop)
 
+    def mark(self, node: exp.Expr, start: int, end: int) -> None:
+        """Note in a node where it stands."""
+        node.meta[_SPAN] = (self.text, start, end)
 
-def _spans(node: exp.Expr) -> Iterator[tuple[int, int]]:
-    """The spans known for a node; those of its parts when it has none of its own."""
-    if SPAN in node.meta:
-        yield node.meta[SPAN]
-        return
+
+def place_of(node: exp.Expr) -> Place | None:
+    """Where an expression stands, from its first to its last character; None if it was not read from a text."""
+    if _SPAN in node.meta:
+        text, start, end = node.meta[_SPAN]
+        return Source(text).place(start, end)
+    text = next((each.meta[_SPAN][0] for each in _around(node) if _SPAN in each.meta), None)
+    spans = list(_spans(node, text))
+    if text is None or not spans:
+        return None
+    return Source(text).place(min(start for start, _ in spans), max(end for _, end in spans))
+
+
+def _around(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a node, and what it is a part of."""
+    yield from node.walk()
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def _spans(node: exp.Expr, text: str | None) -> Iterator[tuple[int, int]]:
+    """The spans in a text that are known for parts of a node; sqlglot notes some by itself."""
     for part in node.walk():
-        if SPAN in part.meta:
-            yield part.meta[SPAN]
+        if _SPAN in part.meta:
+            if part.meta[_SPAN][0] is text:
+                yield part.meta[_SPAN][1:]
         elif part.meta.get("end") is not None:
             yield part.meta["start"], part.meta["end"]
+
+
+def placed_as(node: exp.Expr, other: exp.Expr) -> exp.Expr:
+    """A node that stands for another, at its place."""
+    node.meta.update({_SPAN: other.meta[_SPAN]} if _SPAN in other.meta else {})
+    return node

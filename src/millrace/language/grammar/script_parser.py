@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -17,14 +17,19 @@ from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import (
     AccessClause,
     AlterStatement,
+    Body,
+    ColumnDefinition,
     DropStatement,
     Options,
     QueryStatement,
-    Script,
+    SelectItem,
     ShowStatement,
     SinkStatement,
     Statement,
+    Watermark,
 )
+
+Found = TypeVar("Found")
 
 _STATEMENTS = (
     "The statements are CREATE STREAM, CREATE SINK, CREATE AGGREGATE, CREATE FUNCTION, CREATE QUERY, ALTER QUERY, "
@@ -33,24 +38,33 @@ _STATEMENTS = (
 _OPTIONS_HINT = "Options read WITH (key = 'value', ...)."
 
 
-def parse_script(text: str) -> Script:
+def parse_script(text: str) -> tuple[Statement, ...]:
     """The statements of a text, with the place of every name in it."""
     source = Source(text)
-    statements = [_parse(source, tokens, ScriptParser.statement) for tokens in tokens_of(source)]
-    return Script(text, tuple(statements))
+    return tuple(_parse(source, tokens, ScriptParser.statement) for tokens in tokens_of(source))
 
 
-def parse_expression_text(text: str) -> exp.Expr:
+def parse_expression(text: str) -> exp.Expr:
     """One expression, and nothing after it."""
     return _parse_one(text, lambda parser: parser.expression_here("an expression", "Write one expression."))
 
 
-def parse_item_text(text: str) -> Any:
-    """One item of a select list, and nothing after it."""
-    return _parse_one(text, lambda parser: parser._item())
+def parse_item(text: str) -> SelectItem:
+    """One item of a select list, `expression [AS name]`, and nothing after it."""
+    return _parse_one(text, ScriptParser.item)
 
 
-def _parse_one(text: str, read: Callable[[ScriptParser], Any]) -> Any:
+def parse_columns(text: str) -> tuple[ColumnDefinition | Watermark, ...]:
+    """The column list of CREATE STREAM without its parentheses."""
+    return _parse_one(text, lambda parser: parser.listed(parser.definition))
+
+
+def parse_body(text: str) -> Body:
+    """One query: selects under UNION, and nothing after them."""
+    return _parse_one(text, ScriptParser.body)
+
+
+def _parse_one(text: str, read: Callable[[ScriptParser], Found]) -> Found:
     source = Source(text)
     statements = tokens_of(source)
     if len(statements) != 1:
@@ -60,7 +74,7 @@ def _parse_one(text: str, read: Callable[[ScriptParser], Any]) -> Any:
     return _parse(source, statements[0], read)
 
 
-def _parse(source: Source, tokens: list[Token], read: Callable[[ScriptParser], Any]) -> Any:
+def _parse(source: Source, tokens: list[Token], read: Callable[[ScriptParser], Found]) -> Found:
     """What `read` finds in the tokens, all of which it must use up."""
     parser = ScriptParser(source)
     parser.load(tokens)
@@ -112,7 +126,7 @@ class ScriptParser(AggregateParser):
             return self._show_statement()
         if self._curr.token_type in (TokenType.SELECT, TokenType.L_PAREN):
             body = self.body()
-            return QueryStatement(None, None, body, self._with_options())
+            return QueryStatement(body, options=self._with_options())
         raise self.wrong("a statement", _STATEMENTS)
 
     def _create(self) -> Statement:
@@ -144,7 +158,7 @@ class ScriptParser(AggregateParser):
         if not self._match(TokenType.ALIAS):
             raise self.wrong("AS and a SELECT", hint)
         body = self.body()
-        return QueryStatement(name, into, body, {**early, **self._with_options(early)}, access)
+        return QueryStatement(body, name, into, {**early, **self._with_options(early)}, access)
 
     def _access(self) -> AccessClause:
         hint = "Write ACCESS EVERY INTERVAL 1 MINUTE WHEN symbol = 'GOOG', EVERY INTERVAL 1 HOUR."
@@ -152,7 +166,7 @@ class ScriptParser(AggregateParser):
         self.expect("EVERY", hint=hint)
         every = self.length(hint)
         when = self.expression_here("a condition", hint) if self._match(TokenType.WHEN) else None
-        return AccessClause(every, when, self.place_since(first))
+        return AccessClause(every, when, place=self.place_since(first))
 
     def _alter_statement(self) -> AlterStatement:
         hint = "Write ALTER QUERY name SET (strategy = 'bfs')."
@@ -164,9 +178,9 @@ class ScriptParser(AggregateParser):
     def _show_statement(self) -> ShowStatement:
         first = self._curr
         if self.take("SHOW", "WAITS"):
-            return ShowStatement(self.place_since(first), waits=True)
+            return ShowStatement(waits=True, place=self.place_since(first))
         self.expect("SHOW", "QUERIES", hint="Write SHOW QUERIES or SHOW WAITS.")
-        return ShowStatement(self.place_since(first))
+        return ShowStatement(place=self.place_since(first))
 
     def _with_options(self, before: Options | None = None) -> Options:
         """Read `WITH (key = value, ...)` if it comes next."""

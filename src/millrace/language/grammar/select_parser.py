@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millrace.errors import NotYet, Place, QueryError
 from millrace.language.grammar.from_parser import SELECT_HINT
 from millrace.language.grammar.join_parser import JoinParser
-from millrace.language.grammar.statements import Body, OrderItem, Select, SelectItem
+from millrace.language.grammar.statements import Body, OrderItem, Select, SelectItem, Written
 
 
 class SelectParser(JoinParser):
@@ -30,7 +30,7 @@ class SelectParser(JoinParser):
         order = self._order() if self._match(TokenType.ORDER_BY) else ()
         self._refuse_after_select()
         self._emit()
-        return Body(tuple(selects), self.source.of_token(first), order)
+        return Body(tuple(selects), order, place=self.source.of_token(first))
 
     def _select_operand(self) -> Select | Body:
         if self._match(TokenType.L_PAREN):
@@ -43,10 +43,10 @@ class SelectParser(JoinParser):
         first = self._curr
         if not self._match(TokenType.SELECT):
             raise self.wrong("SELECT", SELECT_HINT)
-        distinct = self.source.of_token(self._prev) if self.take("DISTINCT") else None
+        distinct = Written(place=self.source.of_token(self._prev)) if self.take("DISTINCT") else None
         self._match(TokenType.ALL)
         outer, self.aggregate_windows = self.aggregate_windows, []
-        items = self.listed(self._item)
+        items = self.listed(self.item)
         if not self._match(TokenType.FROM):
             raise self.wrong('"," or FROM', SELECT_HINT)
         read = self.read_from()
@@ -58,15 +58,16 @@ class SelectParser(JoinParser):
         windows, self.aggregate_windows = tuple(self.aggregate_windows), outer
         place = self.source.of_token(first)
         return Select(
-            place, items, read.source, where, groups, having, windows, distinct, qualify,
-            read.joins, read.sequence, read.window,
+            items, read.source, where, groups, having, windows, distinct, qualify,
+            read.joins, read.sequence, read.window, place=place,
         )  # fmt: skip
 
-    def _item(self) -> SelectItem:
+    def item(self) -> SelectItem:
+        """`expression [AS name]`."""
         first = self._curr
         expression = self.expression_here("a column or an expression", SELECT_HINT)
         alias = self.alias()
-        return SelectItem(expression, alias, self.place_since(first))
+        return SelectItem(expression, alias, place=self.place_since(first))
 
     # After FROM
 

@@ -15,27 +15,31 @@ from millrace.errors import Place
 
 
 @dataclass(frozen=True)
-class Name:
-    """A word of the text, and where it stands."""
+class Written:
+    """A part of a statement, and where it stands: None for a statement that was built without a text."""
+
+    place: Place | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Name(Written):
+    """A word."""
 
     text: str
-    place: Place
 
 
 @dataclass(frozen=True)
-class Length:
-    """An interval in microseconds, and where it stands."""
+class Length(Written):
+    """An interval in microseconds."""
 
     micros: int
-    place: Place
 
 
 @dataclass(frozen=True)
-class Count:
-    """A number of rows, and where it stands."""
+class RowCount(Written):
+    """A number of rows."""
 
     number: int
-    place: Place
 
 
 @dataclass(frozen=True)
@@ -59,20 +63,18 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True)
-class Watermark:
+class Watermark(Written):
     """`WATERMARK FOR column AS expression` of a column list."""
 
     column: Name
     expression: exp.Expr
-    place: Place
 
 
 @dataclass(frozen=True)
-class TimeClause:
+class TimeClause(Written):
     """`TIMESTAMP BY ...`, `INTERNAL TIMESTAMP AS ...` or `LATENT TIMESTAMP`, and each `ALSO BY ...` after it."""
 
     kind: Literal["external", "internal", "latent"]
-    place: Place
     column: Name | None = None
     disorder: Length | None = None
     rows: Name | None = None
@@ -82,22 +84,20 @@ class TimeClause:
 
 
 @dataclass(frozen=True)
-class EtsClause:
+class EtsClause(Written):
     """`ETS ON DEMAND`, `ETS EVERY i` or `ETS NONE`, the former two with `[SKEW i] [LULL i]`."""
 
     kind: Literal["on_demand", "every", "none"]
-    place: Place
     every: Length | None = None
     skew: Length | None = None
     lull: Length | None = None
 
 
 @dataclass(frozen=True)
-class ColumnsClause:
+class ColumnsClause(Written):
     """A clause that lists columns: `PARTITIONED BY (...)`, `UPDATE KEY (...)`."""
 
     columns: tuple[Name, ...]
-    place: Place
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,15 @@ class ConnectorClause:
     """`FROM format OPTIONS (...)` or `TO format OPTIONS (...)`."""
 
     format: Name
-    options: Options
+    options: Options = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class ReplayClause:
+class ReplayClause(Written):
     """`REPLAY BY column [SPEED x]`."""
 
     column: Name
-    speed: Name | None
-    place: Place
+    speed: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -193,30 +192,29 @@ WindowKind = Literal["range", "rows", "session", "unlimited"]
 
 
 @dataclass(frozen=True)
-class WindowClause:
+class WindowClause(Written):
     """`[RANGE i SLIDE j WA col]`, `[ROWS n SLIDE m PARTITION BY k]`, or a window written in another system's way.
 
-    `qualifier` is the name before the attribute: `WA m1.ts`.
+    `qualifier` is the name before the attribute: `WA m1.ts`; `bare` says that it is written `WINDOW i`.
     """
 
-    place: Place
     kind: WindowKind
-    size: Length | Count | None = None
-    slide: Length | Count | None = None
+    size: Length | RowCount | None = None
+    slide: Length | RowCount | None = None
     attribute: Name | None = None
     partition: tuple[Name, ...] = ()
     qualifier: Name | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True)
-class FromItem:
+class FromItem(Written):
     """One stream or subquery, or a union of them, with the window and the name that hold for the whole.
 
     `truth` is the stream of a union that wins where two have an update of one key at one time.
     """
 
     sources: tuple[Name | Body, ...]
-    place: Place
     window: WindowClause | None = None
     alias: Name | None = None
     truth: Name | None = None
@@ -226,7 +224,7 @@ JoinKind = Literal["inner", "left", "right", "full", "asof", "seq"]
 
 
 @dataclass(frozen=True)
-class JoinClause:
+class JoinClause(Written):
     """One more input: after a comma or CROSS JOIN (inner, without a condition), after JOIN, ASOF JOIN or SEQ.
 
     `outer` says of an as-of join that rows without a match are kept; `match` is its MATCH_CONDITION.
@@ -234,7 +232,6 @@ class JoinClause:
 
     kind: JoinKind
     item: FromItem
-    place: Place
     on: exp.Expr | None = None
     using: tuple[Name, ...] = ()
     match: exp.Expr | None = None
@@ -242,40 +239,37 @@ class JoinClause:
 
 
 @dataclass(frozen=True)
-class SequenceClause:
+class SequenceClause(Written):
     """`[ON condition] MODE RECENT | CHRONICLE [OUTER] [WITHIN i]` after streams under SEQ."""
 
     mode: Literal["recent", "chronicle"]
-    place: Place
     on: exp.Expr | None = None
     outer: bool = False
     within: Length | None = None
 
 
 @dataclass(frozen=True)
-class SelectItem:
+class SelectItem(Written):
     """An expression of a select list with its name, if one is written."""
 
     expression: exp.Expr
-    alias: Name | None
-    place: Place
+    alias: Name | None = None
 
 
 @dataclass(frozen=True)
-class Select:
+class Select(Written):
     """`SELECT [DISTINCT] ... FROM ... WHERE ... WINDOW i GROUP BY ... HAVING ... QUALIFY ...`.
 
-    `window` holds for all inputs of a join, and for an aggregate over it.
+    `window` holds for all inputs of a join, and for an aggregate over it; `distinct` is the word DISTINCT.
     """
 
-    place: Place
     items: tuple[SelectItem, ...]
     source: FromItem
     where: exp.Expr | None = None
     groups: tuple[exp.Expr, ...] = ()
     having: exp.Expr | None = None
     windows: tuple[WindowClause, ...] = ()
-    distinct: Place | None = None
+    distinct: Written | None = None
     qualify: exp.Expr | None = None
     joins: tuple[JoinClause, ...] = ()
     sequence: SequenceClause | None = None
@@ -287,34 +281,32 @@ class OrderItem:
     """One expression of `ORDER BY`."""
 
     expression: exp.Expr
-    descending: bool
+    descending: bool = False
 
 
 @dataclass(frozen=True)
-class Body:
+class Body(Written):
     """Selects under UNION, and the order of the whole."""
 
     selects: tuple[Select | Body, ...]
-    place: Place
     order: tuple[OrderItem, ...] = ()
 
 
 @dataclass(frozen=True)
-class AccessClause:
+class AccessClause(Written):
     """`EVERY i [WHEN condition]` of ACCESS: how often the answers of some keys are read."""
 
     every: Length
-    when: exp.Expr | None
-    place: Place
+    when: exp.Expr | None = None
 
 
 @dataclass(frozen=True)
 class QueryStatement:
     """`CREATE QUERY`, `ADD QUERY`, or a bare select when it has no name."""
 
-    name: Name | None
-    into: Name | None
     body: Body
+    name: Name | None = None
+    into: Name | None = None
     options: Options = field(default_factory=dict)
     access: tuple[AccessClause, ...] = ()
 
@@ -335,21 +327,12 @@ class AlterStatement:
 
 
 @dataclass(frozen=True)
-class ShowStatement:
+class ShowStatement(Written):
     """`SHOW QUERIES` or `SHOW WAITS`."""
 
-    place: Place
     waits: bool = False
 
 
 Declared = StreamStatement | SinkStatement | AggregateStatement | FunctionStatement
 Asked = QueryStatement | DropStatement | AlterStatement | ShowStatement
 Statement = Declared | Asked
-
-
-@dataclass(frozen=True)
-class Script:
-    """The statements of a text in order."""
-
-    text: str
-    statements: tuple[Statement, ...]

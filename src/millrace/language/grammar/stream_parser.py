@@ -48,7 +48,7 @@ class StreamParser(SelectParser):
         name = self.name(
             "the name of the stream", "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv ..."
         )
-        definitions = self.parenthesised(self._definition, _COLUMNS_HINT)
+        definitions = self.parenthesised(self.definition, _COLUMNS_HINT)
         clauses: dict[str, Any] = {}
         while self._curr:
             place = self.place()
@@ -62,14 +62,15 @@ class StreamParser(SelectParser):
         watermarks = tuple(each for each in definitions if isinstance(each, Watermark))
         return StreamStatement(name, columns, watermarks, **clauses)
 
-    def _definition(self) -> ColumnDefinition | Watermark:
+    def definition(self) -> ColumnDefinition | Watermark:
+        """`name TYPE`, or a watermark."""
         first = self._curr
         if self.take("WATERMARK", "FOR"):
             column = self.name("the time column", _COLUMNS_HINT)
             if not self._match(TokenType.ALIAS):
                 raise self.wrong("AS", "Write WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS.")
             expression = self.expression_here("an expression", "Write WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS.")
-            return Watermark(column, expression, self.place_since(first))
+            return Watermark(column, expression, place=self.place_since(first))
         name = self.name("a column", _COLUMNS_HINT)
         return ColumnDefinition(name, self._type())
 
@@ -81,7 +82,7 @@ class StreamParser(SelectParser):
         if self._match(TokenType.L_PAREN):
             while self._curr and not self._match(TokenType.R_PAREN):
                 self._advance()
-        return Name(token.text.upper(), self.source.of_token(token))
+        return Name(token.text.upper(), place=self.source.of_token(token))
 
     def _clause(self) -> tuple[str, Any]:
         """The field of `StreamStatement` that the next clause fills, and the clause."""
@@ -128,23 +129,24 @@ class StreamParser(SelectParser):
         disorder = self.length(hint) if disordered else None
         if disorder is None:
             self.take("ORDERED")
-        return TimeClause("external", self.place_since(first), column, disorder)
+        return TimeClause("external", column, disorder, place=self.place_since(first))
 
     def _order_of_time(self) -> TimeClause:
         first = self._prev
         column = self.name("the time column", _TIME_HINT)
         if self.take("ORDERED"):
-            return TimeClause("external", self.place_since(first), column)
+            return TimeClause("external", column, place=self.place_since(first))
         if self.take("PUNCTUATED", "BY"):
             expression = self.expression_here("an expression", "Write PUNCTUATED BY expression.")
             per = self._names() if self.take("PER") else ()
-            return TimeClause("external", self.place_since(first), column, punctuated_by=expression, per=per)
+            return TimeClause("external", column, punctuated_by=expression, per=per, place=self.place_since(first))
         self.expect("DISORDER", hint=_TIME_HINT)
         if self._at_rows():
-            rows = Name(self._curr.text, self.place())
+            rows = Name(self._curr.text, place=self.place())
             self._advance(2)
-            return TimeClause("external", self.place_since(first), column, rows=rows)
-        return TimeClause("external", self.place_since(first), column, self.length(_TIME_HINT))
+            return TimeClause("external", column, rows=rows, place=self.place_since(first))
+        disorder = self.length(_TIME_HINT)
+        return TimeClause("external", column, disorder, place=self.place_since(first))
 
     def _at_rows(self) -> bool:
         return self._curr.token_type == TokenType.NUMBER and self._next.text.upper() == "ROWS"
@@ -153,15 +155,16 @@ class StreamParser(SelectParser):
         first = self._prev
         if not self._match(TokenType.ALIAS):
             raise self.wrong("AS", "Write INTERNAL TIMESTAMP AS ts.")
-        return TimeClause("internal", self.place_since(first), self.name("a column", "Write INTERNAL TIMESTAMP AS ts."))
+        column = self.name("a column", "Write INTERNAL TIMESTAMP AS ts.")
+        return TimeClause("internal", column, place=self.place_since(first))
 
     def _latent(self) -> TimeClause:
-        return TimeClause("latent", self.source.of_token(self._prev))
+        return TimeClause("latent", place=self.source.of_token(self._prev))
 
     def _ets(self) -> EtsClause:
         first = self._prev
         if self.take("NONE"):
-            return EtsClause("none", self.place_since(first))
+            return EtsClause("none", place=self.place_since(first))
         every = self.length(_ETS_HINT) if self.take("EVERY") else None
         if every is None:
             self.expect("ON", "DEMAND", hint=_ETS_HINT)
@@ -173,19 +176,19 @@ class StreamParser(SelectParser):
                     f"{word} stands twice", hint="Keep one of them.", place=self.source.of_token(self._prev)
                 )
             lengths[word.lower()] = self.length(_ETS_HINT)
-        return EtsClause("on_demand" if every is None else "every", place, every, **lengths)
+        return EtsClause("on_demand" if every is None else "every", every, **lengths, place=place)
 
     def _column_list(self) -> ColumnsClause:
         first = self._prev
-        return ColumnsClause(self._names(), self.place_since(first))
+        return ColumnsClause(self._names(), place=self.place_since(first))
 
     def _update_key(self) -> ColumnsClause:
         """`(column, ...)`, or `()`: all rows are updates of one thing."""
         first = self._prev
         if self._match(TokenType.L_PAREN, advance=False) and self._next.token_type == TokenType.R_PAREN:
             self._advance(2)
-            return ColumnsClause((), self.place_since(first))
-        return ColumnsClause(self._names(), self.place_since(first))
+            return ColumnsClause((), place=self.place_since(first))
+        return ColumnsClause(self._names(), place=self.place_since(first))
 
     def _names(self) -> tuple[Name, ...]:
         return self.parenthesised(
@@ -196,7 +199,7 @@ class StreamParser(SelectParser):
         first = self._prev
         column = self.name("the arrival column", "Write REPLAY BY column [SPEED x].")
         speed = self.option_value("Write SPEED 10 to replay ten times as fast.") if self.take("SPEED") else None
-        return ReplayClause(column, speed, self.place_since(first))
+        return ReplayClause(column, speed, place=self.place_since(first))
 
     # Connectors and options
 
@@ -205,7 +208,7 @@ class StreamParser(SelectParser):
         token = self._curr
         if token and token.token_type == TokenType.STRING:
             self._advance()
-            format_name = Name(str(token.text), self.source.of_token(token))
+            format_name = Name(str(token.text), place=self.source.of_token(token))
         else:
             format_name = self.name("a format", hint)
         return ConnectorClause(format_name, self.options(hint) if self.take("OPTIONS") else {})
@@ -225,7 +228,7 @@ class StreamParser(SelectParser):
         parts = [self._option_key(hint)]
         while self._match(TokenType.DOT):
             parts.append(self._option_key(hint))
-        key = Name(".".join(parts).lower(), self.place_since(first))
+        key = Name(".".join(parts).lower(), place=self.place_since(first))
         self._match(TokenType.EQ)
         return Setting(key, self.option_value(hint))
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import NotYet, QueryError
-from millrace.language.grammar.statements import Count, Length, Name, WindowClause, WindowKind
+from millrace.language.grammar.statements import Length, Name, RowCount, WindowClause, WindowKind
 from millrace.language.grammar.words import WordParser
 
 _WINDOW_HINT = "A window reads [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts], [ROWS 100 SLIDE 10] or [SESSION 5 MINUTES]."
@@ -56,7 +56,7 @@ class WindowParser(WordParser):
         first = self._curr
         self.expect("WINDOW", hint=_WINDOW_HINT)
         size = self.length("Write WINDOW 10 MINUTES.")
-        return WindowClause(self.place_since(first), "range", size)
+        return WindowClause("range", size, bare=True, place=self.place_since(first))
 
     def _window_part(self) -> tuple[str, Any]:
         """One clause: the field it fills, and what it says (None for no limit)."""
@@ -84,14 +84,14 @@ class WindowParser(WordParser):
         closing = self._next.text.upper() in {*_WINDOW_WORDS, "]", ",", "PRECEDING"}
         return self._curr.token_type == TokenType.NUMBER and closing
 
-    def _count(self) -> Count:
+    def _count(self) -> RowCount:
         token = self._curr
         if token.token_type != TokenType.NUMBER or not token.text.isdigit():
             raise self.wrong("a number of rows", _WINDOW_HINT)
         self._advance()
         place = self.source.of_token(token)
         self.take("PRECEDING")
-        return Count(int(token.text), place)
+        return RowCount(int(token.text), place=place)
 
     def _columns(self) -> tuple[Name, ...]:
         """Columns after PARTITION BY, up to the next clause of the window."""
@@ -113,7 +113,7 @@ class WindowParser(WordParser):
             raise QueryError(fact, hint=_WINDOW_HINT, place=place)
         size = parts[kinds[0]]
         further = {name: part for name, part in parts.items() if name != kinds[0]}
-        return WindowClause(place, "unlimited" if size is None else kinds[0], size, **further)
+        return WindowClause("unlimited" if size is None else kinds[0], size, **further, place=place)
 
     # TUMBLE(TABLE s, DESCRIPTOR(ts), size), HOP(TABLE s, DESCRIPTOR(ts), slide, size), SESSION(TABLE s, ...)
 
@@ -161,8 +161,8 @@ class WindowParser(WordParser):
         self._close_function()
         place = self.place_since(word)
         if word.text.upper() == "SESSION":
-            return stream, WindowClause(place, "session", lengths[0], None, attribute, partition)
-        return stream, WindowClause(place, "range", lengths[-1], lengths[0], attribute)
+            return stream, WindowClause("session", lengths[0], None, attribute, partition, place=place)
+        return stream, WindowClause("range", lengths[-1], lengths[0], attribute, place=place)
 
     def _partition_of_table(self) -> tuple[Name, ...]:
         """`PARTITION BY key` after the stream, as Flink writes it for sessions."""

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millrace.errors import Place, QueryError
 from millrace.language.grammar.dialect import StreamDialect
 from millrace.language.grammar.intervals import UNITS, interval_of_words, microseconds
-from millrace.language.grammar.places import SPAN, Source
+from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Length, Name
 
 Item = TypeVar("Item")
@@ -80,7 +80,7 @@ class WordParser(SparkParser):
         first = self._curr
         node = parse()
         if isinstance(node, exp.Expr) and first and self._prev:
-            node.meta[SPAN] = (first.start, max(first.end, self._prev.end))
+            self.source.mark(node, first.start, max(first.end, self._prev.end))
         return node
 
     def _parse_unary(self) -> Any:
@@ -110,7 +110,7 @@ class WordParser(SparkParser):
         found = self._parse_id_var(any_token=False) if token else None
         if found is None:
             raise self.wrong(what, hint)
-        return Name(found.name, self.source.of_token(token))
+        return Name(found.name, place=self.source.of_token(token))
 
     def alias(self) -> Name | None:
         """Read `AS name`, or a name alone."""
@@ -120,7 +120,7 @@ class WordParser(SparkParser):
         if not token or (token.token_type != TokenType.IDENTIFIER and token.text.upper() in _NO_ALIAS):
             return None
         found = self._parse_id_var(any_token=False, tokens=self.TABLE_ALIAS_TOKENS)
-        return None if found is None else Name(found.name, self.source.of_token(token))
+        return None if found is None else Name(found.name, place=self.source.of_token(token))
 
     def expression_here(self, what: str, hint: str) -> exp.Expr:
         """Read an expression, or refuse."""
@@ -157,7 +157,7 @@ class WordParser(SparkParser):
             raise self.wrong("a length of time", hint)
         while (more := self._length_part()) is not None:
             total += more
-        return Length(sign * total, self.place_since(first))
+        return Length(sign * total, place=self.place_since(first))
 
     def _length_part(self) -> int | None:
         """`5 MINUTES`, `'5' MINUTES`, `'5 minutes'` or `5min`; None when something else comes next."""
@@ -196,7 +196,7 @@ class WordParser(SparkParser):
         """Read the value of an option: a string, a number, a word or an interval."""
         first = self._curr
         if self._match(TokenType.INTERVAL, advance=False):
-            return Name(f"{self.length().micros} microseconds", self.place_since(first))
+            return Name(f"{self.length().micros} microseconds", place=self.place_since(first))
         sign = "-" if self._match(TokenType.DASH) else ""
         token = self._curr
         quoted = token.token_type in (TokenType.STRING, TokenType.NUMBER)
@@ -207,4 +207,4 @@ class WordParser(SparkParser):
         if token.token_type == TokenType.NUMBER and self._curr.text.lower() in UNITS:
             text += f" {self._curr.text}"
             self._advance()
-        return Name(text, self.place_since(first))
+        return Name(text, place=self.place_since(first))

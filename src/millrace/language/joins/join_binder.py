@@ -8,8 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millrace.errors import QueryError
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.scopes import Relation, Scope
-from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Select
 from millrace.language.joins.bands import is_comparison
 from millrace.language.joins.join_chains import bind_chain
@@ -22,7 +22,7 @@ from millrace.plan.updates.refusals import APPEND
 
 def bind_joins(
     select: Select,
-    source: Source,
+    functions: Functions,
     relations: Sequence[Relation],
     refuse_in_where: Callable[[Scope, exp.Expr], None],
     limited: bool,
@@ -36,7 +36,7 @@ def bind_joins(
     items = (select.source, *(each.item for each in select.joins))
     inputs = tuple(as_input(each, item, select.window) for each, item in zip(relations, items, strict=True))
     check_names(inputs)
-    given = written(select, source, inputs, refuse_in_where)
+    given = written(select, functions, inputs, refuse_in_where)
     conditions = [each for one in (*given.on, given.where) for each in one if len(each.parts) > 1]
     compared = [each.expression for each in conditions if is_comparison(each.expression)]
     given = replace(given, inputs=tuple(settled(each, compared) for each in inputs))

@@ -25,7 +25,7 @@ class Conjunct:
 
     expression: Expression
     parts: frozenset[int]
-    place: Place
+    place: Place | None
 
 
 def conjuncts(binder: ExpressionBinder, node: exp.Expr, what: str, owners: Mapping[str, int]) -> list[Conjunct]:
@@ -62,7 +62,7 @@ class Equality:
     """Expressions of two inputs that must be equal, and may be keys."""
 
     sides: Mapping[int, Expression]
-    place: Place
+    place: Place | None
     band: Band
 
 

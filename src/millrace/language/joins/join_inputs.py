@@ -12,7 +12,7 @@ from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.joined_times import by_time
 from millrace.language.expressions.scopes import Relation, Scope
-from millrace.language.grammar.statements import Count, FromItem, Name, WindowClause
+from millrace.language.grammar.statements import FromItem, Name, RowCount, WindowClause
 from millrace.language.joins.bands import Times
 from millrace.language.joins.join_scopes import JoinScope, Merged, inner
 from millrace.language.select.ranks import filtered
@@ -34,7 +34,7 @@ class Input:
 
     qualifier: str
     relation: Relation
-    place: Place
+    place: Place | None
     range: int | None = None
     rows: int | None = None
     partition: tuple[Name, ...] = ()
@@ -105,8 +105,8 @@ def as_input(relation: Relation, item: FromItem, window: WindowClause | None) ->
     if clause.attribute is not None:
         relation = by_attribute(clause, relation)
     # A row that is kept for no time at all still meets what is there.
-    size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, Count) else 0)
-    if isinstance(clause.size, Count):
+    size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, RowCount) else 0)
+    if isinstance(clause.size, RowCount):
         return Input(
             relation.qualifier or "", relation, place, rows=size, partition=clause.partition, window=clause.place
         )

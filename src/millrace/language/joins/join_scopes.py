@@ -56,7 +56,7 @@ class JoinScope(Scope):
         column = None if qualifier is None else self.inputs[qualifier].find(node.name)
         return None if qualifier is None or column is None else inner(qualifier, column)
 
-    def column(self, node: exp.Column, place: Place) -> Typed:
+    def column(self, node: exp.Column, place: Place | None) -> Typed:
         self.check_qualifier(node, place)
         found = None if isinstance(node.this, exp.Star) else self.meant(node)
         if found is None:
@@ -82,7 +82,7 @@ class JoinScope(Scope):
         candidates = set() if node.table else set(self.candidates(node.name))
         return next((each for each in self.merged if candidates and candidates <= each.columns), None)
 
-    def check_qualifier(self, node: exp.Column, place: Place) -> None:
+    def check_qualifier(self, node: exp.Column, place: Place | None) -> None:
         parts = [part.name for part in node.parts[:-1]]
         if parts and (len(parts) > 1 or self.of(parts[0]) is None):
             raise QueryError(
@@ -91,13 +91,13 @@ class JoinScope(Scope):
                 place=place,
             )
 
-    def _unknown(self, node: exp.Column, place: Place) -> QueryError:
+    def _unknown(self, node: exp.Column, place: Place | None) -> QueryError:
         qualifier = self.of(node.table) if node.table else None
         if qualifier is not None:
             return self.inputs[qualifier].unknown(node.name, place)
         return self.unknown(node.name, place)
 
-    def unknown(self, name: str, place: Place) -> QueryError:
+    def unknown(self, name: str, place: Place | None) -> QueryError:
         plain = [column for scope in self.inputs.values() for column in scope.schema.names]
         names = [inner(each, column) for each, scope in self.inputs.items() for column in scope.schema.names]
         return QueryError(
@@ -117,7 +117,7 @@ class JoinScope(Scope):
         """The name of a column in its input."""
         return self.shown(given.expression.name)[0] if isinstance(given.expression, Column) else None
 
-    def starred(self, node: exp.Expr, place: Place) -> list[tuple[str, Typed]]:
+    def starred(self, node: exp.Expr, place: Place | None) -> list[tuple[str, Typed]]:
         if isinstance(node, exp.Column):
             self.check_qualifier(node, place)
             qualifier = self.of(node.table)
@@ -128,7 +128,7 @@ class JoinScope(Scope):
         rest = [pair for each in self.inputs for pair in self._columns(each, place) if pair[0] not in hidden]
         return once + rest
 
-    def written(self, node: exp.Expr, place: Place) -> list[exp.Expr]:
+    def written(self, node: exp.Expr, place: Place | None) -> list[exp.Expr]:
         columns = {
             inner(each, column): exp.column(column, table=each)
             for each, scope in self.inputs.items()
@@ -136,7 +136,7 @@ class JoinScope(Scope):
         }
         return [columns.get(name) or exp.column(name) for name, _ in self.starred(node, place)]
 
-    def _columns(self, qualifier: str, place: Place) -> list[tuple[str, Typed]]:
+    def _columns(self, qualifier: str, place: Place | None) -> list[tuple[str, Typed]]:
         names = [inner(qualifier, column) for column in self.inputs[qualifier].schema.names]
         return [(name, typed.column(name, self.schema.field(name).type, place)) for name in names]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from millrace.errors import Place, QueryError
-from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.expressions import Call, Expression
 from millrace.language.grammar.statements import JoinClause, SequenceClause
 from millrace.language.joins.bands import band_of, is_comparison
 from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
@@ -82,7 +82,7 @@ def _time_limit(condition: Conjunct, given: Written, position: int, timed: Seque
 
 
 def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
-    return any(frozenset(each.sides) == given.parts and each.place == given.place for each in equalities)
+    return any(Call("=", tuple(each.sides.values())) == given.expression for each in equalities)
 
 
 def _strict(after: Sequence[int], within: Sequence[int], given: Written, position: int) -> bool:
@@ -126,7 +126,7 @@ def _comparison(found: Input, answered: Input) -> str:
     return f"{left} < {right}" + ("" if ahead == 1 else f" + INTERVAL {interval_text(1 - ahead)}")
 
 
-def _untimed(given: Input, place: Place) -> QueryError:
+def _untimed(given: Input, place: Place | None) -> QueryError:
     """The refusal of an input without a column that holds its time."""
     return QueryError(
         f'no column of "{given.qualifier}" holds the time at which its rows are there',

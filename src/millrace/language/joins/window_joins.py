@@ -19,11 +19,11 @@ from millrace.errors import QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Call, Expression
 from millrace.kernel.joins.sides import JoinTime
 from millrace.language.expressions import typed
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.joined_times import JoinedTimes
 from millrace.language.expressions.scopes import Relation, Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import JoinClause, Name, Select
 from millrace.language.joins.bands import is_comparison
 from millrace.language.joins.join_conditions import Conjunct, conjuncts, keys_of, sort_conditions
@@ -50,7 +50,6 @@ class Written:
     """A join as it is written, with all names looked up: inputs, the conditions of each ON, and those of WHERE."""
 
     select: Select
-    source: Source
     inputs: tuple[Input, ...]
     scope: JoinScope
     on: tuple[tuple[Conjunct, ...], ...]
@@ -62,7 +61,7 @@ class Written:
 
 
 def written(
-    select: Select, source: Source, inputs: tuple[Input, ...], refuse_in_where: Callable[[Scope, exp.Expr], None]
+    select: Select, functions: Functions, inputs: tuple[Input, ...], refuse_in_where: Callable[[Scope, exp.Expr], None]
 ) -> Written:
     """The conditions of a join looked up; `refuse_in_where` refuses what cannot stand in WHERE."""
     merged: tuple[Merged, ...] = ()
@@ -75,18 +74,18 @@ def written(
         of_sequence = select.sequence if position == len(select.joins) else None
         written_on = of_sequence.on if of_sequence is not None else clause.on
         if written_on is not None:
-            conditions += conjuncts(ExpressionBinder(source, here), written_on, "the condition of ON", owners)
+            conditions += conjuncts(ExpressionBinder(here, functions), written_on, "the condition of ON", owners)
         if clause.match is not None:
-            conditions += conjuncts(ExpressionBinder(source, here), clause.match, "MATCH_CONDITION", owners)
+            conditions += conjuncts(ExpressionBinder(here, functions), clause.match, "MATCH_CONDITION", owners)
         merged = (*(each for each in merged if not _replaced(each, found)), *(each for _, each in found))
         on.append(tuple(conditions))
     scope = scope_of(inputs, merged)
     kept: list[Conjunct] = []
     if select.where is not None:
         refuse_in_where(scope, select.where)
-        binder = ExpressionBinder(source, scope)
+        binder = ExpressionBinder(scope, functions)
         kept = conjuncts(binder, select.where, "the condition of WHERE", owners_of(inputs))
-    return Written(select, source, inputs, scope, tuple(on), tuple(kept))
+    return Written(select, inputs, scope, tuple(on), tuple(kept))
 
 
 def _conjunct(equal: Typed, owners: Mapping[str, int]) -> Conjunct:

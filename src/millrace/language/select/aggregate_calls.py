@@ -17,6 +17,7 @@ from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, LATER_AGGREGATES
 from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.places import place_of
 from millrace.plan.nodes.aggregate_nodes import Aggregation
 
 Users = Mapping[str, UserAggregate]
@@ -67,7 +68,7 @@ class AggregateCall:
         return called_name(self.node)
 
 
-def written_call(node: exp.Expr, source_place: Place) -> AggregateCall:
+def written_call(node: exp.Expr, source_place: Place | None) -> AggregateCall:
     """The call inside FILTER, IGNORE NULLS, WITHIN GROUP and DISTINCT."""
     match node:
         case exp.Filter():
@@ -85,7 +86,7 @@ def written_call(node: exp.Expr, source_place: Place) -> AggregateCall:
     return AggregateCall(node, given)
 
 
-def _ignoring_nulls(call: AggregateCall, place: Place) -> AggregateCall:
+def _ignoring_nulls(call: AggregateCall, place: Place | None) -> AggregateCall:
     """`first(x) IGNORE NULLS` is first(x) over the rows where x is not null."""
     if AGGREGATE_NAMES.get(call.name) not in ("first", "last"):
         raise QueryError("IGNORE NULLS goes with first and last", hint="Leave it out.", place=place)
@@ -101,7 +102,7 @@ class AggregateCalls:
 
     def bind(self, node: exp.Expr) -> tuple[Aggregation, pa.DataType]:
         """The aggregation of a call, still without a name, and the type of its result."""
-        place = self.binder.place(node)
+        place = place_of(node)
         call = written_call(node, place)
         self._refuse_inner(call)
         if call.name in LATER_AGGREGATES:
@@ -123,10 +124,10 @@ class AggregateCalls:
                 raise QueryError(
                     f'the aggregate "{called_name(inner)}" cannot stand here',
                     hint="Aggregates stand in the select list and in HAVING, not inside one another.",
-                    place=self.binder.place(inner),
+                    place=place_of(inner),
                 )
 
-    def _plain(self, call: AggregateCall, place: Place) -> Aggregation:
+    def _plain(self, call: AggregateCall, place: Place | None) -> Aggregation:
         function = AGGREGATE_NAMES[call.name]
         if call.value_order is not None or call.name == "percentile_cont":
             return self._within_group(call, place)
@@ -169,7 +170,7 @@ class AggregateCalls:
             both = typed.call("and", [both, more], more.place)
         return both.expression
 
-    def _count(self, call: AggregateCall, least: int, most: int, place: Place) -> tuple[exp.Expr, ...]:
+    def _count(self, call: AggregateCall, least: int, most: int, place: Place | None) -> tuple[exp.Expr, ...]:
         if least <= len(call.arguments) <= most:
             return call.arguments
         wanted = str(least) if least == most else f"{least} to {most}"
@@ -186,7 +187,7 @@ class AggregateCalls:
         bound = self.binder.bind(node)
         return bound.is_constant and bool(bound.value.is_valid)
 
-    def _distinct(self, call: AggregateCall, function: str, place: Place) -> Aggregation:
+    def _distinct(self, call: AggregateCall, function: str, place: Place | None) -> Aggregation:
         if function not in _DISTINCT or call.name == "count_if":
             raise QueryError(
                 f'"{call.name}" does not take DISTINCT',
@@ -201,7 +202,7 @@ class AggregateCalls:
             )
         return self._of(_DISTINCT[function], call.arguments, call.where)
 
-    def _first_or_last(self, call: AggregateCall, function: str, place: Place) -> Aggregation:
+    def _first_or_last(self, call: AggregateCall, function: str, place: Place | None) -> Aggregation:
         arguments = self._count(call, 1, 2, place)
         if len(arguments) == 1:
             return self._of(function, arguments, call.where)
@@ -209,7 +210,7 @@ class AggregateCalls:
             raise QueryError(
                 f'the second argument of "{call.name}" is TRUE or FALSE',
                 hint=f"Write {call.name}(column, TRUE) to pass nulls over.",
-                place=self.binder.place(arguments[1]),
+                place=place_of(arguments[1]),
             )
         plain = replace(call, arguments=arguments[:1])
         plain = _ignoring_nulls(plain, place) if arguments[1].this else plain
@@ -217,14 +218,14 @@ class AggregateCalls:
 
     # Quantiles
 
-    def _quantile(self, call: AggregateCall, function: str, place: Place) -> Aggregation:
+    def _quantile(self, call: AggregateCall, function: str, place: Place | None) -> Aggregation:
         if call.name == "median":
             return self._of(function, self._count(call, 1, 1, place), call.where, (0.5,))
         # Spark's accuracy of approx_percentile is read; ours is always one percent.
         arguments = self._count(call, 2, 3 if function == "approx_percentile" else 2, place)
         return self._of(function, arguments[:1], call.where, (self._fraction(arguments[1]),))
 
-    def _within_group(self, call: AggregateCall, place: Place) -> Aggregation:
+    def _within_group(self, call: AggregateCall, place: Place | None) -> Aggregation:
         """`percentile_cont(p) WITHIN GROUP (ORDER BY x)`."""
         if call.value_order is None or call.name != "percentile_cont":
             raise QueryError(
@@ -246,13 +247,13 @@ class AggregateCalls:
             raise QueryError(
                 "a quantile is a constant from 0 to 1",
                 hint="Write percentile(x, 0.95).",
-                place=self.binder.place(node),
+                place=place_of(node),
             )
         return float(value)
 
     # Aggregates of users
 
-    def _user(self, call: AggregateCall, user: UserAggregate, place: Place) -> tuple[Aggregation, pa.DataType]:
+    def _user(self, call: AggregateCall, user: UserAggregate, place: Place | None) -> tuple[Aggregation, pa.DataType]:
         if call.distinct or call.value_order is not None:
             raise QueryError(
                 f'"{call.name}" takes neither DISTINCT nor WITHIN GROUP', hint="Leave it out.", place=place

@@ -13,9 +13,10 @@ from sqlglot import exp
 from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions import typed
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
 from millrace.language.select.aggregate_calls import AggregateCalls, Users, aggregates_in, is_aggregate
 from millrace.language.select.groups import Key, unused
@@ -42,10 +43,10 @@ def first_aggregate(select: Select, users: Users) -> exp.Expr | None:
 class AggregateBinder(SelectBinder):
     """Binds the select list, HAVING and QUALIFY over the result of an aggregate, and gathers the aggregates."""
 
-    def __init__(self, source: Source, select: Select, frame: Frame, keys: list[Key], users: Users) -> None:
+    def __init__(self, select: Select, frame: Frame, keys: list[Key], functions: Functions, users: Users) -> None:
         ranks = Ranks(timed_results(frame, keys), [name for name, _ in keys])
-        super().__init__(source, frame.relation.scope, ranks, select)
-        self.inner = ExpressionBinder(source, frame.relation.scope)
+        super().__init__(frame.relation.scope, functions, ranks, select)
+        self.inner = ExpressionBinder(frame.relation.scope, functions)
         self.calls = AggregateCalls(self.inner, users)
         self.users = users
         self.frame = frame
@@ -63,7 +64,7 @@ class AggregateBinder(SelectBinder):
         hidden = not self.frame.written and isinstance(node, exp.Column) and self.scope.meant(node) is not None
         if name is None or hidden or self.frame.bounds_type is None:
             return None
-        return self.frame.bound(name, self.place(node))
+        return self.frame.bound(name, place_of(node))
 
     def _key(self, node: exp.Expr) -> Typed | None:
         """The key's column, when the node is a group key."""
@@ -95,9 +96,9 @@ class AggregateBinder(SelectBinder):
         found, kind = self.calls.bind(node)
         for known in self.aggregations:
             if replace(known, name="") == found:
-                return typed.column(known.name, kind, self.place(node))
+                return typed.column(known.name, kind, place_of(node))
         self.aggregations.append(replace(found, name=self._unused()))
-        return typed.column(self.aggregations[-1].name, kind, self.place(node))
+        return typed.column(self.aggregations[-1].name, kind, place_of(node))
 
     def _unused(self) -> str:
         taken = {name.lower() for name, _ in self.keys} | {each.name for each in self.aggregations}
@@ -110,7 +111,7 @@ class AggregateBinder(SelectBinder):
         keys = tuple((name, key.expression) for name, key in self.keys)
         return Aggregate(self.frame.relation.node, self.frame.window, keys, tuple(aggregations), where)
 
-    def bounds(self, place: Place) -> list[Key]:
+    def bounds(self, place: Place | None) -> list[Key]:
         """Both bounds of the window, as they are selected."""
         return [(name, self.frame.bound(name, place)) for name in (WINDOW_START, WINDOW_END)]
 
@@ -131,7 +132,7 @@ def timed_results(frame: Frame, keys: list[Key]) -> dict[Expression, int | None]
     return found
 
 
-def refuse_star(place: Place, names: list[str]) -> QueryError:
+def refuse_star(place: Place | None, names: list[str]) -> QueryError:
     """`*` in a select that aggregates."""
     return QueryError(
         "* cannot be selected beside an aggregate", hint=f"Name the columns: {listed(names)}.", place=place

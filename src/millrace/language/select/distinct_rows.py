@@ -8,10 +8,11 @@ from sqlglot import exp
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.joined_times import by_time, choices_in
 from millrace.language.expressions.scopes import Relation
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import placed_as
 from millrace.language.grammar.statements import Select, SelectItem
 from millrace.language.select.aggregate_calls import Users
 from millrace.language.select.aggregation import first_aggregate
@@ -21,14 +22,14 @@ from millrace.language.windows.windows import Windows
 from millrace.plan.nodes.relational_nodes import Distinct
 
 
-def as_groups(select: Select, given: Relation, windows: Windows, source: Source, users: Users) -> Select:
+def as_groups(select: Select, given: Relation, windows: Windows, functions: Functions, users: Users) -> Select:
     """A select of different rows, over a window or by a monotone function of the time, as one that groups by them."""
     plain = not select.groups and select.having is None and first_aggregate(select, users) is None
     if select.distinct is None or not plain or any(item.expression.find(exp.Window) for item in select.items):
         return select
     items = tuple(each for item in select.items for each in _expanded(item, given))
     if not windows.all():
-        binder = ExpressionBinder(source, given.scope)
+        binder = ExpressionBinder(given.scope, functions)
         bound = [binder.bind(each.expression).expression for each in items]
         if not _by_function(bound, given):
             return select
@@ -50,10 +51,11 @@ def _expanded(item: SelectItem, given: Relation) -> list[SelectItem]:
     """A star as the columns it stands for."""
     if not is_star(item.expression):
         return [item]
-    return [SelectItem(each, None, item.place) for each in given.scope.written(item.expression, item.place)]
+    columns = given.scope.written(item.expression, item.place)
+    return [SelectItem(placed_as(each, item.expression), place=item.place) for each in columns]
 
 
-def distinct(relation: Relation, place: Place) -> Relation:
+def distinct(relation: Relation, place: Place | None) -> Relation:
     """Each row once; refuses rows without their time, which would have to be remembered for ever."""
     below = relation.below
     relation = _by_seen_time(relation)

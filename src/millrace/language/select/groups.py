@@ -6,10 +6,11 @@ from sqlglot import exp
 
 from millrace.errors import QueryError, listed
 from millrace.kernel.columns.expressions import Column
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Relation
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Name, Select
 from millrace.language.select.aggregate_calls import Users, aggregates_in
 from millrace.language.windows.frames import Frame
@@ -22,8 +23,8 @@ Key = tuple[str, Typed]
 class Groups(ExpressionBinder):
     """Binds what a select groups by; bounds of a window that it `writes` itself are no groups."""
 
-    def __init__(self, source: Source, relation: Relation, select: Select, users: Users, *, writes: bool) -> None:
-        super().__init__(source, relation.scope)
+    def __init__(self, relation: Relation, select: Select, functions: Functions, users: Users, *, writes: bool) -> None:
+        super().__init__(relation.scope, functions)
         self.select = select
         self.users = users
         self.writes = writes
@@ -47,7 +48,7 @@ class Groups(ExpressionBinder):
             raise QueryError(
                 f"the select list has no column {node.name}",
                 hint=f"An ordinal goes from 1 to {count}.",
-                place=self.place(node),
+                place=place_of(node),
             )
         return self.select.items[int(node.name) - 1].expression
 
@@ -60,7 +61,7 @@ class Groups(ExpressionBinder):
             raise QueryError(
                 "an aggregate stands in GROUP BY",
                 hint="Group by columns; aggregates are selected.",
-                place=self.place(aggregate),
+                place=place_of(aggregate),
             )
         bound = self.bind(node)
         if all(bound.expression != each.expression for each in self.found):

@@ -12,9 +12,9 @@ from millrace.plan.nodes.node import Node, walk
 class NodePlaces:
     """Places of nodes, and of parts of them, by identity: nodes of one content may stand at several places."""
 
-    _found: dict[tuple[int, str], tuple[Node, Place]] = field(default_factory=dict)
+    _found: dict[tuple[int, str], tuple[Node, Place | None]] = field(default_factory=dict)
 
-    def note(self, node: Node, place: Place, *, part: str = "") -> None:
+    def note(self, node: Node, place: Place | None, *, part: str = "") -> None:
         """Say where a tree stands, or a part of its root; what has a place already keeps it."""
         for each in [node] if part else walk(node):
             # A node that is kept keeps its identity to itself.

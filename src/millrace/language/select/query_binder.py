@@ -11,10 +11,10 @@ from sqlglot import exp
 from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.progress.admission import LATE
-from millrace.language.expressions.calls import refuse_unknown
+from millrace.language.expressions.calls import Functions, refuse_unknown
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Relation, Scope
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Body, FromItem, Name, Select
 from millrace.language.joins.join_binder import bind_joins
 from millrace.language.select.aggregate_calls import Users, aggregates_in
@@ -39,15 +39,16 @@ from millrace.plan.updates.update_keys import reads_updates
 class Binder:
     """Binds queries over the declared streams; `queries` are names that someone may take for streams.
 
-    `late` are streams by the name under which their late rows can be read; `users` are aggregates that were created;
+    `late` are streams by the name under which their late rows can be read; `functions` and `users` are
+    functions and aggregates that were created;
     `limited` says that the query at hand has a limit of state, `updates` that rows of update streams replace each
     other in it, `parts` that it is a part of a query. `places` are those of all nodes that were bound.
     """
 
-    source: Source
     streams: Mapping[str, Stream]
     queries: frozenset[str] = frozenset()
     late: Mapping[str, Stream] = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict)
     users: Users = field(default_factory=dict)
     limited: bool = False
     updates: bool = True
@@ -66,13 +67,13 @@ class Binder:
             raise QueryError(
                 "ORDER BY stands in a subquery",
                 hint="Order holds for a whole query: put ORDER BY at its end.",
-                place=self.source.of_node(body.order[0].expression),
+                place=place_of(body.order[0].expression),
             )
-        relation = ordered(body.order, relation, self.source)
-        place = self.source.of_node(body.order[0].expression)
+        relation = ordered(body.order, relation, self.functions)
+        place = place_of(body.order[0].expression)
         return self._placed(replace(relation, node=OrderByTime(relation.node)), place)
 
-    def _placed(self, relation: Relation, place: Place) -> Relation:
+    def _placed(self, relation: Relation, place: Place | None) -> Relation:
         """The relation, with all that is new in it at a place."""
         self.places.note(relation.node, place)
         return relation
@@ -123,49 +124,53 @@ class Binder:
         inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
         # With a stream of updates among them it is an update query, or refused as what it is.
         unbounded = self.updates and any(reads_updates(each.node) for each in inputs)
-        found = bind_joins(select, self.source, inputs, self._refuse_in_where, self.limited, unbounded)
+        found = bind_joins(select, self.functions, inputs, self._refuse_in_where, self.limited, unbounded)
         return self._placed(found.relation, select.joins[0].place), found.above
 
     def _select(self, select: Select) -> Relation:
-        windows = Windows(select, self.source, self.limited)
+        windows = Windows(select, self.limited)
         given, where = self._read(select)
         if where is not None and not windows.partition():
             # PARTITION BY counts rows before WHERE chooses among them.
             given, where = replace(given, node=filtered(given.node, where, given.rank)), None
-        select = as_groups(select, given, windows, self.source, self.users)
+        select = as_groups(select, given, windows, self.functions, self.users)
         aggregate = first_aggregate(select, self.users)
         if aggregate is None and not select.groups and select.having is None:
             if windows.all():
                 # What stands there may be meant as an aggregate.
-                refuse_unknown([each.expression for each in select.items], self.source)
+                refuse_unknown([each.expression for each in select.items], self.functions)
             refuse_window_without_aggregate(windows)
             found = self._projected(select, given)
         else:
             anchor = next(node for node in (aggregate, *select.groups, select.having) if node is not None)
             found = self._aggregated(select, self._framed(select, windows, given, anchor), where)
         self._placed(found, select.place)
-        return found if select.distinct is None else self._placed(distinct(found, select.distinct), select.distinct)
+        return (
+            found
+            if select.distinct is None
+            else self._placed(distinct(found, select.distinct.place), select.distinct.place)
+        )
 
     def _where(self, scope: Scope, node: exp.Expr) -> Expression:
         self._refuse_in_where(scope, node)
-        return ExpressionBinder(self.source, scope).condition(node, "the condition of WHERE").expression
+        return ExpressionBinder(scope, self.functions).condition(node, "the condition of WHERE").expression
 
     def _refuse_in_where(self, scope: Scope, node: exp.Expr) -> None:
-        binder = ExpressionBinder(self.source, scope)
+        binder = ExpressionBinder(scope, self.functions)
         for over in node.find_all(exp.Window):
             binder.over(over)
         for aggregate in aggregates_in(node, self.users):
             raise QueryError(
                 "an aggregate stands in WHERE",
                 hint="WHERE chooses rows before they are aggregated; use HAVING.",
-                place=self.source.of_node(aggregate),
+                place=place_of(aggregate),
             )
 
     def _projected(self, select: Select, given: Relation) -> Relation:
-        given = by_partition(select, given, self.source)
+        given = by_partition(select, given, self.functions)
         timed: dict[Expression, int | None] = {Column(name): more for name, more in given.times.items()}
         timed.update({Column(name): None for name in given.instants})
-        binder = SelectBinder(self.source, given.scope, Ranks(timed, given.schema.names), select)
+        binder = SelectBinder(given.scope, self.functions, Ranks(timed, given.schema.names), select)
         outputs: list[Output] = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
@@ -189,17 +194,17 @@ class Binder:
     def _framed(self, select: Select, windows: Windows, given: Relation, anchor: exp.Expr) -> tuple[Frame, Groups]:
         """The window of an aggregate with its groups; refuses an aggregate without one."""
         laid = windows.laid(given)
-        groups = Groups(self.source, given, select, self.users, writes=laid is not None)
+        groups = Groups(given, select, self.functions, self.users, writes=laid is not None)
         frame = by_groups(groups.found, given) if laid is None else Frame(*laid)
         if frame is None:
-            raise unbounded(select.source, given, self.source.of_node(anchor))
+            raise unbounded(select.source, given, place_of(anchor))
         groups.partitioned(frame, next((each.partition for each in windows.all()), ()))
         return frame, groups
 
     def _aggregated(self, select: Select, framed: tuple[Frame, Groups], where: Expression | None) -> Relation:
         frame, groups = framed
         keys = groups.keys(frame)
-        binder = AggregateBinder(self.source, select, frame, keys, self.users)
+        binder = AggregateBinder(select, frame, keys, self.functions, self.users)
         columns = self._aggregated_columns(select, frame, binder)
         having = None if select.having is None else binder.having(select.having)
         qualify = self._qualify(select, binder)
@@ -215,10 +220,10 @@ class Binder:
         return self._result(frame.relation, node, columns, timed, hidden, binder.ranks)
 
     def _place_aggregate(self, node: Node, select: Select) -> None:
-        windows = Windows(select, self.source, self.limited).all()
+        windows = Windows(select, self.limited).all()
         self.places.note(node, windows[0].place if windows else select.place)
         if select.groups:
-            self.places.note(node, self.source.of_node(select.groups[0]), part="groups")
+            self.places.note(node, place_of(select.groups[0]), part="groups")
 
     def _aggregated_columns(self, select: Select, frame: Frame, binder: AggregateBinder) -> Named:
         """The select list; the bounds of a window that is written come first unless it names one of them itself."""

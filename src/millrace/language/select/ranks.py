@@ -16,12 +16,12 @@ from sqlglot import exp
 from millrace.errors import NotYet, QueryError
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
 from millrace.language.expressions import typed
-from millrace.language.expressions.calls import called_name
+from millrace.language.expressions.calls import Functions, called_name
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.joined_times import by_time
 from millrace.language.expressions.scopes import Relation
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
 from millrace.language.select.groups import unused
 from millrace.plan.nodes.node import Node
@@ -52,7 +52,7 @@ class Ranks:
 
     def column(self, binder: ExpressionBinder, node: exp.Window) -> Typed:
         """The column of a rank that stands in an expression."""
-        place = binder.place(node)
+        place = place_of(node)
         if called_name(node.this) not in FUNCTIONS:
             raise NotYet(
                 "window functions with OVER have no engine part yet, but for row_number, rank and dense_rank",
@@ -78,7 +78,7 @@ class Ranks:
     def _order(self, binder: ExpressionBinder, node: exp.Window) -> tuple[tuple[Expression, bool], ...]:
         order = node.args.get("order")
         if order is None or node.args.get("spec") is not None or node.this.expressions:
-            raise QueryError("a rank needs ORDER BY, and nothing after it", hint=_HINT, place=binder.place(node))
+            raise QueryError("a rank needs ORDER BY, and nothing after it", hint=_HINT, place=place_of(node))
         found = []
         for each in order.expressions:
             descending = bool(each.args.get("desc"))
@@ -86,7 +86,7 @@ class Ranks:
                 raise QueryError(
                     "nulls are ranked as the least value",
                     hint="Leave NULLS FIRST and NULLS LAST out, or rank by coalesce(column, value).",
-                    place=binder.place(each),
+                    place=place_of(each),
                 )
             found.append((binder.bind(each.this).expression, descending))
         return tuple(found)
@@ -106,13 +106,13 @@ class Ranks:
         return Rank(node, self.ranking.function, partition, order, self.name)
 
 
-def by_partition(select: Select, given: Relation, source: Source) -> Relation:
+def by_partition(select: Select, given: Relation, functions: Functions) -> Relation:
     """The rows of a join by the time that a rank is parted by, where that is not their own yet."""
     if given.choices is None:
         return given
     clauses = [*(item.expression for item in select.items), *([] if select.qualify is None else [select.qualify])]
     overs = [over for clause in clauses for over in clause.find_all(exp.Window)]
-    binder = ExpressionBinder(source, given.scope)
+    binder = ExpressionBinder(given.scope, functions)
     for node in (each for over in overs for each in over.args.get("partition_by") or ()):
         # A plain name may also be one of the select list, which stands for something else.
         if isinstance(node, exp.Column) and (node.table or given.scope.find(node.name) is not None):

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 from sqlglot import exp
 
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import Select
 from millrace.language.select.ranks import Ranks
 
@@ -25,8 +25,8 @@ Named = Mapping[str, exp.Expr]
 class SelectBinder(ExpressionBinder):
     """Binds expressions of a select."""
 
-    def __init__(self, source: Source, scope: Scope, ranks: Ranks, select: Select) -> None:
-        super().__init__(source, scope)
+    def __init__(self, scope: Scope, functions: Functions, ranks: Ranks, select: Select) -> None:
+        super().__init__(scope, functions)
         self.ranks = ranks
         self._aliases: Named = {each.alias.text.lower(): each.expression for each in select.items if each.alias}
         self._known: Named = {}

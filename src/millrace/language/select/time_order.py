@@ -8,17 +8,18 @@ from sqlglot import exp
 
 from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.joined_times import by_time
 from millrace.language.expressions.scopes import Relation
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import OrderItem
 
 
-def ordered(order: tuple[OrderItem, ...], relation: Relation, source: Source) -> Relation:
+def ordered(order: tuple[OrderItem, ...], relation: Relation, functions: Functions) -> Relation:
     """The relation with the time that ORDER BY names as its rows' own; refuses anything else."""
     item = order[0]
-    found = None if item.descending else _by(item.expression, relation, source)
+    found = None if item.descending else _by(item.expression, relation, functions)
     if found is not None and len(order) == 1:
         return found
     wrong = order[1].expression if found is not None else item.expression
@@ -26,7 +27,7 @@ def ordered(order: tuple[OrderItem, ...], relation: Relation, source: Source) ->
     raise QueryError(
         "a stream without end can be ordered by its time alone, from early to late",
         hint=f"Write ORDER BY {names[0]}." if names else "Leave ORDER BY out: this stream has no time column.",
-        place=source.of_node(wrong),
+        place=place_of(wrong),
     )
 
 
@@ -37,17 +38,17 @@ def _names(relation: Relation) -> list[str]:
     return sorted({*relation.times, *relation.instants, *relation.hidden_times} or chosen)
 
 
-def _by(node: exp.Expr, relation: Relation, source: Source) -> Relation | None:
+def _by(node: exp.Expr, relation: Relation, functions: Functions) -> Relation | None:
     """The relation by the time that a node names; None where it names none."""
     if isinstance(node, exp.Column) and not node.table:
         return _by_name(node.name, relation)
     below = relation.below
     if below is not None and _reads(node, below):
-        return _by_choice(ExpressionBinder(source, below.scope).bind(node).expression, relation, below)
+        return _by_choice(ExpressionBinder(below.scope, functions).bind(node).expression, relation, below)
     if isinstance(node, exp.Column):
         return _by_name(node.name, relation)
     if _reads(node, relation):
-        return _by_choice(ExpressionBinder(source, relation.scope).bind(node).expression, relation, relation)
+        return _by_choice(ExpressionBinder(relation.scope, functions).bind(node).expression, relation, relation)
     return None
 
 

@@ -14,7 +14,7 @@ from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Project, Union
 
 
-def union(inputs: list[Relation], place: Place, truth: int | None = None) -> Relation:
+def union(inputs: list[Relation], place: Place | None, truth: int | None = None) -> Relation:
     """All rows of all inputs; the one input itself when there is no other. `truth` is the one that is believed."""
     if len(inputs) == 1:
         return inputs[0]
@@ -31,7 +31,7 @@ def union(inputs: list[Relation], place: Place, truth: int | None = None) -> Rel
     return Relation(node, schema, label, times, hidden, untimed, unit=first.unit)
 
 
-def _check_count(first: Relation, other: Relation, place: Place) -> None:
+def _check_count(first: Relation, other: Relation, place: Place | None) -> None:
     if len(first.schema) != len(other.schema):
         raise QueryError(
             f'"{first.label}" has {len(first.schema)} columns and "{other.label}" has {len(other.schema)}',
@@ -40,7 +40,7 @@ def _check_count(first: Relation, other: Relation, place: Place) -> None:
         )
 
 
-def _check_units(inputs: list[Relation], place: Place) -> None:
+def _check_units(inputs: list[Relation], place: Place | None) -> None:
     """Row numbers and times are no common progress."""
     if len({each.unit for each in inputs}) > 1:
         raise QueryError(
@@ -50,7 +50,7 @@ def _check_units(inputs: list[Relation], place: Place) -> None:
         )
 
 
-def _kind_at(position: int, inputs: list[Relation], place: Place) -> pa.DataType:
+def _kind_at(position: int, inputs: list[Relation], place: Place | None) -> pa.DataType:
     fields = [each.schema.field(position) for each in inputs]
     for other, relation in zip(fields[1:], inputs[1:], strict=True):
         if other.type != fields[0].type and not (is_number(other.type) and is_number(fields[0].type)):

@@ -10,9 +10,9 @@ from millrace.errors import Place, QueryError, RequestError, listed
 from millrace.kernel.updates.queue_settings import Access
 from millrace.language.declarations.query_options import bind_options
 from millrace.language.declarations.queue_options import QUEUE_OPTIONS, effective, has_windows, setting_of
+from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.places import Source
 from millrace.language.grammar.statements import AccessClause, Options
 from millrace.language.select.node_places import NodePlaces
 from millrace.plan.nodes.node import Node
@@ -29,7 +29,7 @@ _SETTLED = {
 }
 
 
-def check_query(root: Node, options: Mapping[str, str], places: NodePlaces, place: Place) -> None:
+def check_query(root: Node, options: Mapping[str, str], places: NodePlaces, place: Place | None) -> None:
     """Refuse a query without update semantics, at the place of what has none."""
     try:
         check_updates(root, options)
@@ -41,7 +41,7 @@ def check_query(root: Node, options: Mapping[str, str], places: NodePlaces, plac
 
 
 def bind_access(
-    clauses: tuple[AccessClause, ...], root: Node, options: Mapping[str, str], source: Source
+    clauses: tuple[AccessClause, ...], root: Node, options: Mapping[str, str], functions: Functions
 ) -> tuple[Access, ...]:
     """How often the answers of a query are read, by classes of its keys."""
     if not clauses:
@@ -58,7 +58,7 @@ def bind_access(
             hint="Leave it out: a window is let go when it is the turn of its key.",
             place=clauses[0].place,
         )
-    found = tuple(_access(each, root, source) for each in clauses)
+    found = tuple(_access(each, root, functions) for each in clauses)
     try:
         settings_of(options, found)
     except RequestError as error:
@@ -73,7 +73,7 @@ def bind_access(
     return found
 
 
-def _access(clause: AccessClause, root: Node, source: Source) -> Access:
+def _access(clause: AccessClause, root: Node, functions: Functions) -> Access:
     if clause.every.micros <= 0:
         raise QueryError(
             "answers cannot be read every 0 seconds", hint="Write ACCESS EVERY INTERVAL 1 MINUTE.", place=clause.place
@@ -82,7 +82,7 @@ def _access(clause: AccessClause, root: Node, source: Source) -> Access:
         return Access(clause.every.micros)
     names = root.schema.names
     key = [first_of(each, names) for each in keyed(root).update]
-    bound = ExpressionBinder(source, Scope(root.schema)).condition(clause.when, "the condition of WHEN")
+    bound = ExpressionBinder(Scope(root.schema), functions).condition(clause.when, "the condition of WHEN")
     known = {name for each in keyed(root).update for name in each}
     for name in bound.expression.columns():
         if name not in known:

@@ -57,7 +57,7 @@ class Frame:
         """The type of the window's bounds; None where there are none."""
         return Aggregate(self.relation.node, self.window, (), ()).bounds_type
 
-    def bound(self, name: str, place: Place) -> Typed:
+    def bound(self, name: str, place: Place | None) -> Typed:
         """A bound of the window, for a node that names it."""
         column = typed.column(name, self.bounds_type, place)
         return typed.call("+", [column, typed.literal(self.shift, INTERVAL, place)], place) if self.shift else column

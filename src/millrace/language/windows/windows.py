@@ -12,8 +12,8 @@ from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.joined_times import JoinedTimes, by_time
 from millrace.language.expressions.scopes import Relation, Scope
 from millrace.language.grammar.intervals import interval_of_words
-from millrace.language.grammar.places import Source
-from millrace.language.grammar.statements import Count, FromItem, Length, Name, Select, WindowClause
+from millrace.language.grammar.places import place_of
+from millrace.language.grammar.statements import FromItem, Length, Name, RowCount, Select, WindowClause
 from millrace.language.windows.outlets import numbered, progressing_by
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
@@ -37,7 +37,6 @@ class Windows:
     """The windows written in one select; `limited` says that its query has a limit of state."""
 
     select: Select
-    source: Source
     limited: bool = False
 
     def all(self) -> list[WindowClause]:
@@ -45,7 +44,7 @@ class Windows:
         source = self.select.source.window
         after_from = [source] if source and not self.select.joins else []
         calls = [each for each in self.select.groups if is_window_call(each)]
-        return [*after_from, *self.select.windows, *(spark_window(each, self.source) for each in calls)]
+        return [*after_from, *self.select.windows, *(spark_window(each) for each in calls)]
 
     def partition(self) -> tuple[Name, ...]:
         """The columns of PARTITION BY in a ROWS window."""
@@ -111,7 +110,7 @@ def _refuse_slide(clause: WindowClause, hint: str) -> None:
         raise QueryError(f"SLIDE does not go with {clause.kind.upper()}", hint=hint, place=clause.slide.place)
 
 
-def _slide(clause: WindowClause) -> Length | Count | None:
+def _slide(clause: WindowClause) -> Length | RowCount | None:
     """The slide, counted in what the window is counted in."""
     if type(clause.slide) is type(clause.size):
         return clause.slide
@@ -123,7 +122,7 @@ def _slide(clause: WindowClause) -> Length | Count | None:
     )
 
 
-def extent(size: Length | Count | None, what: str, *, least: int = 1) -> int:
+def extent(size: Length | RowCount | None, what: str, *, least: int = 1) -> int:
     """A length or a number of rows that a window can have."""
     assert size is not None
     number = size.micros if isinstance(size, Length) else size.number
@@ -132,7 +131,7 @@ def extent(size: Length | Count | None, what: str, *, least: int = 1) -> int:
         raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
     if isinstance(size, Length) and number > LONGEST:
         raise QueryError(f"{what} is too long", hint="It is at most 1,000,000 days.", place=size.place)
-    if isinstance(size, Count) and number > _MOST_ROWS:
+    if isinstance(size, RowCount) and number > _MOST_ROWS:
         raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,} rows.", place=size.place)
     return number
 
@@ -221,7 +220,7 @@ def _no_choice(found: str, attribute: Name, choices: JoinedTimes) -> QueryError:
 # Refusals
 
 
-def unbounded(item: FromItem, relation: Relation, place: Place) -> QueryError:
+def unbounded(item: FromItem, relation: Relation, place: Place | None) -> QueryError:
     """The refusal of an aggregate without a window, with the window that would bound it."""
     if relation.joined is not None:
         return _unbounded_join(relation, place)
@@ -239,7 +238,7 @@ def unbounded(item: FromItem, relation: Relation, place: Place) -> QueryError:
     return QueryError("an aggregate without a window never ends on an unbounded stream", hint=hint, place=place)
 
 
-def _unbounded_join(relation: Relation, place: Place) -> QueryError:
+def _unbounded_join(relation: Relation, place: Place | None) -> QueryError:
     choices = relation.choices
     names = sorted(name for name in choices.columns if choices.choice(Column(name)) is not None) if choices else []
     by = f" WA {names[0]}" if names else ""
@@ -269,9 +268,9 @@ def is_window_call(node: exp.Expr) -> bool:
     return called_name(node) in ("window", "session_window")
 
 
-def spark_window(node: exp.Expr, source: Source) -> WindowClause:
+def spark_window(node: exp.Expr) -> WindowClause:
     """The window of `window(ts, size[, slide])` or `session_window(ts, gap)`."""
-    place = source.of_node(node)
+    place = place_of(node)
     arguments = node.expressions
     session = called_name(node) == "session_window"
     wanted, hint = (2, _SESSION_HINT) if session else (3, _SPARK_HINT)
@@ -279,19 +278,19 @@ def spark_window(node: exp.Expr, source: Source) -> WindowClause:
         what = "a gap" if session else "a length and a slide"
         raise QueryError(f'"{called_name(node)}" takes the time column, {what}', hint=hint, place=place)
     written = arguments[0]
-    attribute = Name(written.name, source.of_node(written))
-    qualifier = Name(written.table, source.of_node(written)) if written.table else None
-    lengths = [_length(each, source.of_node(each), hint) for each in arguments[1:]]
+    attribute = Name(written.name, place=place_of(written))
+    qualifier = Name(written.table, place=place_of(written)) if written.table else None
+    lengths = [_length(each, place_of(each), hint) for each in arguments[1:]]
     if session:
-        return WindowClause(place, "session", lengths[0], None, attribute, qualifier=qualifier)
-    return WindowClause(place, "range", lengths[0], lengths[-1], attribute, qualifier=qualifier)
+        return WindowClause("session", lengths[0], None, attribute, qualifier=qualifier, place=place)
+    return WindowClause("range", lengths[0], lengths[-1], attribute, qualifier=qualifier, place=place)
 
 
-def _length(node: exp.Expr, place: Place, hint: str) -> Length:
+def _length(node: exp.Expr, place: Place | None, hint: str) -> Length:
     if isinstance(node, exp.Interval):
-        return Length(int(node.this.name), place)
+        return Length(int(node.this.name), place=place)
     if isinstance(node, exp.Literal) and node.is_string:
-        return Length(interval_of_words(node.name, place), place)
+        return Length(interval_of_words(node.name, place), place=place)
     raise QueryError("a length of time is expected", hint=hint, place=place)
 
 
