@@ -17,7 +17,7 @@ from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph, Node
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.filter import Filter
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64)

@@ -16,7 +16,7 @@ from bench.files import write_file
 from bench.workload import Workload
 from millrace.connectors.generators.generators import make_slice, slices_of
 from millrace.kernel.elements import ARRIVED
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
 
 COLUMNS = "auction BIGINT, bidder BIGINT, price BIGINT, date_time TIMESTAMP"

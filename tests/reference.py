@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.kernel.progress.admission import LATE, SEQUENCE
+from millrace.kernel.progress.time_contract import LATE, SEQUENCE
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START, Aggregate
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node

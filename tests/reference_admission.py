@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from tests.reference_values import TIME, Row, micros, value_of
 
 PROMISE = "promise of the row"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.joins.sides import RowsSide, Side
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantWindow, PairWindow
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin

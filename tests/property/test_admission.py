@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.progress.admission import Ingress, TimeContract
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.time_contract import TimeContract
 from tests.reference import admitted
 
 pytestmark = pytest.mark.slow
@@ -137,7 +138,7 @@ def test_files_read_side_by_side_never_claim_more_than_files_read_in_sequence(
         files = data.draw(pieces(together))
         for piece in files:
             low = Ingress(contract)
-            low.held = bool(contract.partitions) and len(files) > 1
+            low.frozen = bool(contract.partitions) and len(files) > 1
             low.resume(json.loads(json.dumps(known)))
             low.admit(batch(piece), now=0)
             progresses.append(low.progress())

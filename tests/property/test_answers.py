@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from millrace.connectors.inputs import as_rows, read_schema
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, without_reserved
-from millrace.kernel.graph.executor import Executor, Place
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.snapshot import Place
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.nodes.relational_nodes import OrderByTime

@@ -27,7 +27,7 @@ from millrace.hosts.spark.stage import stage as stages
 from millrace.hosts.spark.stage.segment_files import SegmentFiles
 from millrace.hosts.spark.stage.stage import Stage
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.language import parse_network
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.query_network import Network, Query

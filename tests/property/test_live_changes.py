@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from millrace.connectors.inputs import as_rows, read_schema
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, without_reserved
-from millrace.kernel.graph.executor import Executor, Place
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.snapshot import Place
 from millrace.language import parse_network
 from millrace.plan.evolution.start_points import start_of
 from millrace.plan.nodes.query_network import Network, Query

@@ -68,12 +68,12 @@ def test_received_is_the_sum_of_what_became_of_the_rows(
                 executor.reject(name, count)
                 received[name] += count
             case ("open", allowed):
-                executor.open_queues(allowed)
+                executor.queue_gate.open(allowed)
         executor.run(clock)
         taken = executor.take(clock.time)
         assert all(len(batch) for batches in taken.values() for batch in batches)
         check(executor, received)
-    executor.open_queues(None)
+    executor.queue_gate.open(None)
     executor.run(clock)
     executor.take(clock.time)
     check(executor, received)
@@ -95,7 +95,7 @@ def _processed(executor: Executor, stream: str) -> list[int]:
     """Of each reader of a stream the rows that a filter dropped, and those that its queue let go."""
     metrics, found = executor.metrics(), []
     admitted = metrics.sources[stream].admitted
-    for name, queue in executor.queues().items():
+    for name, queue in executor.queue_gate.queues().items():
         for arc in executor.graph.nodes[name].inputs:
             node = arc.producer
             while node.inputs:

@@ -18,7 +18,8 @@ from millrace.connectors.inputs import as_rows, read_schema
 from millrace.errors import RequestError
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import without_reserved
-from millrace.kernel.graph.executor import Executor, Place
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.snapshot import Place
 from millrace.kernel.metrics import Metrics
 from millrace.language import parse_interval, parse_network
 from millrace.plan.nodes.endpoints import Stream

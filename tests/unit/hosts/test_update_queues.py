@@ -153,7 +153,7 @@ def test_a_flood_does_not_keep_a_queue_from_letting_go() -> None:
 
 def slow_down(run: LocalRun) -> None:
     """Make a row's way into the queue cost something."""
-    for queue in run.executor.queues().values():
+    for queue in run.executor.queue_gate.queues().values():
         queue.on_batch = slowly(queue.on_batch)  # type: ignore[assignment, method-assign]
 
 
@@ -169,7 +169,7 @@ def slowly(take: Callable[[int, Batch], Iterator[Element]]) -> Callable[[int, Ba
 @pytest.mark.parametrize("budget", ["", ", budget = '1 milliseconds'"])
 def test_slow_work_gives_its_first_answers_row_by_row(ending: Ending, budget: str) -> None:
     run, sizes = LocalRun(parse_network(SQL.format(budget)), feeds={"s": [updates(20, 20)]}, ending=ending), list[int]()
-    [queue] = run.executor.queues().values()
+    [queue] = run.executor.queue_gate.queues().values()
     let_go = queue.on_more
 
     def slow(limit: int | None) -> Iterator[Element]:

@@ -11,7 +11,7 @@ from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph, Node
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.filter import Filter
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")

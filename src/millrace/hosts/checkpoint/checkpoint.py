@@ -22,7 +22,7 @@ import pyarrow as pa
 from millrace.errors import CheckpointError, RunError
 from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file, sync
 from millrace.hosts.control.live_changes import Changes
-from millrace.kernel.graph.executor import Place, Saved
+from millrace.kernel.graph.snapshot import Place, Snapshot
 from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import Points
 from millrace.plan.physical.stages import Physical, physical
@@ -98,7 +98,7 @@ class Checkpoint:
     def save(
         self,
         epoch: int,
-        saved: Saved,
+        saved: Snapshot,
         positions: Mapping[str, Any],
         staged: Mapping[str, str],
         results: Mapping[str, int],

@@ -147,7 +147,7 @@ class LocalRun:
         for name, source in self.intake.inputs.items():
             if isinstance(source, PacedInput):
                 # Replayed time stood still while nobody ran.
-                self.executor.ingress[name].listen_anew(self._clock.now())
+                self.executor.ingress[name].restart_silence(self._clock.now())
         self._epoch = resumed.epoch + 1
         self._earlier = sum(ingress.received for ingress in self.executor.ingress.values())
 
@@ -194,23 +194,23 @@ class LocalRun:
                 self._work(())
                 until = self._clock.now() + _WHILE
         self._fill_queues()
-        return not self._work(self._speechless(), self._moment()) or some or self.executor.held_back
+        return not self._work(self._speechless(), self._moment()) or some or self.executor.queue_gate.held_back
 
     def _open_queues(self) -> None:
-        queues = self.executor.queues()
+        queues = self.executor.queue_gate.queues()
         for queue in queues.values():
             queue.careful = True
         if queues:
-            self.executor.open_queues({name: queue.budget for name, queue in queues.items()})
+            self.executor.queue_gate.open({name: queue.budget for name, queue in queues.items()})
 
     def _fill_queues(self) -> None:
         """Let all that was read enter the queues: the moment that follows is for what they let go."""
-        while self.executor.entering and not self.executor.run(self._clock, (), _WHILE):
+        while self.executor.queue_gate.entering and not self.executor.run(self._clock, (), _WHILE):
             self._deliver()
 
     def _moment(self) -> int:
         """How long the kernel works before the streams are looked at again."""
-        budgets = (queue.settings.budget_time for queue in self.executor.queues().values())
+        budgets = (queue.settings.budget_time for queue in self.executor.queue_gate.queues().values())
         return max([_MOMENT, *(each for each in budgets if each is not None)])
 
     def _take(self, name: str, source: Input) -> bool:
@@ -266,7 +266,7 @@ class LocalRun:
         if self.ending == "stopped":
             # What silence will still release is waited for.
             ended = all(source.finished for source in inputs.values())
-            return ended and self.executor.release_at(self._silent) is None
+            return ended and self.executor.ets_demand.release_at(self._silent) is None
         return all(name in self._dry and not source.pending for name, source in inputs.items())
 
     def _sleep(self) -> None:
@@ -318,10 +318,10 @@ class LocalRun:
 
     def settle(self) -> None:
         """Work until nothing is left to do but what waits in queues; heartbeats would bring ever more."""
-        self.executor.shut_queues()
-        self.executor.beats = False
+        self.executor.queue_gate.shut()
+        self.executor.ets_demand.periodic = False
         self._work((), None)
-        self.executor.beats = True
+        self.executor.ets_demand.periodic = True
 
     def points(self) -> Points:
         """How far each stream has come."""
@@ -363,7 +363,7 @@ class LocalRun:
 
     def staleness(self, query: str) -> pa.Table:
         """How stale each key of a query is at this moment."""
-        return self.executor.staleness(query, self._clock.now())
+        return self.executor.queue_gate.staleness(query, self._clock.now())
 
     @property
     def standing(self) -> Standing:
@@ -376,10 +376,10 @@ class LocalRun:
         for source in self.intake.demand(stream.name for stream in streams):
             while self._take(source.stream.name, source) and source.more:
                 pass
-        self.executor.open_queues_of(query)
-        self.executor.beats = False
+        self.executor.queue_gate.open_query(query)
+        self.executor.ets_demand.periodic = False
         self._work((), None)
-        self.executor.beats = True
+        self.executor.ets_demand.periodic = True
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""

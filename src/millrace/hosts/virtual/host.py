@@ -31,7 +31,7 @@ from millrace.hosts.why.lag import Lag
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times, concat, user_table
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
-from millrace.kernel.progress.admission import Ingress
+from millrace.kernel.progress.ingress import Ingress
 from millrace.plan.evolution.start_points import Points
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.query_network import Network
@@ -227,12 +227,12 @@ class VirtualRun:
         if self._due is not None and self._due <= self.clock.time:
             self._let_in()
             self._due = self._next_arrival()
-        if self._due is None and not self._input_over and not self.executor.entering:
+        if self._due is None and not self._input_over and not self.executor.queue_gate.entering:
             self._input_over = True
             self._watch.end(self.executor, self.clock.time)
         if self.changes is not None:
             self._change(self.changes)
-        self.executor.beats = self._due is not None
+        self.executor.ets_demand.periodic = self._due is not None
         if self.executor.step(self.clock, self._silent):
             if self.executor.has_results:
                 self._deliver()
@@ -272,7 +272,7 @@ class VirtualRun:
         """When an ETS is due; after the last arrival only one that releases something, in a run that closes all."""
         if self._due is not None:
             return self.executor.wake_at(self._streams)
-        return self.executor.release_at(self._streams) if self.ending == "end" else None
+        return self.executor.ets_demand.release_at(self._streams) if self.ending == "end" else None
 
     def _deliver(self) -> None:
         for name, batches in self.executor.take(self.clock.time).items():
@@ -309,9 +309,9 @@ class VirtualRun:
 
     def settle(self) -> None:
         """Work until nothing is left to do but what waits in queues."""
-        self.executor.shut_queues()
+        self.executor.queue_gate.shut()
         self.executor.run(self.clock)
-        self.executor.open_queues(None)
+        self.executor.queue_gate.open(None)
         self._deliver()
 
     def points(self) -> Points:
@@ -359,7 +359,7 @@ class VirtualRun:
 
     def staleness(self, query: str) -> pa.Table:
         """How stale each key of a query is at this moment."""
-        return self.executor.staleness(query, self.clock.time)
+        return self.executor.queue_gate.staleness(query, self.clock.time)
 
     @property
     def standing(self) -> Standing:

@@ -82,14 +82,14 @@ class Watch:
 
     def look(self, executor: Executor, at: Microseconds) -> None:
         """Look at every queue at a moment."""
-        titles = executor.queue_titles()
-        for name, queue in executor.queues().items():
+        titles = executor.queue_gate.titles()
+        for name, queue in executor.queue_gate.queues().items():
             self.seen.setdefault(titles[name], Watched()).add(at, queue.queue_metrics(at), queue.staleness(at))
 
     def end(self, executor: Executor, at: Microseconds) -> None:
         """The input has ended: keep what the queues are then."""
-        titles, nodes = executor.queue_titles(), executor.graph.nodes
-        for name, queue in executor.queues().items():
+        titles, nodes = executor.queue_gate.titles(), executor.graph.nodes
+        for name, queue in executor.queue_gate.queues().items():
             watched = self.seen.setdefault(titles[name], Watched())
             watched.peak_waiting = nodes[name].metrics.peak_held
             watched.metrics, watched.keys = queue.queue_metrics(at), queue.staleness(at)

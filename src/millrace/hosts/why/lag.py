@@ -21,10 +21,12 @@ from millrace.hosts.why.queue_lag import queues_behind, together
 from millrace.hosts.why.verdicts import verdict
 from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, Microseconds
+from millrace.kernel.graph.ets_demand import Needs, sources_behind, wanted
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.graph.graph import Node
-from millrace.kernel.progress.admission import SEQUENCE, Ingress, TimeContract
-from millrace.kernel.progress.ets import Needs, sources_behind, wanted
+from millrace.kernel.graph.graph import Node, sinks_below
+from millrace.kernel.progress.ets import clock_of_ets
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
 from millrace.plan.explain.intervals import clock_text
 
 Share = dict[str, Any]
@@ -160,7 +162,7 @@ class _View:
                 continue
             waiting = self._awaited(node, ways)
             waiting.held = node.operator.held
-            for sink in _sinks_below(node):
+            for sink in sinks_below(node):
                 found.setdefault(sink, _Found()).add(waiting)
         return {name: each.data() for name, each in found.items()}
 
@@ -176,11 +178,11 @@ class _View:
     def into(self) -> dict[str, list[str]]:
         """By crossing from an earlier level the sinks that it leads to."""
         crossings = [node for node in self.nodes if node.is_source and self._place(node) is None]
-        return {node.name: sorted(_sinks_below(node)) for node in crossings}
+        return {node.name: sorted(sinks_below(node)) for node in crossings}
 
     def queues(self, now: Microseconds) -> dict[str, Any]:
         """By sink what waits in the queues above it, if it has waited for a while."""
-        sinks = {name: _sinks_below(self.executor.graph.nodes[name]) for name in self.executor.queues()}
+        sinks = {name: sinks_below(self.executor.graph.nodes[name]) for name in self.executor.queue_gate.queues()}
         return queues_behind(self.executor, sinks, now)
 
     def _awaited(self, node: Node, ways: Iterable[Needs]) -> _Found:
@@ -194,7 +196,7 @@ class _View:
             if place is None:
                 found.through.add(source.name)
                 continue
-            edge = self._edge(source)
+            edge = self.executor.edge(source)
             if edge.bound < until:
                 one = Awaited(*place, until, edge.bound, edge.moved_at, self._ets_at(edge, until))
                 found.add(_Found(awaited={".".join(filter(None, place)): one}))
@@ -204,27 +206,16 @@ class _View:
         """The stream and outlet that a source gives rows of; None for a crossing."""
         return (source.stream, source.outlet) if self.exchanges is None else self.exchanges.get(source.name)
 
-    def _edge(self, source: Node) -> Ingress:
-        ingress = self.executor.ingress[source.stream]
-        return ingress if source.stream == source.name else ingress.outlet(source.outlet)
-
     def _ets_at(self, edge: Ingress, until: Microseconds) -> Microseconds | None:
         if not self.live or until == END_OF_TIME:
             return None
-        reached = edge.reaches(until)
+        reached = clock_of_ets(edge, until)
         return reached if reached is None else _beat_from(edge.contract, reached)
 
 
 def _beat_from(contract: TimeContract, clock: Microseconds) -> Microseconds:
     """The first clock from one on at which an ETS is made: on demand at once, periodically at the next beat."""
     return clock if contract.every is None else -(-clock // contract.every) * contract.every
-
-
-def _sinks_below(node: Node) -> set[str]:
-    """The sinks that what a node yields leads to."""
-    if node.is_sink:
-        return {node.name}
-    return {sink for arc in node.outputs for sink in _sinks_below(arc.consumer)}
 
 
 # Several graphs

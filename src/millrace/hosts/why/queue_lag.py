@@ -17,7 +17,7 @@ _A_WHILE = 100_000
 def queues_behind(executor: Executor, sinks: Mapping[str, Iterable[str]], now: Microseconds) -> dict[str, Any]:
     """By sink what waits in queues, if it has waited for a while; `sinks` says by queue which ones it leads to."""
     found = []
-    for name, queue in executor.queues().items():
+    for name, queue in executor.queue_gate.queues().items():
         seen = queue.queue_metrics(now)
         if seen.waiting and seen.oldest >= _A_WHILE:
             queued = Queued(seen.waiting, seen.oldest, queue.by_key)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
-from millrace.kernel.progress.admission import LATE, SEQUENCE
-from millrace.kernel.progress.order import Part
+from millrace.kernel.progress.order import PartitionState
+from millrace.kernel.progress.time_contract import LATE, SEQUENCE
 from millrace.plan.explain.intervals import clock_text, interval_text
 
 _LEAST_SKEW = 1_000_000
@@ -66,11 +66,11 @@ class _Case:
     def _whom(self) -> str:
         return _named(self.awaited) + ("" if self.part is None else f", {self._part_text(self.part)}")
 
-    def _part_bound(self, part: Part) -> str:
+    def _part_bound(self, part: PartitionState) -> str:
         heard = _heard(part.seen_at, self.now)
         return ("without a bound yet" if part.bound == NO_BOUND else f"at {clock_text(part.bound, exact=True)}") + heard
 
-    def _part_text(self, part: Part) -> str:
+    def _part_text(self, part: PartitionState) -> str:
         columns = self.stream.per or self.stream.partitions
         values = ("NULL" if each is None else each for each in part.values)
         named = ", ".join(f"{column} = {value}" for column, value in zip(columns, values, strict=True))
@@ -134,7 +134,7 @@ class _Case:
             yield "an ETS by SKEW needs a first row: declare LULL INTERVAL 10 SECONDS beside it"
 
 
-def _parts_behind(stream: StreamLag, awaited: Awaited) -> list[Part]:
+def _parts_behind(stream: StreamLag, awaited: Awaited) -> list[PartitionState]:
     """The partitions or groups, of those that are known, that hold a stream back."""
     return [] if awaited.outlet else [each for each in stream.slowest if each.bound < awaited.until]
 

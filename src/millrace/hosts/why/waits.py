@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from millrace.kernel.elements import Microseconds
-from millrace.kernel.progress.admission import Ingress
-from millrace.kernel.progress.order import Part
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.order import PartitionState
 from millrace.plan.explain.contract_words import contract_text
 
 _SLOWEST = 3
@@ -41,7 +41,7 @@ class StreamLag:
     skew: Microseconds | None = None
     silent: bool | None = None
     """Whether it had nothing when it was last looked at; None where nobody knows."""
-    slowest: tuple[Part, ...] = ()
+    slowest: tuple[PartitionState, ...] = ()
     """Its partitions or groups that are furthest behind, the last first."""
     parts: int = 0
     """How many of them there are."""
@@ -65,15 +65,15 @@ class StreamLag:
             contract.ets,
             contract.skew,
             silent,
-            tuple(edge.slowest(_SLOWEST)),
-            edge.parts,
+            tuple(edge.order.slowest(_SLOWEST)),
+            edge.order.parts,
         )
 
     @staticmethod
     def read(data: Mapping[str, Any]) -> StreamLag:
         """A stream from plain data."""
         named = {name: tuple(data[name]) for name in ("partitions", "per")}
-        slowest = tuple(Part(**{**each, "values": tuple(each["values"])}) for each in data["slowest"])
+        slowest = tuple(PartitionState(**{**each, "values": tuple(each["values"])}) for each in data["slowest"])
         return StreamLag(**{**data, **named, "slowest": slowest})
 
 

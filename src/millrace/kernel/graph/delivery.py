@@ -22,9 +22,10 @@ from millrace.kernel.elements import (
     Punctuation,
 )
 from millrace.kernel.graph.graph import Arc, Node
+from millrace.kernel.operator import Operator
 
 
-class Sender:
+class Delivery:
     """Fills the buffers of a graph, and knows how much is in them and in operators."""
 
     def __init__(self, *, ets_arcs: bool, merge_punctuation: bool) -> None:
@@ -98,8 +99,38 @@ def usable(node: Node, until: Microseconds) -> Microseconds:
     return max([user.usable(until) for user in node.users], default=NO_BOUND)
 
 
+def users(node: Node) -> list[Operator] | None:
+    """The operators downstream for which only some bounds are of use; None when one can use every advance."""
+    found: list[Operator] = []
+    for arc in node.outputs:
+        operator = arc.consumer.operator
+        if arc.consumer.takes_bounds:
+            return None
+        if operator is None:
+            continue
+        below = None if operator.uses_every_bound else users(arc.consumer)
+        if below is None:
+            return None
+        found += [operator, *below]
+    return found
+
+
+def ets_arcs(node: Node) -> list[list[Arc]]:
+    """The ETS arcs out of a node, each as the arcs it spans: the last one leads to an operator that senses bounds.
+
+    They skip operators that only pass bounds on; where such an operator leads to sinks alone, none arises.
+    """
+    found: list[list[Arc]] = []
+    for arc in node.outputs:
+        if arc.consumer.senses_bounds:
+            found.append([arc])
+        else:
+            found += [[arc, *rest] for rest in ets_arcs(arc.consumer)]
+    return found
+
+
 def _clear(path: list[Arc]) -> bool:
-    """Whether nothing stands on an ETS arc, and every query it passes allows it."""
+    """True if no element waits on an ETS arc, and every query it passes allows it."""
     return all(not arc.pending and arc.consumer.ets_arcs for arc in path)
 
 

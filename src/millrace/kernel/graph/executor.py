@@ -1,16 +1,13 @@
-"""The two-step cycle over a query graph (001 Fig. 4), and enabling timestamps (000 section 4, 001 section 4).
+"""The two-step cycle over a query graph (001 Fig. 4).
 
 Rules:
-- Execution step: an operator takes one element (of a batch at most `rows_per_step` rows). Continuation step: its rule
-  names the next operator. When a rule gives control back, the scheduler chooses (see scheduler.py).
-- A bound that comes with rows rides on their batch. One that stands alone is sent only when it has advanced to a
-  boundary that some operator downstream can use (004 A.1.1); an ETS is sent as it is.
-- Control that has walked back without finding input asks the sources behind an operator that waits for an ETS, but
-  only if all of them are silent and together they would release something: so every ETS helps, and the cycle ends.
-- An ETS goes by ETS arcs past operators that only pass bounds on, straight into the register of the next one that
-  senses them, if nothing stands in the buffers between (papers: the enhanced query graph); else as punctuation.
+- Execution step (step.py): an operator takes one element, of a batch at most `rows_per_step` rows. Continuation step:
+  its rule (strategy.py) names the next operator. When a rule gives control back, the scheduler chooses (scheduler.py).
+- A bound that comes with rows rides on their batch; one that stands alone is a punctuation (delivery.py).
+- When nothing has input, and now and then before, the sources behind operators that wait are asked for an enabling
+  timestamp (ets_demand.py).
 - State may be saved only when the graph is at rest, so arcs are never part of it. Queues that are shut may hold rows
-  then (see releasing.py).
+  then (queue_gate.py).
 """
 
 from __future__ import annotations
@@ -31,18 +28,19 @@ from millrace.kernel.elements import (
     Times,
 )
 from millrace.kernel.graph import chain
-from millrace.kernel.graph.delivery import Sender, usable
-from millrace.kernel.graph.graph import Graph, Node, ets_arcs, users
-from millrace.kernel.graph.queue_gate import Allowance, Queues
-from millrace.kernel.graph.row_account import counts_of
+from millrace.kernel.graph.delivery import Delivery, ets_arcs, usable, users
+from millrace.kernel.graph.ets_demand import EtsDemand, wanted
+from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.graph.queue_gate import QueueGate
+from millrace.kernel.graph.row_account import source_metrics
 from millrace.kernel.graph.scheduler import Fragment, Scheduler
-from millrace.kernel.graph.snapshot import Keeper, Place, Saved, newcomers
-from millrace.kernel.graph.step import Stepper
+from millrace.kernel.graph.snapshot import Place, Snapshot, SnapshotLog, nodes_not_in
+from millrace.kernel.graph.step import Step
 from millrace.kernel.graph.strategy import rule_of, with_breaks
-from millrace.kernel.metrics import Metrics, SinkMetrics, SourceMetrics
-from millrace.kernel.progress.admission import LATE, Admission, Ingress, Progress
-from millrace.kernel.progress.ets import enabling, possible_at, silent_until, speakers, wanted
-from millrace.kernel.updates.queue import Queue
+from millrace.kernel.metrics import Metrics, SinkMetrics
+from millrace.kernel.progress.admission import Admission
+from millrace.kernel.progress.ingress import Ingress, Progress
+from millrace.kernel.progress.time_contract import LATE
 
 _CHAIN_EVERY = 4096
 """Steps between two looks at where break nodes would free most memory."""
@@ -50,14 +48,12 @@ _CHAIN_EVERY = 4096
 _OTHERS_EVERY = 16
 """Steps between two looks at operators that wait elsewhere in the graph."""
 
-__all__ = ["Executor", "Place", "Saved"]
-
 
 class Executor:
     """Drives one query graph; a host pushes rows in, lets it run, and takes results out.
 
     `ets_arcs` and `merge_punctuation` can be switched off to compare; `live` names the streams whose rows come as they
-    happen, which the guard against bad clocks measures by the clock.
+    happen, so that the clock tells which of them are from the future.
     """
 
     def __init__(
@@ -75,17 +71,17 @@ class Executor:
         self.ingress: dict[str, Ingress] = {}
         """The edge of each stream."""
         self.breaks: set[tuple[str, str]] = set()
-        self.beats = True
-        """Whether periodic ETS are made; a host whose streams have all ended needs no more of them."""
+        self.queue_gate = QueueGate()
+        """The queues of the graph: how many rows each may release, and how stale its keys are."""
         self._scheduler = Scheduler(graph)
         self._steps = 0
-        self._sender = Sender(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
-        self._queues = Queues()
-        self._stepper = Stepper(self._sender, self._queues, rows_per_step)
+        self._delivery = Delivery(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
+        self.ets_demand = EtsDemand(self._delivery)
+        self._step = Step(self._delivery, self.queue_gate, self.ets_demand, rows_per_step)
         self._now: Microseconds = 0
         """The clock at the last step."""
         self._delivered: dict[str, SinkMetrics] = {}
-        self._keeper = Keeper()
+        self._snapshots = SnapshotLog()
         self.adopt()
 
     # Topology
@@ -94,34 +90,34 @@ class Executor:
         """Take over the graph as it is now, after nodes came or went: rules are mapped anew, nothing else changes."""
         graph = self.graph
         self._operators, self._sinks = graph.operators(), graph.sinks()
-        self._keeper.forget(graph)
-        self._queues.adopt(graph)
+        self._snapshots.forget(graph)
+        self.queue_gate.adopt(graph)
         self.ingress = {node.stream: self.ingress.get(node.stream) or self._ingress(node) for node in graph.sources()}
-        self._edges = {node.name: self._edge(node) for node in graph.sources()}
+        self._edges = {node: self.edge(node) for node in graph.sources()}
         self._outlets: dict[str, list[Node]] = {}
-        for node in graph.sources():
+        for node in self._edges:
             self._outlets.setdefault(node.stream, []).append(node)
+        self.ets_demand.adopt(self.ingress, self._edges)
         self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
         for node in graph.nodes.values():
             node.ets_paths, node.users = ets_arcs(node), users(node)
         for ingress in self.ingress.values():
-            ingress.tell_anew()
-        self._beating = [node for node in graph.sources() if self._edges[node.name].contract.every is not None]
+            ingress.order.announce_all()
         self._map()
 
     def _ingress(self, node: Node) -> Ingress:
         assert node.stream_contract is not None
         return Ingress(node.stream_contract, node.stream in self.live)
 
-    def _edge(self, node: Node) -> Ingress:
-        """The edge that a source's bound comes from: its stream's, or that of the outlet it stands for."""
-        ingress = self.ingress[node.stream]
-        return ingress if node.stream == node.name else ingress.outlet(node.outlet)
+    def edge(self, source: Node) -> Ingress:
+        """The edge that a source's bound comes from: its stream's, or that of its outlet."""
+        ingress = self.ingress[source.stream]
+        return ingress if source.stream == source.name else ingress.outlet(source.outlet)
 
     def _map(self) -> None:
         """Break arcs, map rules, and count afresh what waits where."""
         with_breaks(self.graph, self.breaks)
-        self._queues.recount()
+        self.queue_gate.recount()
         for node in self.graph.nodes.values():
             node.yielding = 0
             node.ready = node.done = None
@@ -134,9 +130,8 @@ class Executor:
             for arc in node.inputs:
                 arc.recount()
         self._scheduler = Scheduler(self.graph, self._scheduler)
-        self._waiting = dict.fromkeys(node for node in (*self._operators, *self._sinks) if wanted(node))
-        self._stepper.waiting = self._waiting
-        self._sender.queued = sum(
+        self.ets_demand.waiting = dict.fromkeys(node for node in (*self._operators, *self._sinks) if wanted(node))
+        self._delivery.queued = sum(
             node.buffer.size + (node.operator.held if node.operator is not None else 0)
             for node in self.graph.nodes.values()
         )
@@ -169,12 +164,12 @@ class Executor:
         for node in self._outlets[source]:
             batch, bounds = admission.admitted, admission.bounds
             if node.outlet == LATE:
-                late = self._edges[node.name].admit(admission.late.rows, now)
+                late = self._edges[node].admit(admission.late.rows, now)
                 batch, bounds = late.admitted, late.bounds
             elif node.outlet:
                 batch, bounds = ingress.through(node.outlet, batch), ()
             for piece in self._pieces(node, batch, bounds):
-                self._sender.put(node, piece)
+                self._delivery.put(node, piece)
         self.promise(source)
 
     def _pieces(self, node: Node, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
@@ -190,7 +185,7 @@ class Executor:
         """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""
         admitted = self.ingress[source].readmit(batch).admitted
         if len(admitted):
-            self._sender.put(self.graph.nodes[source], admitted)
+            self._delivery.put(self.graph.nodes[source], admitted)
 
     def observe(self, source: str, progresses: Sequence[Progress]) -> None:
         """Learn how far a stream that is stamped elsewhere has come, file by file, and promise it."""
@@ -204,15 +199,15 @@ class Executor:
         self.ingress[source].quarantined += rows
 
     def promise(self, source: str) -> None:
-        """Send a stream's bounds to those who can use them, and what single groups of it promise."""
-        news = self.ingress[source].news()
+        """Send a stream's bounds to the operators that can use them, and what single groups of it promise."""
+        groups = self.ingress[source].order.group_promises()
         for node in self._outlets[source]:
-            bound = Punctuation(self._edges[node.name].bound)
-            self._sender.send(node, [bound] if news is None or node.outlet else [bound, news])
+            bound = Punctuation(self._edges[node].bound)
+            self._delivery.send(node, [bound] if groups is None or node.outlet else [bound, groups])
 
     def promise_jointly(self, source: str, until: tuple[Microseconds, Microseconds]) -> None:
-        """Pass a promise about pairs of times on to those who read a source."""
-        self._sender.send(self.graph.nodes[source], [JointPunctuation(until)])
+        """Send a promise about pairs of times to the operators that read a source."""
+        self._delivery.send(self.graph.nodes[source], [JointPunctuation(until)])
 
     def end(self, source: str) -> None:
         """Take the stream as ended: its last bound closes everything."""
@@ -226,9 +221,9 @@ class Executor:
     # Work
 
     def run(self, clock: Clock, silent: Container[str] = (), budget: Microseconds | None = None) -> bool:
-        """Work until nothing is left to do, or the budget is spent; whether the graph is at rest.
+        """Work until nothing is left to do, or the budget is spent; True if the graph is at rest.
 
-        `silent` names the sources that may be spoken for.
+        `silent` names the streams that are silent (see ets_demand.py).
         """
         until = None if budget is None else clock.now() + budget
         while self.step(clock, silent):
@@ -238,24 +233,24 @@ class Executor:
 
     def step(self, clock: Clock, silent: Container[str] = ()) -> bool:
         """One turn of the cycle; False when the graph is at rest."""
-        began, scheduler = clock.now(), self._scheduler
+        began, scheduler, demand = clock.now(), self._scheduler, self.ets_demand
         self._now = began
-        if self._beating and self.beats:
-            self._beat(began, silent)
+        demand.send_periodic(began, silent)
         chosen = scheduler.next(began)
         if chosen is None:
-            return bool(self._waiting) and self._enable(self._waiting, began, silent)
+            return bool(demand.waiting) and demand.send_demanded(demand.waiting, began, silent)
         fragment, node = chosen
-        fragment.taken += self._stepper.step(node, clock)
+        fragment.taken += self._step.run(node, clock)
         now = clock.now()
         node.metrics.cost += now - began
         scheduler.charge(fragment, now - began)
         self._continue(fragment, node)
         self._steps += 1
-        if self._waiting and (fragment.current is None or self._steps % _OTHERS_EVERY == 0):
-            # Who has no input is never given control, and must not wait for others to run out of theirs.
+        if demand.waiting and (fragment.current is None or self._steps % _OTHERS_EVERY == 0):
+            # An operator without input never gets control, and must not wait until all others have no more input.
             everyone = self._steps % _OTHERS_EVERY == 0
-            self._enable([each for each in self._waiting if everyone or each in fragment.nodes], now, silent)
+            nodes = [each for each in demand.waiting if everyone or each in fragment.nodes]
+            demand.send_demanded(nodes, now, silent)
         if self._steps % _CHAIN_EVERY == 0 and any(each.chain for each in self._operators):
             self.place_breaks()
         return True
@@ -271,97 +266,21 @@ class Executor:
             following = following.rule(following, 0)
         fragment.current = following
 
-    # Queues
-
-    def open_queues(self, rows: Allowance | Mapping[str, Allowance]) -> None:
-        """Let each queue let go of so many rows until the next call (None: any number), or each by name.
-
-        Queues that a mapping does not name are shut.
-        """
-        self._queues.open(rows)
-
-    def shut_queues(self) -> None:
-        """Let no queue let go: the graph comes to rest with rows in them. One whose input has ended still empties."""
-        self._queues.open(0)
-
-    def open_queues_of(self, query: str) -> None:
-        """Let the queues of one query let go of all they hold, and no other queue."""
-        self._queues.open(dict.fromkeys((node.name for node in self._queues.of(query)), None))
-
-    def queues(self) -> dict[str, Queue]:
-        """The queues by the names of their nodes."""
-        return {node.name: queue for node, queue in self._queues.nodes.items()}
-
-    def queue_titles(self) -> dict[str, str]:
-        """The queues as a person is told of them: by node the name of its query, with a number from the second on."""
-        return self._queues.titles()
-
-    def staleness(self, query: str, now: Microseconds) -> pa.Table:
-        """How stale each key of a query is (see `Queue.staleness`)."""
-        return self._queues.staleness(query, now)
-
-    @property
-    def entering(self) -> bool:
-        """Whether something that has come is still on its way into a queue."""
-        return self._queues.entering
-
-    @property
-    def held_back(self) -> bool:
-        """Whether a queue holds rows that it could let go, if only it might."""
-        return self._queues.held_back
-
-    # Enabling timestamps
-
-    def _beat(self, now: Microseconds, silent: Container[str]) -> None:
-        """Send the periodic ETS that have come due."""
-        for node in self._beating:
-            edge = self._edges[node.name]
-            if edge.contract.kind == "external" and node.stream not in silent:
-                continue
-            known = silent_until(node, now, silent, self._edges)
-            for beat in edge.beats(known, every_one=not self._sender.merge_punctuation):
-                until = edge.ets(beat)
-                if until is not None:
-                    self._speak(node, until, now, by_arc=False)
-
-    def _enable(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
-        """Make the ETS that release something for one of the nodes; False when there are none."""
-        for node in nodes:
-            for asked in speakers(node, silent, self._edges):
-                found = enabling(asked, now, silent, self._edges)
-                for source, until in found.items():
-                    self._speak(source, until, now, by_arc=True)
-                if found:
-                    return True
-        return False
-
-    def _speak(self, source: Node, until: Microseconds, now: Microseconds, *, by_arc: bool) -> None:
-        self._edges[source.name].raise_bound(until, now)
-        self.ingress[source.stream].enabled += 1
-        self._sender.send(source, [Punctuation(until, ets=True)], by_arc)
-
     def wake_at(self, silent: Container[str]) -> Microseconds | None:
-        """When an ETS is due or will release something, if the sources stay silent; None is never.
+        """When an ETS is due or will release something, if the streams stay silent; None is never.
 
-        At once if a queue holds rows that it may not let go now.
+        At once if a queue has releasable rows but no allowance.
         """
-        if self._queues.held_back:
+        if self.queue_gate.held_back:
             return self._now
-        times = [beat for node in self._beating if (beat := self._edges[node.name].next_beat) is not None]
-        release = self.release_at(silent)
-        return min(times if release is None else [*times, release], default=None)
-
-    def release_at(self, silent: Container[str]) -> Microseconds | None:
-        """When an ETS on demand will release something, if the sources stay silent; None is never."""
-        asked = [each for node in self._waiting for each in speakers(node, silent, self._edges)]
-        reached = [possible_at(each, self._edges) for each in asked]
-        return min([time for time in reached if time is not None], default=None)
+        times = (self.ets_demand.next_beat(), self.ets_demand.release_at(silent))
+        return min([time for time in times if time is not None], default=None)
 
     # Output
 
     @property
     def has_results(self) -> bool:
-        """Whether `take` would give anything."""
+        """True if `take` would give anything."""
         return any(sink.waiting for sink in self._sinks)
 
     def take(self, now: Microseconds) -> dict[str, list[Batch]]:
@@ -372,7 +291,7 @@ class Executor:
                 arc = sink.inputs[0]
                 before = arc.producer.buffer.size
                 element = arc.take()
-                self._sender.queued += arc.producer.buffer.size - before
+                self._delivery.queued += arc.producer.buffer.size - before
                 if isinstance(element, Batch):
                     self._delivered[sink.name].count(element, now)
                     taken.setdefault(sink.name, []).append(element)
@@ -392,60 +311,44 @@ class Executor:
         return self.graph.nodes[sink].joint
 
     def want(self, sink: str, until: Microseconds | None) -> None:
-        """Say which bound whoever empties a sink waits for: the sources behind it may be asked for an ETS."""
+        """Note which bound the consumer of a sink waits for: the sources upstream may be asked for an ETS."""
         node = self.graph.nodes[sink]
         node.demand = None if until is None or until <= self.promised(sink) else until
-        self._waiting.pop(node, None)
-        if node.demand is not None:
-            self._waiting[node] = None
+        self.ets_demand.note(node)
 
     def metrics(self, now: Microseconds | None = None) -> Metrics:
         """A snapshot of all counts; staleness as of now, or of the last step."""
         at = self._now if now is None else now
         return Metrics(
-            sources={name: self._source_metrics(name) for name in self.ingress},
+            sources={name: source_metrics(edge, self._outlets[name]) for name, edge in self.ingress.items()},
             nodes={node.name: node.metrics.copy() for node in self._operators},
             sinks={name: metrics.copy() for name, metrics in self._delivered.items()},
             held={node.name: node.operator.held for node in self._operators if node.operator is not None},
             state_bytes={node.name: node.operator.state_bytes for node in self._operators if node.operator is not None},
-            peak_queued=self._sender.peak,
+            peak_queued=self._delivery.peak,
             turned_away={
                 node.name: node.operator.turned_away
                 for node in self._operators
                 if node.operator is not None and node.operator.turned_away
             },
-            queues={node.name: queue.queue_metrics(at) for node, queue in self._queues.nodes.items()},
-            titles=self._queues.titles(),
-        )
-
-    def _source_metrics(self, name: str) -> SourceMetrics:
-        ingress, counts = self.ingress[name], counts_of(self._outlets[name])
-        return SourceMetrics(
-            received=ingress.received,
-            late=ingress.late,
-            quarantined=ingress.quarantined,
-            buffered=counts.waiting,
-            bound=ingress.bound,
-            greatest=ingress.greatest,
-            enabled=ingress.enabled,
-            shed=counts.shed,
-            superseded=counts.superseded,
+            queues={name: queue.queue_metrics(at) for name, queue in self.queue_gate.queues().items()},
+            titles=self.queue_gate.titles(),
         )
 
     # State
 
-    def save(self) -> Saved:
+    def save(self) -> Snapshot:
         """What changed since the last save; only at rest, with all results taken."""
         assert not any(node.waiting for node in self.graph.nodes.values()), "state is saved at rest"
-        return self._keeper.save(self.graph, self.ingress)
+        return self._snapshots.save(self.graph, self.ingress)
 
     def restore(self, control: Mapping[str, Any], segments: Mapping[Place, pa.Table]) -> None:
         """Go on from the last control and all live segments."""
-        self._keeper.restore(self.graph, self.ingress, control, segments)
+        self._snapshots.restore(self.graph, self.ingress, control, segments)
         self._map()
-        new = newcomers(self.graph, control)
+        new = nodes_not_in(control, self.graph)
         for ingress in self.ingress.values() if new else ():
-            ingress.tell_anew()
+            ingress.order.announce_all()
         for stream in {node.stream for node in new if node.is_source}:
-            # Others may have read the stream by another outlet before.
+            # Other queries may have read the stream by another outlet before.
             self.promise(stream)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
 from millrace.kernel.metrics import NodeMetrics
 from millrace.kernel.operator import Operator
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 
 Rule = Callable[["Node", int], "Node | None"]
 """Which operator is next, given one and how many rows it has taken since it was entered."""
@@ -316,31 +316,8 @@ class Graph:
         return list(parts.values())
 
 
-def users(node: Node) -> list[Operator] | None:
-    """The operators downstream for which only some bounds are of use; None when one can use every advance."""
-    found: list[Operator] = []
-    for arc in node.outputs:
-        operator = arc.consumer.operator
-        if arc.consumer.takes_bounds:
-            return None
-        if operator is None:
-            continue
-        below = None if operator.uses_every_bound else users(arc.consumer)
-        if below is None:
-            return None
-        found += [operator, *below]
-    return found
-
-
-def ets_arcs(node: Node) -> list[list[Arc]]:
-    """The ETS arcs out of a node, each as the arcs it spans: the last one leads to an operator that senses bounds.
-
-    They skip operators that only pass bounds on; where such an operator leads to sinks alone, none arises.
-    """
-    found: list[list[Arc]] = []
-    for arc in node.outputs:
-        if arc.consumer.senses_bounds:
-            found.append([arc])
-        else:
-            found += [[arc, *rest] for rest in ets_arcs(arc.consumer)]
-    return found
+def sinks_below(node: Node) -> set[str]:
+    """The names of the sinks that a node leads to."""
+    if node.is_sink:
+        return {node.name}
+    return {sink for arc in node.outputs for sink in sinks_below(arc.consumer)}

@@ -1,10 +1,10 @@
-"""The queues of a graph: which of them may let go, and when what they let go has been worked off.
+"""The queues of a graph: which of them may release rows, and when those have been processed downstream.
 
 Rules:
-- A queue that has let go is not ready again before no operator downstream of it, up to sinks and further queues, has
-  anything waiting. Then it is told: that is the moment of delivery.
-- Queues are open, each for any number of rows or for so many; or shut, and then the graph comes to rest while they hold
-  rows. A queue whose input has ended is never shut.
+- A queue that has released rows is not ready again before no operator downstream of it, up to sinks and further
+  queues, has input. Then it is told: that is the moment of delivery.
+- A queue is open, for any number of rows or for so many, or shut. With shut queues the graph comes to rest while they
+  hold rows. A queue whose input has ended is never shut.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.kernel.clock import Clock
 from millrace.kernel.elements import Microseconds
-from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.graph.graph import Graph, Node, sinks_below
 from millrace.kernel.updates.queue import Queue
 
 Allowance = int | None
-"""How many rows a queue may let go; None is any number."""
+"""How many rows a queue may release; None is any number."""
 
 
-class Queues:
-    """Knows the queues of a graph, and which of them have rows under way."""
+class QueueGate:
+    """Opens and shuts the queues of a graph, and knows which of them have rows under way."""
 
     def __init__(self) -> None:
         self.nodes: dict[Node, Queue] = {}
         self._below: dict[Node, tuple[Node, ...]] = {}
         self._above: tuple[Node, ...] = ()
         self.under_way: dict[Node, None] = {}
-        """The queues of which something that they let go has not been worked off."""
-        self._newcomers: Allowance = None
-        """What a queue may let go that comes while the others have been opened or shut."""
+        """The queues whose released rows have not all been processed downstream."""
+        self._default: Allowance = None
+        """How many rows a queue may release that is added to the graph later."""
 
     def adopt(self, graph: Graph) -> None:
         """Take over the queues of a graph as it is now."""
@@ -42,7 +42,7 @@ class Queues:
             if isinstance(node.operator, Queue):
                 self.nodes[node] = node.operator
                 if node not in before:
-                    node.operator.allowance = self._newcomers
+                    node.operator.allowance = self._default
         self._below = {node: tuple(dict.fromkeys(_below(node))) for node in self.nodes}
         self.under_way = {node: None for node in self.under_way if node in self.nodes}
         self._above = tuple(dict.fromkeys(each for node in self.nodes for each in _above(node)))
@@ -51,33 +51,48 @@ class Queues:
             node.after_queue = node in after
 
     def recount(self) -> None:
-        """Look afresh at who can let go, before what waits where is counted anew."""
+        """Find out anew which queues can release rows, before what waits where is counted anew."""
         for node, queue in self.nodes.items():
             node.unfinished = self._ready(node, queue)
 
     def open(self, allowance: Allowance | Mapping[str, Allowance]) -> None:
-        """Let each queue let go of so many rows until the next call, or each by name as many as a mapping says."""
+        """Allow each queue so many rows until the next call (None: any number).
+
+        A mapping says it for each queue by name; queues that it does not name are shut.
+        """
         if isinstance(allowance, Mapping):
-            self._newcomers, own = 0, {node: allowance.get(node.name, 0) for node in self.nodes}
+            self._default, own = 0, {node: allowance.get(node.name, 0) for node in self.nodes}
         else:
-            self._newcomers, own = allowance, dict.fromkeys(self.nodes, allowance)
+            self._default, own = allowance, dict.fromkeys(self.nodes, allowance)
         for node, queue in self.nodes.items():
             queue.allowance = own[node]
             self.keep_ready(node, queue)
 
+    def shut(self) -> None:
+        """Allow no queue any rows: the graph comes to rest while they hold rows."""
+        self.open(0)
+
+    def open_query(self, query: str) -> None:
+        """Allow the queues of one query any number of rows, and shut all others."""
+        self.open(dict.fromkeys((node.name for node in self._of(query)), None))
+
+    def queues(self) -> dict[str, Queue]:
+        """The queues by the names of their nodes."""
+        return {node.name: queue for node, queue in self.nodes.items()}
+
     def keep_ready(self, node: Node, queue: Queue) -> None:
-        """Count what a queue can let go as one element that waits for it, or no longer."""
+        """Count what a queue can release as one element that waits for it, or no longer."""
         node.keep_ready(self._ready(node, queue))
 
     def _ready(self, node: Node, queue: Queue) -> bool:
         return node not in self.under_way and queue.unfinished
 
-    def lets_go(self, node: Node) -> None:
-        """A queue lets go: it is not ready again before that has been worked off."""
+    def released(self, node: Node) -> None:
+        """Note that a queue releases rows: it is not ready again before they have been processed downstream."""
         self.under_way[node] = None
 
-    def look(self, clock: Clock) -> None:
-        """Tell the queues of which all that they let go has been worked off."""
+    def notify_delivered(self, clock: Clock) -> None:
+        """Tell the queues whose released rows have all been processed downstream."""
         for node in [node for node in self.under_way if not any(each.waiting for each in self._below[node])]:
             del self.under_way[node]
             queue = self.nodes[node]
@@ -87,21 +102,21 @@ class Queues:
 
     @property
     def held_back(self) -> bool:
-        """Whether a queue holds rows that could leave if only it might let go."""
+        """True if a queue has releasable rows but no allowance."""
         return any(queue.due and not queue.unfinished for queue in self.nodes.values())
 
     @property
     def entering(self) -> bool:
-        """Whether something that has come is still on its way into a queue."""
+        """True if rows that have come have not reached their queue yet."""
         return any(node.waiting for node in self._above) or any(node.waiting > node.unfinished for node in self.nodes)
 
-    def of(self, query: str) -> list[Node]:
+    def _of(self, query: str) -> list[Node]:
         """The queues of a query."""
         return [node for node in self.nodes if _query_of(node) == query]
 
     def staleness(self, query: str, now: Microseconds) -> pa.Table:
         """How stale each key of a query is, see `Queue.staleness`; with a column `input` if it has several queues."""
-        own = [self.nodes[node] for node in self.of(query)]
+        own = [self.nodes[node] for node in self._of(query)]
         if not own:
             raise RequestError(
                 f'query "{query}" has no queue, so nothing in it grows stale',
@@ -117,9 +132,9 @@ class Queues:
         return pa.concat_tables(numbered, promote_options="default")
 
     def titles(self) -> dict[str, str]:
-        """By the name of its node each queue as a person is told of it: by its query, and a number if it has several.
+        """By the name of its node the title of each queue: its query, with a number from the second queue on.
 
-        >>> Queues().titles()
+        >>> QueueGate().titles()
         {}
         """
         found: dict[str, str] = {}
@@ -132,7 +147,7 @@ class Queues:
 
 
 def _below(node: Node) -> Iterator[Node]:
-    """The operators that work on what a queue lets go."""
+    """The operators that process what a queue releases."""
     for arc in node.outputs:
         consumer = arc.consumer
         if consumer.operator is not None and not consumer.operator.queues:
@@ -150,10 +165,4 @@ def _above(node: Node) -> Iterator[Node]:
 
 def _query_of(node: Node) -> str:
     """The query that a queue belongs to: no two share one."""
-    return min(_sinks_below(node), default=node.name)
-
-
-def _sinks_below(node: Node) -> set[str]:
-    if node.is_sink:
-        return {node.name}
-    return {sink for arc in node.outputs for sink in _sinks_below(arc.consumer)}
+    return min(sinks_below(node), default=node.name)

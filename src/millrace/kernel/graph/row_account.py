@@ -1,8 +1,8 @@
-"""What became of the rows of a stream that were let in.
+"""The accounting of a stream: what became of the rows that it received.
 
 Rules:
-- A stream may be read in several ways; an input of a queue is one. What each way has done with the rows adds up by
-  itself, and of all ways the one counts that has processed least.
+- A stream may have several readers; an input of a queue is one. The counts of each reader add up by themselves, and the
+  reader that has processed least gives the account.
 - Rows that stand in a buffer on the way to a queue, and those in it, are buffered. Rows that a filter on the way drops
   are processed. Where no queue follows, a row is processed once the first operator has taken it.
 """
@@ -13,15 +13,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from millrace.kernel.graph.graph import Arc, Node
-from millrace.kernel.metrics import InputCounts, least_processed
-from millrace.kernel.progress.admission import LATE
+from millrace.kernel.metrics import InputCounts, SourceMetrics, least_processed
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue import Queue
 
 
-def counts_of(outlets: Iterable[Node]) -> InputCounts:
-    """What the reader that has processed least has done with the rows of a stream, which has these outlets."""
+def source_metrics(ingress: Ingress, outlets: Iterable[Node]) -> SourceMetrics:
+    """The accounting of a stream that has these sources in the graph."""
     arcs = [arc for node in outlets if node.outlet != LATE for arc in node.outputs]
-    return least_processed(each for arc in arcs for each in _readers(arc, None))
+    counts = least_processed(each for arc in arcs for each in _readers(arc, None))
+    return SourceMetrics(
+        received=ingress.received,
+        late=ingress.late,
+        quarantined=ingress.quarantined,
+        buffered=counts.waiting,
+        bound=ingress.bound,
+        greatest=ingress.greatest,
+        enabled=ingress.enabled,
+        shed=counts.shed,
+        superseded=counts.superseded,
+    )
 
 
 def _readers(arc: Arc, before: int | None) -> Iterator[InputCounts]:
@@ -38,7 +50,7 @@ def _readers(arc: Arc, before: int | None) -> Iterator[InputCounts]:
 
 
 def _leads_to_queue(node: Node) -> bool:
-    """Whether some of what a node yields goes into a queue."""
+    """True if some of what a node yields goes into a queue."""
     return any(
         isinstance(arc.consumer.operator, Queue) or _leads_to_queue(arc.consumer)
         for arc in node.outputs

@@ -1,11 +1,11 @@
-"""A graph's state as a host keeps it: what changed since the last save, and how to go on from all of it.
+"""A graph's state as a host stores it: what changed since the last save, and how to go on from all of it.
 
 Rules:
 - A save is taken at rest, so nothing stands in a buffer and arcs are no part of it.
 - The control is small and whole every time; segments are named once added and once removed.
 - The segments of an operator that has left the graph are removed with the next save.
 - State finds its operator by name. Operators that were not there when it was saved start empty, and learn at once what
-  has been promised to others; the state of those that are gone is let go.
+  has been promised to others; the state of those that are gone is dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph.graph import Graph, Node
-from millrace.kernel.progress.admission import Ingress
+from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.state import Changes
 
 Place = tuple[str, int]
@@ -26,7 +26,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Saved:
+class Snapshot:
     """What changed since the last save: a small whole (`control`), segments added, places removed."""
 
     control: dict[str, Any]
@@ -34,19 +34,19 @@ class Saved:
     removed: list[Place]
 
 
-class Keeper:
-    """Knows which segments a host has, and which of them nobody will need again."""
+class SnapshotLog:
+    """Takes snapshots; knows which segments a host has, and which of them are needed no more."""
 
     def __init__(self) -> None:
         self._saved: set[Place] = set()
         self._dropped: set[Place] = set()
 
     def forget(self, graph: Graph) -> None:
-        """Let go of what was saved of operators that are no longer in the graph."""
+        """Remove, with the next save, what was saved of operators that are no longer in the graph."""
         self._dropped |= {place for place in self._saved if place[0] not in graph.nodes}
         self._saved -= self._dropped
 
-    def save(self, graph: Graph, edges: Mapping[str, Ingress]) -> Saved:
+    def save(self, graph: Graph, edges: Mapping[str, Ingress]) -> Snapshot:
         """What changed since the last call."""
         notes, added, removed = {}, {}, sorted(self._dropped)
         for node in graph.operators():
@@ -62,7 +62,7 @@ class Keeper:
             "nodes": {node.name: _save_node(node) for node in graph.nodes.values()},
             "notes": notes,
         }
-        return Saved(control, added, removed)
+        return Snapshot(control, added, removed)
 
     def restore(
         self,
@@ -78,7 +78,7 @@ class Keeper:
         for name, saved in control["nodes"].items():
             if name in graph.nodes:
                 _restore_node(graph.nodes[name], saved)
-        for node in newcomers(graph, control):
+        for node in nodes_not_in(control, graph):
             _begin_node(node)
         for node in graph.operators():
             note = control["notes"].get(node.name)
@@ -89,7 +89,7 @@ class Keeper:
         self.forget(graph)
 
 
-def newcomers(graph: Graph, control: Mapping[str, Any]) -> list[Node]:
+def nodes_not_in(control: Mapping[str, Any], graph: Graph) -> list[Node]:
     """The nodes that were not there when the control was saved."""
     return [node for node in graph.nodes.values() if node.name not in control["nodes"]]
 

@@ -4,7 +4,7 @@ Rules:
 - An operator that has put work off goes on with it before it is given anything else.
 - Where held rows may leave first, an operator is told the bound that holds before its next rows, then given them.
 - An operator is told the least bound of its inputs, or, if it works by input, that of the one which advanced.
-- A queue takes all its input before it lets go, and is told the time before every call (see releasing.py).
+- A queue takes all its input before it releases rows, and is told the time before every call (see queue_gate.py).
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.graph.delivery import Sender
+from millrace.kernel.graph.delivery import Delivery
+from millrace.kernel.graph.ets_demand import EtsDemand
 from millrace.kernel.graph.graph import Arc, Node
-from millrace.kernel.graph.queue_gate import Queues
+from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.operator import Operator
-from millrace.kernel.progress.ets import wanted
 from millrace.kernel.updates.queue import Queue
 
 
-class Stepper:
-    """Lets operators work, of a batch on at most `rows_per_step` rows at once; knows which of them wait."""
+class Step:
+    """Lets operators work, of a batch on at most `rows_per_step` rows at once."""
 
-    def __init__(self, sender: Sender, queues: Queues, rows_per_step: int | None) -> None:
-        self.sender = sender
-        self.queues = queues
+    def __init__(
+        self, delivery: Delivery, queue_gate: QueueGate, ets_demand: EtsDemand, rows_per_step: int | None
+    ) -> None:
+        self.delivery = delivery
+        self.queue_gate = queue_gate
+        self.ets_demand = ets_demand
         self.rows_per_step = rows_per_step
-        self.waiting: dict[Node, None] = {}
-        """The nodes that hold something until a bound releases it."""
 
-    def step(self, node: Node, clock: Clock) -> int:
+    def run(self, node: Node, clock: Clock) -> int:
         """Let an operator take one element; how many rows that was."""
         operator = node.operator
         assert operator is not None
@@ -64,20 +65,20 @@ class Stepper:
             operator.on_cost(clock.now() - began)
         if operator.holds or operator.queues:
             self._observe_waiting(node, operator, clock.now())
-        if self.queues.under_way:
-            self.queues.look(clock)
+        if self.queue_gate.under_way:
+            self.queue_gate.notify_delivered(clock)
         return rows
 
     def _step_queue(self, node: Node, clock: Clock) -> int:
-        """Let a queue take one element if there is one, else let go."""
-        queue = self.queues.nodes[node]
+        """Let a queue take one element if there is one, else release rows."""
+        queue = self.queue_gate.nodes[node]
         if node.waiting > node.unfinished:
             rows = self._take_one(node, queue, clock, queue)
         else:
             queue.on_time(clock.now())
-            self.queues.lets_go(node)
+            self.queue_gate.released(node)
             rows = self._go_on(node, queue)
-        self.queues.keep_ready(node, queue)
+        self.queue_gate.keep_ready(node, queue)
         return rows
 
     def _take_one(self, node: Node, operator: Operator, clock: Clock, queue: Queue | None = None) -> int:
@@ -89,7 +90,7 @@ class Stepper:
         buffer = arc.producer.buffer
         before, by_arc = buffer.size, arc.active
         element = arc.take(self.rows_per_step)
-        self.sender.queued += buffer.size - before
+        self.delivery.queued += buffer.size - before
         rows = element.stop - element.start if isinstance(element, Batch) else 0
         clock.spend(node.name, rows, by_arc)
         if queue is not None:
@@ -101,8 +102,8 @@ class Stepper:
         """Let an operator go on with what it has put off."""
         held = operator.held
         outputs = list(operator.on_more(self.rows_per_step))
-        self.sender.queued += operator.held - held
-        self.sender.send(node, outputs)
+        self.delivery.queued += operator.held - held
+        self.delivery.send(node, outputs)
         return 1
 
     def _handle(self, node: Node, arc: Arc, element: Element, by_arc: bool) -> None:
@@ -140,19 +141,15 @@ class Stepper:
                 node.bound = least
                 outputs += operator.on_punctuation(Punctuation(least, ets))
         if holds:
-            self.sender.queued += operator.held - held
+            self.delivery.queued += operator.held - held
         if outputs:
-            self.sender.send(node, outputs, by_arc)
+            self.delivery.send(node, outputs, by_arc)
 
     def _observe_waiting(self, node: Node, operator: Operator, now: Microseconds) -> None:
         metrics = node.metrics
         metrics.peak_held = max(metrics.peak_held, operator.held)
-        ways = wanted(node)
+        ways = self.ets_demand.note(node)
         metrics.waits_for(min([min(needs.values()) for needs in ways], default=None), now)
-        if ways:
-            self.waiting[node] = None
-        else:
-            self.waiting.pop(node, None)
 
 
 def _lead(arc: Arc) -> Microseconds:

@@ -1,95 +1,55 @@
-"""Who is asked for an enabling timestamp, and what it would do (000 section 4, 001 section 4).
+"""Where enabling timestamps (ETS) are made: the bound that the silence of a stream allows.
+
+An ETS takes the place of data of a silent stream, so that what waits for the stream can go on (000 section 4). Which
+source is asked for one, and when, is decided over the query graph: see graph/ets_demand.py.
 
 Rules:
-- An operator that waits says which bound would release something; the sources behind it are asked for as much.
-- An operator that works by input may be released in several ways, each by some of its inputs.
-- They are asked only if all of those that lag are silent, may be spoken for on demand, and nothing is under way from
-  them: so an ETS is never made for a busy source, and never in vain.
+- For internal and latent time an ETS is the clock.
+- For external time it is t + elapsed - skew (000 section 5), t being the stream's greatest time and elapsed how long
+  ago it came, or clock - lull (004 A.1.1): of those that are declared the greater one.
+- An ETS that is not above the stream's bound is none.
+- Periodic ETS are due at the multiples of their interval, the beats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
-from millrace.kernel.elements import Microseconds
-from millrace.kernel.graph.graph import Node
-from millrace.kernel.progress.admission import Ingress
-from millrace.kernel.updates.queue import Queue
-
-Speakers = Mapping[Node, Microseconds]
-"""Sources, each with the bound that it must reach."""
+from millrace.kernel.elements import NO_BOUND, Microseconds
+from millrace.kernel.progress.ingress import Ingress
 
 
-Needs = Mapping[int, Microseconds]
-"""Bounds that inputs of a node must reach, by port."""
+def ets_at(edge: Ingress, now: Microseconds) -> Microseconds | None:
+    """The ETS that silence up to `now` allows; None if it would not advance the bound."""
+    until = max((now - lag for lag in _lags(edge)), default=NO_BOUND)
+    return until if until > edge.bound else None
 
 
-def wanted(node: Node) -> Sequence[Needs]:
-    """The ways to release something at a node, or for whoever empties it."""
-    operator = node.operator
-    if operator is not None and operator.by_input:
-        return operator.wants()
-    until = node.demand if operator is None else operator.wanted()
-    return () if until is None else (dict.fromkeys(range(len(node.inputs)), until),)
+def clock_of_ets(edge: Ingress, until: Microseconds) -> Microseconds | None:
+    """The clock at which an ETS of `until` becomes possible; None is never."""
+    return min((until + lag for lag in _lags(edge)), default=None)
 
 
-def speakers(node: Node, silent: Container[str], edges: Mapping[str, Ingress]) -> Iterator[Speakers]:
-    """For each way to release a node the sources it waits for and the bound each must reach.
-
-    A way is left out if one of its sources may not be spoken for.
-    """
-    for needs in wanted(node):
-        found: dict[Node, Microseconds] = {}
-        for source, needed in sources_behind(node, needs):
-            if source is None or source.stream not in silent or edges[source.name].contract.ets != "on_demand":
-                break
-            found[source] = max(needed, found.get(source, needed))
-        else:
-            if found:
-                yield found
+def _lags(edge: Ingress) -> Iterator[Microseconds]:
+    """How far behind the clock a silent stream may be, by each rule that applies."""
+    contract = edge.contract
+    if contract.ets == "none":
+        return
+    if contract.kind != "external":
+        yield 0
+    if contract.lull is not None:
+        yield contract.lull
+    if contract.skew is not None and edge.greatest != NO_BOUND:
+        lead = edge.order.lead()
+        yield contract.skew - (edge.greatest - edge.seen_at if lead is None else lead)
 
 
-def enabling(asked: Speakers, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Speakers:
-    """The ETS that silence up to now allows; none unless each is enough."""
-    found: dict[Node, Microseconds] = {}
-    for source, needed in asked.items():
-        until = edges[source.name].ets(silent_until(source, now, silent, edges))
-        if until is None or until < needed:
-            return {}
-        found[source] = until
-    return found
-
-
-def silent_until(source: Node, now: Microseconds, silent: Container[str], edges: Mapping[str, Ingress]) -> Microseconds:
-    """Up to when a source is known to have been silent: where `silent` says when each was looked at, until then.
-
-    The system's own stamps are never late, so for them it is now.
-    """
-    if edges[source.name].contract.kind == "external" and isinstance(silent, Mapping):
-        return min(now, int(silent[source.stream]))
-    return now
-
-
-def possible_at(asked: Speakers, edges: Mapping[str, Ingress]) -> Microseconds | None:
-    """The clock at which every ETS asked for becomes possible; None is never."""
-    times = [edges[source.name].reaches(needed) for source, needed in asked.items()]
-    return None if None in times else max([time for time in times if time is not None], default=None)
-
-
-def sources_behind(node: Node, needs: Needs) -> Iterator[tuple[Node | None, Microseconds]]:
-    """The sources whose bounds a node waits for, each with the bound it must reach for the node to see what it needs.
-
-    None instead of a source where something is under way that may bring the bound yet.
-    """
-    for arc in node.inputs:
-        until = needs.get(arc.port)
-        if until is None or arc.register >= until:
-            continue
-        producer = arc.producer
-        if arc or (isinstance(producer.operator, Queue) and producer.operator.due):
-            yield None, until
-        elif producer.operator is None:
-            yield producer, until
-        else:
-            required = {each.port: producer.operator.required(until, each.port) for each in producer.inputs}
-            yield from sources_behind(producer, {port: each for port, each in required.items() if each is not None})
+def beats(edge: Ingress, now: Microseconds, every_one: bool = False) -> Iterator[Microseconds]:
+    """The beats up to `now` since the last call: the last one, or every one."""
+    every = edge.contract.every
+    if every is None:
+        return
+    following = (now // every + 1) * every
+    due = following if edge.next_beat is None else edge.next_beat
+    edge.next_beat = max(following, due)
+    yield from range(due if every_one else max(due, following - every), following, every)

@@ -1,12 +1,12 @@
-"""How far the rows of an external stream let its bound rise, one class an order contract.
+"""How far the rows of an external stream let its bound rise, one class per order contract.
 
 Rules:
 - An order says for each row what bound the rows up to it allow; the edge of the stream keeps the greatest of all.
 - What it says depends on the rows and their order alone, not on how they were cut into batches.
-- Late rows count: they tell how far the source has come, though they are let in no more. Quarantined rows do not.
+- Late rows count: they tell how far the source has come, though they are not admitted. Quarantined rows do not.
 - `save` gives plain data; `join` takes the data of several files that were read side by side, in their order, and may
-  say less than reading them one after another would, never more. What is said of partitions may be `changes` alone:
-  who joins them knows the others.
+  allow a lower bound than reading them one after another would, never a higher one. The data about partitions may be
+  `changes` alone: the caller of `join` knows the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millrace.errors import RunError
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, GroupPunctuation, Microseconds, Times
-from millrace.kernel.progress.partition_progress import Codes, Standings
+from millrace.kernel.progress.partition_progress import Codes, PartitionProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Entering:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionState:
     """How far a partition or group has come: its values as texts, its greatest time, when that came, and its bound."""
 
     values: tuple[str | None, ...]
@@ -58,45 +58,45 @@ class Order:
         self.disorder = disorder
 
     def after(self, entering: Entering) -> Times:
-        """For each row the bound that it and the rows before it allow; NO_BOUND where they say nothing."""
+        """For each row the bound that it and the rows before it allow; NO_BOUND where they allow none."""
         return less(entering.greatest, self.disorder)
 
     def floors(self) -> Times | None:
-        """Of the rows last asked about: what the group of each had promised before it; None without groups."""
+        """For each row of the last `after`: what its group had promised before it; None without groups."""
         return None
 
-    def news(self) -> GroupPunctuation | None:
+    def group_promises(self) -> GroupPunctuation | None:
         """The groups whose promises have advanced since the last call, and those that are new."""
         return None
 
-    def tell_anew(self) -> None:
-        """Let the next news be of all groups: someone listens who has not heard any."""
+    def announce_all(self) -> None:
+        """Make the next `group_promises` name all groups: a new consumer has not heard of any."""
 
     @property
     def parts(self) -> int:
         """How many partitions or groups have been seen."""
         return 0
 
-    def slowest(self, count: int) -> list[Part]:
-        """The partitions or groups that are furthest behind, the last first."""
+    def slowest(self, count: int) -> list[PartitionState]:
+        """The partitions or groups that are furthest behind, the slowest first."""
         return []
 
     def lead(self) -> Microseconds | None:
         """How far the slowest partition is ahead of the clock; None where the stream has no partitions."""
         return None
 
-    def listen_anew(self, now: Microseconds) -> None:
+    def restart_silence(self, now: Microseconds) -> None:
         """Count silence from now on."""
 
     def share(self, other: Order) -> None:
-        """Know the partitions that another order of the stream knows, from now on, and learn of none by itself."""
+        """Use the partitions that another order of the stream knows, from now on, and learn of none by itself."""
 
     def save(self) -> dict[str, Any]:
         """What it must remember, as plain data; not what it shares."""
         return {}
 
     def changes(self) -> dict[str, Any]:
-        """The same, but of partitions and groups those alone that have changed since the last call."""
+        """The same, with only the partitions and groups that have changed since the last call."""
         return self.save()
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ class Order:
 
 
 class TrailingRows(Order):
-    """A row trails by at most `count` rows: what is older than that can be passed by none to come.
+    """A row trails by at most `count` rows: no later row is below the greatest time that came so long ago.
 
     State: the times of the last `count` rows.
     """
@@ -159,7 +159,7 @@ class Partitioned(Order):
         super().__init__(disorder)
         self.columns = tuple(columns)
         self.promise = promise
-        self._standings = Standings()
+        self._partitions = PartitionProgress()
         self._shared = False
 
     def after(self, entering: Entering) -> Times:
@@ -168,7 +168,7 @@ class Partitioned(Order):
             values = less(entering.times, self.disorder)
         else:
             values = promises(self.promise, entering)
-        allowed = self._standings.allowed
+        allowed = self._partitions.allowed
         before, reached = _running(codes, values, allowed)
         bounds = np.empty(len(codes), np.int64)
         for begin, end, known in self._stretches(first_rows, len(codes)):
@@ -178,68 +178,69 @@ class Partitioned(Order):
             bounds[end - 1] = allowed[:known].min()
             bounds[begin : end - 1] = before[begin + 1 : end]
             bounds[begin:end] = np.minimum.accumulate(bounds[begin:end][::-1])[::-1]
-        self._standings.see(codes, entering.times, entering.now)
+        self._partitions.see(codes, entering.times, entering.now)
         return bounds
 
     @property
     def parts(self) -> int:
-        return len(self._standings)
+        return len(self._partitions)
 
-    def slowest(self, count: int) -> list[Part]:
-        parts = self._standings
+    def slowest(self, count: int) -> list[PartitionState]:
+        parts = self._partitions
         least = np.arange(len(parts))
         if len(least) > count:
             least = np.argpartition(parts.allowed, count)[:count]
         first = least[np.lexsort((parts.seen_at[least], parts.allowed[least]))]
         columns = (parts.greatest, parts.seen_at, parts.allowed)
         return [
-            Part(tuple(json.loads(parts.names[each])), *(int(column[each]) for column in columns)) for each in first
+            PartitionState(tuple(json.loads(parts.names[each])), *(int(column[each]) for column in columns))
+            for each in first
         ]
 
     def lead(self) -> Microseconds | None:
-        return int((self._standings.greatest - self._standings.seen_at).min()) if len(self._standings) else None
+        return int((self._partitions.greatest - self._partitions.seen_at).min()) if len(self._partitions) else None
 
-    def listen_anew(self, now: Microseconds) -> None:
-        self._standings.listen_anew(now)
+    def restart_silence(self, now: Microseconds) -> None:
+        self._partitions.restart_silence(now)
 
     def share(self, other: Order) -> None:
         assert isinstance(other, Partitioned)
-        self._standings, self._shared = other._standings, True
+        self._partitions, self._shared = other._partitions, True
 
     def save(self) -> dict[str, Any]:
-        return {} if self._shared else {"partitions": [self._standings.whole()]}
+        return {} if self._shared else {"partitions": [self._partitions.whole()]}
 
     def changes(self) -> dict[str, Any]:
-        changed = "" if self._shared else self._standings.changes()
+        changed = "" if self._shared else self._partitions.changes()
         return {"partitions": [changed] if changed else []}
 
     def restore(self, saved: dict[str, Any]) -> None:
         if not self._shared:
-            self._standings.restore(saved["partitions"])
+            self._partitions.restore(saved["partitions"])
 
     def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
         """Each partition as far as any file brought it. A file's own bound knows nothing of the others' partitions."""
         self._absorb(saves)
-        allowed = int(self._standings.allowed.min()) if len(self._standings) else NO_BOUND
+        allowed = int(self._partitions.allowed.min()) if len(self._partitions) else NO_BOUND
         # One that read everything may have passed a bound before a partition turned up that is behind it.
         return max(*bounds, allowed) if len(saves) == 1 else allowed
 
     def _absorb(self, saves: Sequence[dict[str, Any]]) -> None:
         for text in (text for save in saves if not self._shared for text in save["partitions"]):
-            self._standings.absorb(text)
+            self._partitions.absorb(text)
 
     def _codes(self, rows: pa.RecordBatch) -> tuple[Codes, list[int]]:
         """Each row's partition by number, and the first rows of those that are new."""
         columns = [rows.column(name) for name in self.columns]
         codes, first = codes_of(columns, rows.num_rows)
         texts = [column.take(pa.array(first)).cast(pa.string()).to_pylist() for column in columns]
-        known = len(self._standings)
-        numbers = self._standings.numbers_of([json.dumps(values) for values in zip(*texts, strict=True)])
+        known = len(self._partitions)
+        numbers = self._partitions.numbers_of([json.dumps(values) for values in zip(*texts, strict=True)])
         return numbers[codes], [int(row) for row in first[numbers >= known]]
 
     def _stretches(self, first_rows: list[int], count: int) -> Iterator[tuple[int, int, int]]:
         """Rows from one new partition to the next, and how many partitions have been seen by then."""
-        known = len(self._standings) - len(first_rows)
+        known = len(self._partitions) - len(first_rows)
         edges = [*first_rows, count]
         if edges[0] > 0:
             yield 0, edges[0], known
@@ -257,7 +258,7 @@ class PerGroup(Partitioned):
         """What was last said of each group."""
 
     def after(self, entering: Entering) -> Times:
-        parts = self._standings
+        parts = self._partitions
         parts.keys = pa.schema([entering.rows.schema.field(name) for name in self.columns])
         codes, _ = self._codes(entering.rows)
         assert self.promise is not None
@@ -270,8 +271,8 @@ class PerGroup(Partitioned):
     def floors(self) -> Times | None:
         return self._floors
 
-    def news(self) -> GroupPunctuation | None:
-        known, parts = len(self._told), self._standings
+    def group_promises(self) -> GroupPunctuation | None:
+        known, parts = len(self._told), self._partitions
         advanced = np.flatnonzero(parts.allowed[:known] > self._told)
         changed = np.concatenate([advanced, np.arange(known, len(parts))])
         if not len(changed):
@@ -284,15 +285,15 @@ class PerGroup(Partitioned):
         ]
         return GroupPunctuation(pa.RecordBatch.from_arrays(keys, schema=parts.keys), parts.allowed[changed])
 
-    def tell_anew(self) -> None:
+    def announce_all(self) -> None:
         self._told = np.empty(0, np.int64)
 
     def save(self) -> dict[str, Any]:
-        return {**super().save(), "told": len(self._told) == len(self._standings)}
+        return {**super().save(), "told": len(self._told) == len(self._partitions)}
 
     def restore(self, saved: dict[str, Any]) -> None:
         super().restore(saved)
-        self._told = self._standings.allowed.copy() if saved.get("told") else np.empty(0, np.int64)
+        self._told = self._partitions.allowed.copy() if saved.get("told") else np.empty(0, np.int64)
 
     def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
         """The bound of the last file, which read them all one after another; no group moves it."""

@@ -25,13 +25,13 @@ _KEYS = b"keys"
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-class Standings:
+class PartitionProgress:
     """The parts of a stream, numbered as they were seen.
 
-    >>> parts = Standings()
+    >>> parts = PartitionProgress()
     >>> codes = parts.numbers_of(["a", "b"])
     >>> parts.see(codes, np.array([7, 5]), now=9)
-    >>> again = Standings()
+    >>> again = PartitionProgress()
     >>> again.absorb(parts.changes())
     >>> (again.names, again.greatest.tolist(), parts.changes())
     (['a', 'b'], [7, 5], '')
@@ -75,7 +75,7 @@ class Standings:
         self.seen_at[touched[self.greatest[touched] > before]] = now
         self._changed.update(touched.tolist())
 
-    def listen_anew(self, now: Microseconds) -> None:
+    def restart_silence(self, now: Microseconds) -> None:
         """Count the silence of all parts from now on."""
         self.seen_at[:] = now
         self._changed.update(range(len(self)))

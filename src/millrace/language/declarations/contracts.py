@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Expression, sql_name
-from millrace.kernel.progress.admission import EtsKind, TimeContract
+from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from millrace.errors import QueryError
-from millrace.kernel.progress.admission import LATE
+from millrace.kernel.progress.time_contract import LATE
 from millrace.language.grammar.statements import StreamStatement
 from millrace.plan.nodes.endpoints import Sink, Stream
 from millrace.plan.nodes.node import walk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millrace.errors import Place, QueryError, listed
-from millrace.kernel.progress.admission import LATE
+from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.query_options import bind_options
 from millrace.language.grammar.statements import Options, Setting, StreamStatement

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Column, Expression
-from millrace.kernel.progress.admission import LATE
+from millrace.kernel.progress.time_contract import LATE
 from millrace.language.expressions.calls import Functions, refuse_unknown
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Relation, Scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.progress.admission import SEQUENCE
+from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Filter, Numbered, Project, Scan, Union

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
-from millrace.kernel.progress.admission import SEQUENCE
+from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.nodes.relational_nodes import Scan

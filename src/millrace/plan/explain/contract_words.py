@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.explain.intervals import interval_text
 
 

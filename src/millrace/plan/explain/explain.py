@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from millrace.kernel.graph.graph import Graph, ets_arcs
+from millrace.kernel.graph.delivery import ets_arcs
+from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.strategy import state_table, with_breaks
-from millrace.kernel.progress.admission import LATE, SEQUENCE
+from millrace.kernel.progress.time_contract import LATE, SEQUENCE
 from millrace.plan.explain.contract_words import contract_text
 from millrace.plan.explain.cost_words import Expected, cost_notes
 from millrace.plan.explain.intervals import clock_text, interval_text

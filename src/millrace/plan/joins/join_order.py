@@ -109,7 +109,7 @@ def reason(join: Join) -> str:
     """Why a join is made as it is, for people.
 
     >>> import pyarrow as pa
-    >>> from millrace.kernel.progress.admission import TimeContract
+    >>> from millrace.kernel.progress.time_contract import TimeContract
     >>> from millrace.plan.nodes.endpoints import Connector, Stream
     >>> from millrace.plan.nodes.relational_nodes import Scan
     >>> scan = Scan(Stream("s", pa.schema([("x.k", pa.int64())]), TimeContract("latent"), Connector("csv")))

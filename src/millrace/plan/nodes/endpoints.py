@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 """The type of all columns with times."""

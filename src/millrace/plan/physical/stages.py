@@ -20,7 +20,7 @@ from millrace.kernel.baselines.flush_policies import FlushPolicy
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.graph import Node as GraphNode
-from millrace.kernel.progress.admission import SEQUENCE, TimeContract
+from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
 from millrace.kernel.updates.queue import Queue
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.content_names import content_name, meaning, stream_columns

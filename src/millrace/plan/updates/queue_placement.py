@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
-from millrace.kernel.progress.admission import LATE
+from millrace.kernel.progress.time_contract import LATE
 from millrace.plan.joins.join_steps import all_of, substituted
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
 from millrace.plan.nodes.join_nodes import Join

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression
-from millrace.kernel.progress.admission import LATE
+from millrace.kernel.progress.time_contract import LATE
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, Window
 from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk

@@ -9,7 +9,7 @@ import pytest
 from millrace.connectors.generators.arrivals import SLICE_ROWS, generate, recipe
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED, Times
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
 
 SCHEMA = pa.schema([("v", pa.float64()), ("ts", TIMESTAMP)])

@@ -13,7 +13,7 @@ from millrace.connectors.generators.generators import make_slice, slices_of
 from millrace.connectors.generators.nexmark import COLUMNS, SLICE_EVENTS, TABLES, Recipe, recipe
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.endpoints import Connector, Stream
 
 EVENTS = 2 * SLICE_EVENTS + 7_228

@@ -13,7 +13,7 @@ import pytest
 from staged import Staged
 
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.progress.admission import LATE, SEQUENCE, TimeContract
+from millrace.kernel.progress.time_contract import LATE, SEQUENCE, TimeContract
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, Window
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.node import Node

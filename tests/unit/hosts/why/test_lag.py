@@ -13,7 +13,8 @@ from millrace.hosts.why.lag import Lag, merge, recorded, share
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, Batch
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.progress.admission import SEQUENCE, Ingress
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.language import parse_network
 from millrace.plan.physical.stages import Physical, physical
 from millrace.testing import table

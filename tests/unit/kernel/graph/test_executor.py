@@ -13,7 +13,7 @@ from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.strategy import state_table
 from millrace.kernel.operator import Operator
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.filter import Filter
 from millrace.kernel.relational.merge import Merge
 from millrace.kernel.relational.project import Project

@@ -4,8 +4,9 @@ import pytest
 
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import Batch, Punctuation
+from millrace.kernel.graph.delivery import ets_arcs
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.graph.graph import Graph, ets_arcs
+from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.strategy import state_table
 from millrace.kernel.relational.merge import Merge
 from millrace.kernel.relational.union import Union

@@ -10,7 +10,7 @@ from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.union import Union
 from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import QueueSettings
@@ -80,17 +80,17 @@ def test_a_row_that_comes_while_another_is_under_way_supersedes_what_waits() -> 
 def test_a_shut_queue_keeps_its_rows_and_the_graph_comes_to_rest() -> None:
     queue = ToyQueue()
     executor = Executor(queued(queue, "work"))
-    executor.shut_queues()
+    executor.queue_gate.shut()
     executor.push("s", rows(*range(5)), now=0)
     assert executor.run(StandingClock(3)) and queue.held == 5
     assert executor.wake_at(()) == 3
     executor.save()
-    executor.open_queues(2)
+    executor.queue_gate.open(2)
     executor.run(StandingClock(4))
     assert numbers(executor, "out") == [0, 1] and executor.wake_at(()) == 4
-    executor.open_queues(None)
+    executor.queue_gate.open(None)
     executor.run(StandingClock(5))
-    assert numbers(executor, "out") == [2, 3, 4] and not executor.held_back and executor.wake_at(()) is None
+    assert numbers(executor, "out") == [2, 3, 4] and not executor.queue_gate.held_back and executor.wake_at(()) is None
 
 
 def test_queues_are_opened_by_name_and_a_newcomer_does_as_the_others() -> None:
@@ -98,22 +98,25 @@ def test_queues_are_opened_by_name_and_a_newcomer_does_as_the_others() -> None:
     source = graph.source("s", ORDERED)
     graph.sink("out_a", graph.operator("a", queues["a"], [source]))
     executor = Executor(graph)
-    executor.shut_queues()
+    executor.queue_gate.shut()
     graph.sink("out_b", graph.operator("b", queues["b"], [source]))
     executor.adopt()
     executor.push("s", rows(*range(4)), now=0)
     executor.run(StandingClock(0))
     assert [queue.held for queue in queues.values()] == [4, 4]
-    executor.open_queues({"b": 3})
+    executor.queue_gate.open({"b": 3})
     executor.run(StandingClock(0))
     assert [queue.held for queue in queues.values()] == [4, 1]
-    assert executor.queue_titles() == {"a": "out_a", "b": "out_b"} and list(executor.queues()) == ["a", "b"]
+    assert executor.queue_gate.titles() == {"a": "out_a", "b": "out_b"} and list(executor.queue_gate.queues()) == [
+        "a",
+        "b",
+    ]
 
 
 def test_the_end_of_the_input_empties_a_queue_that_is_shut() -> None:
     queue = ToyQueue()
     executor = Executor(queued(queue, "work"))
-    executor.shut_queues()
+    executor.queue_gate.shut()
     executor.push("s", rows(*range(5)), now=0)
     executor.end("s")
     executor.run(StandingClock(0))
@@ -122,7 +125,7 @@ def test_the_end_of_the_input_empties_a_queue_that_is_shut() -> None:
 
 def test_what_a_queue_holds_is_saved_and_goes_on() -> None:
     executor = Executor(queued(ToyQueue(keys=3), "work"))
-    executor.shut_queues()
+    executor.queue_gate.shut()
     executor.push("s", rows(*range(5)), now=0)
     executor.run(StandingClock(0))
     saved = executor.save()
@@ -137,7 +140,7 @@ def test_what_a_queue_holds_is_saved_and_goes_on() -> None:
 
 def test_what_a_queue_holds_counts_as_queued() -> None:
     executor = Executor(queued(ToyQueue(), "work"))
-    executor.shut_queues()
+    executor.queue_gate.shut()
     executor.push("s", rows(*range(5)), now=0)
     executor.run(StandingClock(0))
     assert executor.metrics().peak_queued == 5 and executor.metrics().held["queue"] == 5
@@ -153,11 +156,11 @@ def test_an_enabling_timestamp_ends_at_a_queue_and_never_overtakes_rows() -> Non
     assert [arc.consumer.name for arc in graph.nodes["s"].ets_paths[0]] == ["queue"]
     executor.push("s", rows(0, 0), now=3)
     executor.run(StandingClock(3), silent=["s"])
-    executor.shut_queues()
+    executor.queue_gate.shut()
     executor.push("s", rows(0, first=2), now=5)
     executor.run(StandingClock(20), silent=["s"])
     assert not executor.take(20)
-    executor.open_queues(None)
+    executor.queue_gate.open(None)
     executor.run(StandingClock(20), silent=["s"])
     assert [batch.rows.column("rows").to_pylist() for batch in executor.take(20)["out"]] == [[3]]
 
@@ -293,7 +296,7 @@ def test_a_join_of_two_queues_takes_what_came_before_it_lets_more_go() -> None:
     executor.push("b", rows(0, 1), now=0)
     executor.run(clock)
     assert queues[1].log[:2] == [(10, "takes", 1), (10, "takes", 1)]
-    assert executor.queue_titles() == {"a_queue": "out", "b_queue": "out#2"}
+    assert executor.queue_gate.titles() == {"a_queue": "out", "b_queue": "out#2"}
     assert sorted(numbers(executor, "out")) == [0, 0, 1, 1]
 
 
@@ -307,7 +310,7 @@ def test_the_accounting_of_a_stream_adds_up(shut: bool) -> None:
     graph.sink("all", path(graph, graph.operator("q_all", every, [source]), "y"))
     executor = Executor(graph)
     if shut:
-        executor.shut_queues()
+        executor.queue_gate.shut()
     executor.push("s", rows(*range(20)), now=0)
     executor.reject("s", 3)
     executor.run(StandingClock(0))
@@ -346,7 +349,7 @@ def test_rows_under_way_are_part_of_no_save() -> None:
     executor.push("s", rows(0, 1), now=0)
     while not queue.log or queue.log[-1][1] != "lets go":
         executor.step(StandingClock(0))
-    executor.shut_queues()
+    executor.queue_gate.shut()
     with pytest.raises(AssertionError, match="at rest"):
         executor.save()
     executor.run(StandingClock(0))

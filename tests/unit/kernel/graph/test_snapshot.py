@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.graph.executor import Executor, Place
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.snapshot import Place
 from millrace.language import parse_network
 from millrace.plan.physical.stages import physical
 from tests.property.cases import batch, declared

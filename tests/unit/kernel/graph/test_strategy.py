@@ -8,7 +8,7 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.strategy import state_table
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.project import Project
 from millrace.kernel.relational.union import Union
 

@@ -8,7 +8,9 @@ import pytest
 
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.elements import NO_BOUND, TIME, Batch
-from millrace.kernel.progress.admission import FUTURE_SKEW, EtsKind, Ingress, TimeContract
+from millrace.kernel.progress.admission import FUTURE_SKEW
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -64,63 +66,6 @@ def test_rows_stamped_elsewhere_are_checked_against_the_bound_without_moving_it(
     assert (ingress.bound, ingress.late) == (10, 1)
 
 
-def test_an_external_ets_is_the_last_time_plus_the_silence_less_the_skew() -> None:
-    ingress = external(disorder=2, skew=3)
-    assert ingress.ets(now=1_000) is None, "nothing is known of a stream that never spoke"
-    ingress.admit(rows(50), now=1_000)
-    assert ingress.bound == 48
-    assert ingress.ets(now=1_001) is None, "it would not improve the bound"
-    assert ingress.ets(now=1_010) == 57
-    assert ingress.reaches(57) == 1_010
-
-
-def test_an_external_stream_without_skew_is_never_spoken_for() -> None:
-    ingress = external()
-    ingress.admit(rows(50), now=0)
-    assert ingress.ets(now=10**9) is None
-    assert ingress.reaches(60) is None
-
-
-def test_a_lull_lets_a_silent_stream_come_so_close_to_the_clock_though_it_never_spoke() -> None:
-    ingress = external(lull=30)
-    assert ingress.ets(now=1_000) == 970
-    assert ingress.reaches(980) == 1_010
-    ingress.raise_bound(970)
-    assert ingress.ets(now=1_000) is None, "it would not improve the bound"
-
-
-def test_of_skew_and_lull_the_better_one_speaks() -> None:
-    ingress = external(skew=5, lull=30)
-    ingress.admit(rows(900), now=1_000)
-    assert ingress.ets(now=1_010) == 980, "by its own pace the stream is at 905, by the lull at 980"
-    assert ingress.reaches(1_000) == 1_030
-    ingress.admit(rows(1_030), now=1_020)
-    assert ingress.ets(now=1_040) == 1_045, "by the lull it is at 1010 only"
-    assert ingress.reaches(1_100) == 1_095
-
-
-def test_a_partitioned_stream_is_spoken_for_at_the_pace_of_its_slowest_partition() -> None:
-    contract = TimeContract("external", "ts", 0, "on_demand", 5, partitions=("k",))
-    ingress = Ingress(contract)
-    for now, key, time in ((100, "a", 90), (110, "b", 50), (120, "a", 110)):
-        ingress.admit(rows(time).append_column("k", pa.array([key])), now)
-    assert ingress.bound == 90, "it was there before the slow partition turned up"
-    assert ingress.ets(now=150) is None, "the slow one is at 50 + 40 - 5"
-    assert ingress.ets(now=160) == 95
-    assert ingress.reaches(95) == 160
-
-
-def test_periodic_beats_are_due_at_multiples_of_their_interval() -> None:
-    ingress = Ingress(TimeContract("internal", "at", ets="periodic", every=10))
-    assert list(ingress.beats(now=23)) == []
-    assert ingress.next_beat == 30
-    assert list(ingress.beats(now=29)) == []
-    assert list(ingress.beats(now=30)) == [30]
-    assert list(ingress.beats(now=65)) == [60], "one that is missed is made up for by the last"
-    assert list(ingress.beats(now=95, every_one=True)) == [70, 80, 90]
-    assert ingress.next_beat == 100
-
-
 def test_a_row_from_the_future_is_quarantined_by_the_streams_own_time() -> None:
     ingress = guarded(10)
     admission = ingress.admit(rows(1_000, 1_010, 5_000, 1_020, 1_031, 1_030, 900), now=0)
@@ -170,7 +115,6 @@ def test_an_internal_stream_is_stamped_by_the_clock_and_never_goes_back() -> Non
     assert first.times.tolist() == [100, 100]
     assert first.rows.column("at").cast(pa.int64()).to_pylist() == [100, 100]
     assert ingress.admit(pa.record_batch({"n": [3]}), now=90).admitted.times.tolist() == [100]
-    assert ingress.ets(now=130) == 130
 
 
 def test_a_latent_stream_has_a_time_but_no_column_for_it() -> None:

@@ -1,217 +1,148 @@
+"""Enabling timestamps: the formulas on one edge, and silent streams of every contract on the bench."""
+
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from millrace.kernel.clock import StandingClock
-from millrace.kernel.graph.executor import Executor
-from millrace.kernel.graph.graph import Graph
-from millrace.kernel.progress.admission import TimeContract
-from millrace.kernel.relational.merge import Merge
-from millrace.kernel.relational.union import Union
-from tests.unit.kernel.graphs import INTERNAL, ORDERED, Costly, at_least, counting, numbers, path, rows
+from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.time_contract import EtsKind, TimeContract
+from millrace.testing import Bench
 
-BOTH = ("a", "b")
-
-
-def united(contract: TimeContract = INTERNAL, strategy: str = "dfs") -> Graph:
-    """The graph of 001 Fig. 1: a selection before each input of an in-order union."""
-    graph = Graph()
-    inputs = [path(graph, graph.source(name, contract), f"pass_{name}", strategy=strategy) for name in BOTH]
-    graph.sink("out", graph.operator("union", Merge(), inputs, strategy))
-    return graph
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+COLUMNS = "(k STRING, v INT, ts TIMESTAMP)"
+COUNT = "CREATE QUERY q AS SELECT count(*) AS n FROM {} [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];"
 
 
-def raw(*values: int) -> object:
-    return rows(*[0] * len(values), first=values[0] if values else 0)
+def rows(*times: int | None) -> pa.RecordBatch:
+    return pa.record_batch({"ts": pa.array(times, pa.int64()).cast(TIMESTAMP)})
 
 
-def test_an_ets_goes_past_the_selection_into_the_register() -> None:
-    executor, clock = Executor(united(), rows_per_step=1), Costly(100)
-    executor.push("a", raw(1), now=100)
-    executor.run(clock, silent=BOTH)
-    assert clock.spent == [("pass_a", 10), ("union", 10), ("union", 1)]
-    assert numbers(executor, "out") == [1]
-    nodes = executor.graph.nodes
-    assert nodes["union"].inputs[1].register == 120 and not nodes["union"].inputs[1].active
-    assert nodes["pass_b"].promised == 120, "the operator that was skipped is as if it had passed the bound on"
+def external(disorder: int = 0, skew: int | None = None, lull: int | None = None) -> Ingress:
+    ets: EtsKind = "none" if skew is None and lull is None else "on_demand"
+    return Ingress(TimeContract("external", "ts", disorder, ets, skew, lull=lull))
 
 
-def test_operator_by_operator_an_ets_costs_every_operator() -> None:
-    executor, clock = Executor(united(), rows_per_step=1, ets_arcs=False), Costly(100)
-    executor.push("a", raw(1), now=100)
-    executor.run(clock, silent=BOTH)
-    assert clock.spent == [("pass_a", 10), ("union", 10), ("pass_b", 10), ("union", 10)]
-    assert numbers(executor, "out") == [1]
+def test_an_external_ets_is_the_last_time_plus_the_silence_less_the_skew() -> None:
+    ingress = external(disorder=2, skew=3)
+    assert ets_at(ingress, 1_000) is None, "nothing is known of a stream that never spoke"
+    ingress.admit(rows(50), now=1_000)
+    assert ingress.bound == 48
+    assert ets_at(ingress, 1_001) is None, "it would not improve the bound"
+    assert ets_at(ingress, 1_010) == 57
+    assert clock_of_ets(ingress, 57) == 1_010
 
 
-def test_a_query_can_keep_ets_arcs_off() -> None:
-    graph = united()
-    graph.nodes["pass_b"].ets_arcs = False
-    executor, clock = Executor(graph, rows_per_step=1), Costly(100)
-    executor.push("a", raw(1), now=100)
-    executor.run(clock, silent=BOTH)
-    assert ("pass_b", 10) in clock.spent
+def test_an_external_stream_without_skew_is_never_spoken_for() -> None:
+    ingress = external()
+    ingress.admit(rows(50), now=0)
+    assert ets_at(ingress, 10**9) is None
+    assert clock_of_ets(ingress, 60) is None
 
 
-def test_one_ets_serves_a_burst_of_simultaneous_rows_depth_first() -> None:
-    executor, clock = Executor(united(), rows_per_step=1), Costly(100)
-    executor.push("a", raw(0, 1, 2), now=100)
-    executor.run(clock, silent=BOTH)
-    assert executor.metrics().sources["b"].enabled == 1
-    assert [node for node, _ in clock.spent] == ["pass_a", "union", "union", "pass_a", "union", "pass_a", "union"]
+def test_a_lull_lets_a_silent_stream_come_so_close_to_the_clock_though_it_never_spoke() -> None:
+    ingress = external(lull=30)
+    assert ets_at(ingress, 1_000) == 970
+    assert clock_of_ets(ingress, 980) == 1_010
+    ingress.raise_bound(970)
+    assert ets_at(ingress, 1_000) is None, "it would not improve the bound"
 
 
-@pytest.mark.parametrize("strategy", ["dfs", "bfs", "rr", "batch:3"])
-def test_the_cycle_ends_with_every_strategy(strategy: str) -> None:
-    executor, clock = Executor(united(strategy=strategy), rows_per_step=1), Costly(100)
-    executor.push("a", raw(0, 1, 2, 3), now=100)
-    assert executor.run(clock, silent=BOTH)
-    assert numbers(executor, "out") == [0, 1, 2, 3]
-    enabled = executor.metrics().sources["b"].enabled
-    assert not executor.step(clock, BOTH) and executor.metrics().sources["b"].enabled == enabled
+def test_of_skew_and_lull_the_better_one_speaks() -> None:
+    ingress = external(skew=5, lull=30)
+    ingress.admit(rows(900), now=1_000)
+    assert ets_at(ingress, 1_010) == 980, "by its own pace the stream is at 905, by the lull at 980"
+    assert clock_of_ets(ingress, 1_000) == 1_030
+    ingress.admit(rows(1_030), now=1_020)
+    assert ets_at(ingress, 1_040) == 1_045, "by the lull it is at 1010 only"
+    assert clock_of_ets(ingress, 1_100) == 1_095
 
 
-def test_a_source_with_rows_under_way_is_not_spoken_for() -> None:
-    graph = united()
-    executor, clock = Executor(graph, rows_per_step=1), StandingClock(100)
-    executor.set_breaks({("pass_b", "union")})
-    executor.push("b", raw(9), now=90)
-    executor.push("a", raw(1), now=100)
-    while graph.nodes["pass_b"].buffer.size == 0 and executor.step(clock, BOTH):
-        pass
-    assert executor.metrics().sources["b"].enabled == 0
-    executor.run(clock, BOTH)
-    assert sorted(numbers(executor, "out")) == [1, 9]
+def test_a_partitioned_stream_is_spoken_for_at_the_pace_of_its_slowest_partition() -> None:
+    contract = TimeContract("external", "ts", 0, "on_demand", 5, partitions=("k",))
+    ingress = Ingress(contract)
+    for now, key, time in ((100, "a", 90), (110, "b", 50), (120, "a", 110)):
+        ingress.admit(rows(time).append_column("k", pa.array([key])), now)
+    assert ingress.bound == 90, "it was there before the slow partition turned up"
+    assert ets_at(ingress, 150) is None, "the slow one is at 50 + 40 - 5"
+    assert ets_at(ingress, 160) == 95
+    assert clock_of_ets(ingress, 95) == 160
 
 
-def test_no_ets_without_need_and_none_for_a_busy_source() -> None:
-    executor = Executor(united())
-    executor.push("a", raw(1), now=100)
-    executor.run(StandingClock(100), silent=("a",))
-    assert numbers(executor, "out") == []
-    executor.push("b", raw(2), now=101)
-    executor.run(StandingClock(101), silent=())
-    assert numbers(executor, "out") == [1]
-    assert {name: each.enabled for name, each in executor.metrics().sources.items()} == {"a": 0, "b": 0}
+def test_periodic_beats_are_due_at_multiples_of_their_interval() -> None:
+    ingress = Ingress(TimeContract("internal", "at", ets="periodic", every=10))
+    assert list(beats(ingress, 23)) == []
+    assert ingress.next_beat == 30
+    assert list(beats(ingress, 29)) == []
+    assert list(beats(ingress, 30)) == [30]
+    assert list(beats(ingress, 65)) == [60], "one that is missed is made up for by the last"
+    assert list(beats(ingress, 95, every_one=True)) == [70, 80, 90]
+    assert ingress.next_beat == 100
 
 
-def test_periodic_ets_come_at_their_beat_and_are_never_sent_twice() -> None:
-    beating = TimeContract("internal", "ts", ets="periodic", every=50)
-    executor = Executor(united(beating), rows_per_step=1)
-    executor.run(StandingClock(10), silent=BOTH)
-    executor.push("a", raw(1), now=30)
-    executor.run(StandingClock(30), silent=BOTH)
-    assert numbers(executor, "out") == [] and executor.wake_at(BOTH) == 50
-    executor.run(StandingClock(50), silent=BOTH)
-    assert numbers(executor, "out") == [1]
-    enabled = executor.metrics().sources["b"].enabled
-    executor.run(StandingClock(60), silent=BOTH)
-    assert executor.metrics().sources["b"].enabled == enabled == 1 and executor.wake_at(BOTH) == 100
+def test_the_ets_of_an_internal_stream_is_the_clock() -> None:
+    ingress = Ingress(TimeContract("internal", "at", ets="on_demand"))
+    ingress.admit(pa.record_batch({"n": [1]}), now=100)
+    assert ets_at(ingress, 130) == 130
 
 
-@pytest.mark.parametrize(("merge", "sent"), [(True, 1), (False, 4)])
-def test_beats_that_were_missed_are_queued_or_merged(merge: bool, sent: int) -> None:
-    graph = united(TimeContract("internal", "ts", ets="periodic", every=50))
-    executor = Executor(graph, merge_punctuation=merge)
-    executor.run(StandingClock(10), silent=BOTH)
-    executor.push("a", raw(1), now=30)
-    executor.step(StandingClock(240), silent=BOTH)
-    assert graph.nodes["b"].metrics.punctuations_out == sent
+def bench(clauses: str, streams: tuple[str, ...] = ("a",)) -> Bench:
+    declared = [f"CREATE STREAM {name} {COLUMNS} {clauses} FROM iterable;" for name in streams]
+    return Bench("".join(declared) + COUNT.format(" UNION ".join(streams)))
 
 
-def test_a_bound_is_sent_only_at_boundaries_that_some_operator_can_use() -> None:
-    graph = Graph()
-    source = graph.source("s", ORDERED)
-    graph.sink("out", graph.operator("window", counting(20, 10), [path(graph, source, "pass")]))
-    executor = Executor(graph)
-    for time in range(1, 60):
-        executor.push("s", rows(time), now=0)
-        executor.run(StandingClock(0))
-    assert graph.nodes["window"].bound == 50, "windows of 20 every 10 end at multiples of ten"
-    graph.sink("sorted", graph.operator("merge", Merge(), [graph.nodes["pass"]]))
-    executor.adopt()
-    executor.push("s", rows(63), now=0)
-    executor.run(StandingClock(0))
-    assert graph.nodes["merge"].bound == 63, "an in-order union can use every advance"
+def counts(bench: Bench) -> list[int]:
+    return [row["n"] for row in bench.results("q")]
 
 
-def test_dropped_rows_still_tell_how_far_their_stream_has_come() -> None:
-    graph = Graph()
-    none = graph.operator("none", at_least(99), [graph.source("s", ORDERED)])
-    graph.sink("out", graph.operator("union", Merge(), [none, graph.source("t", ORDERED)]))
-    executor = Executor(graph)
-    executor.push("t", rows(4, first=7), now=0)
-    executor.push("s", rows(5), now=0)
-    executor.run(StandingClock(0))
-    assert numbers(executor, "out") == [7]
+def test_a_lull_closes_the_last_window_of_a_stream_that_has_fallen_silent() -> None:
+    a = bench("TIMESTAMP BY ts ORDERED ETS ON DEMAND LULL INTERVAL 5 SECONDS")
+    a.advance_time("8 seconds")
+    a.push("a", "k | v | ts \n x | 1 | 00:00:03")
+    a.advance_time("6 seconds")
+    assert counts(a) == []
+    a.advance_time("1 second")
+    assert counts(a) == [1]
+    assert a.metrics().sources["a"].enabled == 1
 
 
-def before_the_last_union(*, in_order: bool) -> Executor:
-    """A slide aggregate before the last union (001 Fig. 16)."""
-    graph = Graph()
-    window = graph.operator("window", counting(100, 100, in_order=in_order), [graph.source("a", INTERNAL)])
-    graph.sink("out", graph.operator("last", Merge(), [path(graph, window, "pass"), graph.source("b", INTERNAL)]))
-    return Executor(graph)
+def test_a_lull_speaks_for_a_stream_that_has_not_sent_a_row() -> None:
+    both = bench("TIMESTAMP BY ts ORDERED ETS ON DEMAND LULL INTERVAL 5 SECONDS", ("a", "b"))
+    both.advance_time("8 seconds")
+    both.push("a", "k | v | ts \n x | 1 | 00:00:03")
+    both.advance_time("7 seconds")
+    assert counts(both) == [1]
+    assert both.metrics().sources["b"].bound == 10_000_000
 
 
-@pytest.mark.parametrize(("in_order", "waits"), [(True, True), (False, False)])
-def test_a_slide_aggregate_in_order_sends_bounds_with_its_windows_only(in_order: bool, waits: bool) -> None:
-    executor = before_the_last_union(in_order=in_order)
-    executor.push("b", raw(1), now=130)
-    executor.push("a", raw(1), now=140)
-    executor.run(StandingClock(140))
-    assert (executor.metrics().held["last"] == 1) is waits
+@pytest.mark.parametrize("order", ["DISORDER 3 ROWS", "PUNCTUATED BY v = 2", "ORDERED PARTITIONED BY (k)"])
+def test_a_skew_speaks_for_a_stream_of_any_order(order: str) -> None:
+    a = bench(f"TIMESTAMP BY ts {order} ETS ON DEMAND SKEW INTERVAL 1 SECOND")
+    a.push("a", "k | v | ts \n x | 1 | 00:00:08 \n x | 1 | 00:00:09")
+    a.advance_time("1.9 seconds")
+    assert counts(a) == []
+    a.advance_time("0.1 seconds")
+    assert counts(a) == [2]
 
 
-def test_a_slide_aggregate_reacts_to_an_ets() -> None:
-    executor = before_the_last_union(in_order=True)
-    executor.push("b", raw(1), now=130)
-    executor.run(StandingClock(150), silent=BOTH)
-    assert executor.metrics().held["last"] == 0 and executor.graph.nodes["last"].bound == 130
+def test_a_slow_partition_holds_its_stream_back_until_it_is_spoken_for() -> None:
+    a = bench("TIMESTAMP BY ts ORDERED PARTITIONED BY (k) ETS ON DEMAND SKEW INTERVAL 1 SECOND")
+    a.push("a", "k | v | ts \n x | 1 | 00:00:04 \n y | 1 | 00:00:05 \n x | 1 | 00:00:30")
+    assert counts(a) == []
+    a.advance_time("5 seconds")
+    assert counts(a) == []
+    a.advance_time("1 second")
+    assert counts(a) == [2]
 
 
-def test_idle_waiting_is_counted_from_when_what_is_wanted_is_due() -> None:
-    executor = Executor(united(TimeContract("internal", "ts")))
-    executor.push("a", raw(1), now=100)
-    executor.run(StandingClock(110))
-    executor.push("b", raw(2), now=400)
-    executor.run(StandingClock(400))
-    assert executor.metrics().nodes["union"].idle == 290
-
-
-def test_unions_of_both_kinds_sense_bounds_and_selections_do_not() -> None:
-    assert Union().senses_bounds and Merge().senses_bounds and counting(1, 1).senses_bounds
-    assert not at_least(0).senses_bounds
-
-
-def test_a_query_that_floods_does_not_keep_another_from_its_ets() -> None:
-    graph = united()
-    graph.sink("other", path(graph, graph.source("flood", ORDERED), "busy"))
-    executor, clock = Executor(graph, rows_per_step=1), Costly(100)
-    executor.push("a", raw(1), now=100)
-    executor.run(clock, silent=())
-    executor.push("flood", rows(*range(1000)), now=0)
-    for _ in range(100):
-        executor.step(clock, silent=("a", "b"))
-    assert numbers(executor, "out") == [1]
-
-
-def test_a_beat_that_a_busy_stream_could_not_send_is_not_lost() -> None:
-    beating = TimeContract("external", "ts", ets="periodic", every=50, lull=5)
-    executor = Executor(united(beating))
-    executor.run(StandingClock(10), silent=BOTH)
-    executor.push("a", rows(30), now=40)
-    executor.run(StandingClock(60), silent=())
-    executor.run(StandingClock(60), silent=BOTH)
-    assert numbers(executor, "out") == [0]
-
-
-def test_a_stream_is_spoken_for_as_of_the_moment_it_was_looked_at() -> None:
-    lulled = TimeContract("external", "ts", ets="on_demand", lull=10)
-    executor = Executor(united(lulled))
-    executor.push("a", rows(100), now=105)
-    executor.run(StandingClock(200), silent={"b": 105})
-    assert numbers(executor, "out") == [], "at 105 the stream might have lagged to 95"
-    executor.run(StandingClock(200), silent={"b": 150})
-    assert numbers(executor, "out") == [0]
-    assert executor.metrics().sources["b"].bound == 140
+def test_a_beat_speaks_for_a_silent_stream_whether_or_not_someone_waits() -> None:
+    a = bench("TIMESTAMP BY ts ORDERED ETS EVERY INTERVAL 4 SECONDS SKEW INTERVAL 1 SECOND")
+    a.push("a", "k | v | ts \n x | 1 | 00:00:09")
+    a.advance_time("3 seconds")
+    assert counts(a) == []
+    a.advance_time("1 second")
+    assert counts(a) == [1]
+    a.advance_time("4 seconds")
+    assert a.metrics().sources["a"].bound == 16_000_000
+    assert a.metrics().sources["a"].enabled == 2

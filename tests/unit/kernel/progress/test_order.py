@@ -9,9 +9,10 @@ import pytest
 
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.progress.admission import Ingress, TimeContract
-from millrace.kernel.progress.order import Order, Part, Partitioned
-from millrace.kernel.progress.partition_progress import Standings
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.order import Order, Partitioned, PartitionState
+from millrace.kernel.progress.partition_progress import PartitionProgress
+from millrace.kernel.progress.time_contract import TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -122,7 +123,7 @@ def test_files_read_side_by_side_are_as_far_as_the_least_partition_of_all() -> N
     high = Ingress(contract)
     high.follow([edge.progress() for edge in low])
     assert high.bound == 50, "neither file knows the other's partition"
-    assert high.slowest(9) == [Part(("b",), 50, 1, 50), Part(("a",), 100, 1, 100)]
+    assert high.order.slowest(9) == [PartitionState(("b",), 50, 1, 50), PartitionState(("a",), 100, 1, 100)]
 
 
 def test_a_file_that_is_read_alone_keeps_its_bound() -> None:
@@ -134,13 +135,13 @@ def test_a_file_that_is_read_alone_keeps_its_bound() -> None:
 
 
 def test_the_slowest_partitions_are_known_the_last_first() -> None:
-    order, seen = Partitioned(("k",), 0, None), Standings()
+    order, seen = Partitioned(("k",), 0, None), PartitionProgress()
     bounds = np.array([40, 10, 30, 20, 50])
     codes = seen.numbers_of([f'["{key}"]' for key in "abcde"])
     seen.see(codes, bounds + 50, now=7)
     seen.allowed[codes] = bounds
     order.restore({"partitions": [seen.whole()]})
     assert order.parts == 5
-    assert order.slowest(2) == [Part(("b",), 60, 7, 10), Part(("d",), 70, 7, 20)]
+    assert order.slowest(2) == [PartitionState(("b",), 60, 7, 10), PartitionState(("d",), 70, 7, 20)]
     assert [part.bound for part in order.slowest(9)] == [10, 20, 30, 40, 50]
     assert Order().slowest(3) == []

@@ -6,24 +6,25 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.progress.admission import Ingress, TimeContract
-from millrace.kernel.progress.partition_progress import Standings, newest
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.partition_progress import PartitionProgress, newest
+from millrace.kernel.progress.time_contract import TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 PER = TimeContract("external", "ts", punctuation=Column("until"), per=("k",))
 PARTITIONED = TimeContract("external", "ts", partitions=("k",))
 
 
-def seen(now: int, **times: int) -> Standings:
+def seen(now: int, **times: int) -> PartitionProgress:
     """Parts with their greatest times, which they also allow."""
-    standings = Standings()
+    standings = PartitionProgress()
     codes = standings.numbers_of(list(times))
     standings.see(codes, np.array(list(times.values())), now)
     standings.allowed[codes] = list(times.values())
     return standings
 
 
-def known(standings: Standings) -> dict[str, tuple[int, int, int]]:
+def known(standings: PartitionProgress) -> dict[str, tuple[int, int, int]]:
     columns = (standings.greatest.tolist(), standings.seen_at.tolist(), standings.allowed.tolist())
     return dict(zip(standings.names, zip(*columns, strict=True), strict=True))
 
@@ -45,29 +46,29 @@ def test_changes_are_of_the_parts_that_have_changed() -> None:
     standings = seen(1, **{f"k{number}": number for number in range(100)})
     assert len(standings.changes()) > 0
     standings.see(np.array([7, 7, 3]), np.array([500, 400, 1]), now=2)
-    changed = Standings()
+    changed = PartitionProgress()
     changed.restore([standings.changes()])
     assert known(changed) == {"k3": (3, 1, 3), "k7": (500, 2, 7)}
     assert standings.changes() == ""
 
 
 def test_of_several_texts_the_last_one_counts() -> None:
-    merged = Standings()
+    merged = PartitionProgress()
     merged.restore([newest([seen(1, a=1, b=2).whole(), seen(2, c=3).whole(), seen(3, b=9).whole()])])
     assert known(merged) == {"a": (1, 1, 1), "b": (9, 3, 9), "c": (3, 2, 3)}
 
 
 def test_an_edge_that_shares_says_nothing_of_partitions_and_knows_them_all() -> None:
     source, edge, port = Ingress(PARTITIONED), Ingress(PARTITIONED), Ingress(PARTITIONED)
-    port.share(edge)
+    port.order.share(edge.order)
     source.admit(rows(("a", 10), ("b", 20)), now=1)
     edge.follow([source.progress()])
-    assert port.parts == 2
+    assert port.order.parts == 2
     assert port.save()["order"] == {}
     again = Ingress(PARTITIONED)
-    again.share(edge)
+    again.order.share(edge.order)
     again.restore(port.save())
-    assert again.slowest(9) == edge.slowest(9)
+    assert again.order.slowest(9) == edge.order.slowest(9)
 
 
 def test_changes_of_files_read_side_by_side_count_among_all_partitions() -> None:
@@ -78,26 +79,26 @@ def test_changes_of_files_read_side_by_side_count_among_all_partitions() -> None
     for key in "ab":
         task = Ingress(PARTITIONED)
         task.resume(source.progress())
-        task.held = True
+        task.frozen = True
         task.admit(rows((key, 90)), now=2)
-        tasks.append(task.progress(task.changes()))
+        tasks.append(task.progress(task.order.changes()))
     high.follow(tasks)
     assert high.bound == 10, "though neither file says anything of the slow one"
-    assert [part.bound for part in high.slowest(3)] == [10, 90, 90]
+    assert [part.bound for part in high.order.slowest(3)] == [10, 90, 90]
 
 
 def test_groups_that_have_been_told_are_not_told_again_after_a_restore() -> None:
     edge = Ingress(PER)
     edge.admit(rows((1, 10), (2, 20)), now=1)
     untold = json.loads(json.dumps(edge.save()))
-    assert edge.news() is not None
+    assert edge.order.group_promises() is not None
     told = json.loads(json.dumps(edge.save()))
     again = Ingress(PER)
     again.restore(told)
-    assert again.news() is None
+    assert again.order.group_promises() is None
     again.admit(rows((2, 30)), now=2)
-    news = again.news()
+    news = again.order.group_promises()
     assert news is not None
     assert (news.keys.to_pylist(), news.until.tolist()) == ([{"k": 2}], [30])
     again.restore(untold)
-    assert (again.news() or news).keys.num_rows == 2
+    assert (again.order.group_promises() or news).keys.num_rows == 2

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from millrace.errors import QueryError
-from millrace.kernel.progress.admission import SEQUENCE
+from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.language import parse_network
 from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,

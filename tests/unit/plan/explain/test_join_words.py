@@ -12,7 +12,7 @@ from millrace.commands.command_line import main
 from millrace.errors import RequestError
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.joins.sides import RowsSide, Side
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.language import parse_network
 from millrace.plan.explain.cost_words import Expected, cost_notes
 from millrace.plan.explain.explain import explain

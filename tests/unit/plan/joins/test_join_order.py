@@ -7,7 +7,7 @@ import pytest
 
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
 from millrace.kernel.joins.sides import JoinTime, Side
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.joins.join_order import is_multiway, joined, reason
 from millrace.plan.joins.join_steps import Condition, Inputs, Timeless, Unbounded
 from millrace.plan.joins.time_limits import Limit, Limits

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.joins.sides import RowsSide, Side
-from millrace.kernel.progress.admission import SEQUENCE, TimeContract
+from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantWindow, SessionWindow, Window
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin

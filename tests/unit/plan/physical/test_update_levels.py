@@ -9,7 +9,7 @@ import pytest
 
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.joins.sides import Side
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, Window
 from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.nodes.join_nodes import Join

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from millrace.hosts.checkpoint.durable_files import replace_file
-from millrace.kernel.progress.admission import Ingress, Progress
+from millrace.kernel.progress.ingress import Ingress, Progress
 from millrace.kernel.progress.partition_progress import newest
 
 Order = dict[str, Any]
@@ -78,5 +78,5 @@ class StandingFiles:
 
 def on_top(edge: Ingress, runs: Sequence[str]) -> Order:
     """What the order of an edge must remember, given the runs that it began with: what has changed since then."""
-    order = edge.changes()
+    order = edge.order.changes()
     return {**order, "runs": list(runs)} if "partitions" in order else order

@@ -32,7 +32,7 @@ from millrace.hosts.spark.source.stream_files import Listing, Look
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.progress.admission import Ingress
+from millrace.kernel.progress.ingress import Ingress
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.physical.levels import Exchange
 from millrace.plan.physical.stages import Physical
@@ -139,7 +139,7 @@ class StreamLowLevel:
         live = (self.stream_name,) if self._measured_by_clock else ()
         executor = Executor(self.plan.low(self.stream_name), live=live)
         ingress = executor.ingress[self.stream_name]
-        ingress.held = bool(self._stream.time.partitions) and not alone
+        ingress.frozen = bool(self._stream.time.partitions) and not alone
         if before:
             ingress.resume(self._standing(before))
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}

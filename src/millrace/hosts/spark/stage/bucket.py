@@ -26,9 +26,10 @@ from millrace.hosts.spark.stage.level import Level
 from millrace.hosts.why.lag import share
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import Batch, user_table
-from millrace.kernel.graph.executor import Executor, Place
-from millrace.kernel.progress.admission import Ingress
-from millrace.kernel.progress.ets import sources_behind, wanted
+from millrace.kernel.graph.ets_demand import sources_behind, wanted
+from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.snapshot import Place
+from millrace.kernel.progress.ingress import Ingress
 from millrace.plan.physical.stages import Physical
 
 _COUNTS = ("received", "late", "quarantined")
@@ -78,11 +79,11 @@ class Bucket:
         executor = Executor(graph)
         for port, exchange in level.exchanges.items():
             if not exchange.outlet:
-                executor.ingress[port].share(edges[exchange.stream.name])
+                executor.ingress[port].order.share(edges[exchange.stream.name].order)
         titles = titles_of(executor, plan.queries_of_crossings(), number)
         shares = {query.name: float(query.options.get("share", 1)) for query, _ in plan.roots}
         queues = BucketQueues(executor, titles, place, producers, shares)
-        orders = {name: edge.changes() for name, edge in edges.items()}
+        orders = {name: edge.order.changes() for name, edge in edges.items()}
         return Bucket(level, executor, queues, producers, edges, level.streams(), standings, orders, version=version)
 
     # Work

@@ -79,7 +79,7 @@ class BucketQueues:
         did that it gives now.
         """
         if self.titles:
-            self.executor.shut_queues()
+            self.executor.queue_gate.shut()
         for name in self.titles:
             queue, inputs = self._queue(name), self.executor.graph.nodes[name].inputs
             # Not before it was let go, whatever the clock was set to meanwhile.
@@ -95,11 +95,13 @@ class BucketQueues:
             self.share = self.pace.kept(self.share, now - self.behind)
         purse = Purse(self.pace, self.place, self.buckets, self.turn, free=free, share=self.share)
         took: dict[str, float] = {}
-        while due := [self._waiting(name, now) for name, queue in self.executor.queues().items() if queue.due]:
+        while due := [
+            self._waiting(name, now) for name, queue in self.executor.queue_gate.queues().items() if queue.due
+        ]:
             if (chosen := purse.next(due)) is None:
                 break
             took[chosen.name] = took.get(chosen.name, 0.0) + self._let_go(purse, chosen, due, run)
-        self.executor.shut_queues()
+        self.executor.queue_gate.shut()
         self._learn(purse, took)
         self.turn, self.pace, self.clock = self.turn + 1, pace, now
         self.behind = now if self.held_back() else None
@@ -108,7 +110,7 @@ class BucketQueues:
         """One queue's turn; the microseconds it took."""
         node = self.executor.graph.nodes[chosen.name]
         before, began = node.metrics.rows_out, time.perf_counter()
-        self.executor.open_queues({chosen.name: purse.allowance(chosen, due)})
+        self.executor.queue_gate.open({chosen.name: purse.allowance(chosen, due)})
         run()
         purse.spend(chosen, node.metrics.rows_out - before)
         return (time.perf_counter() - began) * 1e6
@@ -135,13 +137,15 @@ class BucketQueues:
         )
 
     def _queue(self, name: str) -> Queue:
-        return self.executor.queues()[name]
+        return self.executor.queue_gate.queues()[name]
 
     # What they say
 
     def held_back(self) -> int:
         """How many rows could leave, if only they might."""
-        return sum(queue.held for queue in self.executor.queues().values() if queue.due) if self.titles else 0
+        return (
+            sum(queue.held for queue in self.executor.queue_gate.queues().values() if queue.due) if self.titles else 0
+        )
 
     def told(self, now: Microseconds, streams: Mapping[str, str]) -> dict[str, Told]:
         """Each queue by its title; `streams` says whose rows the sources of the graph give."""
@@ -177,7 +181,7 @@ class BucketQueues:
 def titles_of(executor: Executor, queries: Mapping[str, str], level: int) -> dict[str, tuple[str, str]]:
     """By node the query of each queue and what it is called, given the query of each sink of the graph."""
     found: dict[str, tuple[str, str]] = {}
-    for name, title in executor.queue_titles().items():
+    for name, title in executor.queue_gate.titles().items():
         sink, _, number = title.partition("#")
         query = queries.get(sink, sink)
         found[name] = query, query + (f"@{level}" if level > 1 else "") + (f"#{number}" if number else "")

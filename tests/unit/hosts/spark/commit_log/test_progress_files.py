@@ -15,7 +15,7 @@ from millrace.hosts.spark.commit_log.progress_files import StandingFiles
 from millrace.hosts.spark.source.stream_files import Look
 from millrace.hosts.spark.stage.stage import _AT_HAND
 from millrace.kernel.progress.order import PerGroup
-from millrace.kernel.progress.partition_progress import Standings
+from millrace.kernel.progress.partition_progress import PartitionProgress
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import Network
 from millrace.testing.hosts import in_memory
@@ -72,13 +72,13 @@ def test_a_worker_that_restores_a_bucket_tells_of_the_groups_that_have_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = []
-    news = PerGroup.news
+    news = PerGroup.group_promises
 
     def counted(order: PerGroup) -> Any:
         told.append(0 if (found := news(order)) is None else found.keys.num_rows)
         return found
 
-    monkeypatch.setattr(PerGroup, "news", counted)
+    monkeypatch.setattr(PerGroup, "group_promises", counted)
     staged = Staged(network("groups"), tmp_path)
     staged.batch({"s": [devices(500, 1)]}, now=1)
     assert max(told) == 500
@@ -104,7 +104,7 @@ def test_a_replayed_micro_batch_begins_where_the_first_attempt_did(order: str, t
 
 def standing(staged: Staged) -> dict[str, int]:
     """What the record says of each group."""
-    standings = Standings()
+    standings = PartitionProgress()
     known = StandingFiles(staged.folder / "commits").whole(staged.record["sources"]["s"])
     standings.restore(known["order"]["partitions"])
     return dict(zip(standings.names, standings.allowed.tolist(), strict=True))
@@ -142,7 +142,7 @@ def test_a_level_that_comes_to_read_a_stream_learns_of_all_its_partitions(tmp_pa
     edges = [bucket.edges["s"] for (folder, _, _), (_, bucket) in _AT_HAND.items() if folder == str(tmp_path)]
     assert len(edges) == 2 * len(staged.buckets)
     for edge in edges:
-        assert [(part.values, part.bound) for part in edge.slowest(9)] == [
+        assert [(part.values, part.bound) for part in edge.order.slowest(9)] == [
             (("slow",), SECOND),
             (("a",), 500 * SECOND),
         ]
@@ -151,7 +151,7 @@ def test_a_level_that_comes_to_read_a_stream_learns_of_all_its_partitions(tmp_pa
 def test_pruning_drops_the_runs_on_which_no_record_stands(tmp_path: Path) -> None:
     log, order = CommitLog(tmp_path), {"runs": [], "partitions": []}
     for batch in range(6):
-        standings = Standings()
+        standings = PartitionProgress()
         standings.see(standings.numbers_of([f"k{batch}"]), pa.array([batch]).to_numpy(), now=batch)
         known = {"files": batch + 1, "order": {**order, "partitions": [standings.whole()]}}
         sources = log.standings.put_down({"s": known, "t": {"files": 1}})
@@ -161,6 +161,6 @@ def test_pruning_drops_the_runs_on_which_no_record_stands(tmp_path: Path) -> Non
     kept = [record["sources"]["s"]["order"] for _, record in log.records()]
     needed = {run for each in kept for run in (*each["runs"], *each["from"])}
     assert {path.name for path in log.standings.folder.iterdir()} == needed
-    whole = Standings()
+    whole = PartitionProgress()
     whole.restore(log.standings.whole(log.source("s", 6))["order"]["partitions"])
     assert sorted(whole.names) == [f"k{batch}" for batch in range(6)]

@@ -12,7 +12,7 @@ import pytest
 from millrace.hosts.spark.exchange.rows import STREAM_PORT
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import Look
-from millrace.kernel.progress.partition_progress import Standings
+from millrace.kernel.progress.partition_progress import PartitionProgress
 from millrace.language import parse_network
 from millrace.plan.physical.stages import physical
 
@@ -110,6 +110,6 @@ def test_a_file_among_others_promises_nothing_for_partitions_that_they_may_hold(
     assert summary(low, [path])["late"] == 1
     note = summary(low, [path], alone=False)
     assert note["late"] == 0
-    seen = Standings()
+    seen = PartitionProgress()
     seen.restore(note["order"]["partitions"])
     assert dict(zip(seen.names, seen.greatest.tolist(), strict=True)) == {'["a"]': 50, '["b"]': 10}

@@ -14,7 +14,7 @@ from millrace.hosts.spark.exchange.rows import STREAM_PORT, unpack
 from millrace.hosts.spark.failures import CarriedError
 from millrace.hosts.spark.source.native_streams import NativeStream
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
-from millrace.kernel.progress.admission import Ingress
+from millrace.kernel.progress.ingress import Ingress
 from millrace.language import parse_network
 
 UTC = pa.timestamp("us", tz="UTC")
@@ -103,7 +103,7 @@ def test_the_bound_follows_the_partitions_where_one_task_has_all_rows(tmp_path: 
         _, note = told(list(stream.read([batch(50 + number, *rows)], number, 0)))
         edge.follow([note])
         bounds.append(edge.bound)
-        known = {**edge.progress({**edge.changes(), "runs": note["order"].get("runs", [])}), "files": number + 1}
+        known = {**edge.progress({**edge.order.changes(), "runs": note["order"].get("runs", [])}), "files": number + 1}
         sources = log.standings.put_down({"s": known})
         log.write(number, {"batch": number, "now": (50 + number) * SECOND, "sources": sources})
     assert bounds == [5 * SECOND, 15 * SECOND, 15 * SECOND]

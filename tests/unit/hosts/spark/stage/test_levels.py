@@ -13,7 +13,7 @@ from staged import Staged
 
 from millrace.errors import CheckpointError
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.progress.admission import TimeContract
+from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantWindow, Window
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.query_network import Network, Query

@@ -12,7 +12,8 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.elements import ARRIVED, TIME, GroupPunctuation
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
-from millrace.kernel.progress.admission import LATE, SEQUENCE, Ingress, TimeContract
+from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.time_contract import LATE, SEQUENCE, TimeContract
 from millrace.kernel.relational.filter import Filter
 from millrace.language import bind_expression
 
@@ -120,17 +121,17 @@ def promises(news: GroupPunctuation | None) -> dict[str, int]:
 def test_the_news_are_the_groups_that_advanced_or_are_new() -> None:
     ingress = Ingress(DEVICES)
     ingress.admit(readings(("a", 100, 90), ("b", 10, None)), 0)
-    assert promises(ingress.news()) == {"a": 90, "b": -(2**63)}
-    assert ingress.news() is None
+    assert promises(ingress.order.group_promises()) == {"a": 90, "b": -(2**63)}
+    assert ingress.order.group_promises() is None
     ingress.admit(readings(("b", 10, 10), ("a", 100, 50)), 0)
-    assert promises(ingress.news()) == {"b": 10}
+    assert promises(ingress.order.group_promises()) == {"b": 10}
 
 
 def test_who_follows_a_stream_learns_what_its_groups_promise() -> None:
     reader, follower = Ingress(DEVICES), Ingress(DEVICES)
     reader.admit(readings(("a", 100, 90)), 0)
     follower.follow([reader.progress()])
-    assert promises(follower.news()) == {"a": 90}
+    assert promises(follower.order.group_promises()) == {"a": 90}
     reader.admit(readings(("a", 100, 95), ("b", 1, 1)), 0)
     follower.follow([reader.progress()])
-    assert promises(follower.news()) == {"a": 95, "b": 1}
+    assert promises(follower.order.group_promises()) == {"a": 95, "b": 1}
