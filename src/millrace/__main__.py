@@ -1,4 +1,4 @@
-"""The way in from the command line: an early Ctrl-C ends it without a word, however much is still being loaded."""
+"""The entry point of the command line: Ctrl-C ends it silently, even while modules are still being loaded."""
 
 from __future__ import annotations
 

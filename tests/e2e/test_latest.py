@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from millrace.commands.latest_answers import latest
+from millrace.commands.latest import latest
 from millrace.errors import RunError
 from tests.e2e.commands import COMMAND, Started, environment, millrace, wait_for
 

@@ -1,1 +1,12 @@
-"""commands."""
+"""The command line, one file per command: arguments in, one call out.
+
+- `command_line` builds the parser from the commands, carries one out, and turns errors into exit codes.
+- `arguments` holds what several commands share: files, intervals, timeouts.
+- `run` is `millrace run` and `millrace serve`.
+- `control`, `why` and `latest` ask a run in another process, or its checkpoint.
+- `check` and `explain` read a file of queries and run nothing; `doctor` checks the machine.
+- `demo` and `figures` call the experiments.
+
+Each command module has `add_to(commands)`, which adds its arguments and the function that carries it out.
+Only `demo`, `figures`, `doctor --deep` and runs on Spark import pyspark. Only `millrace.__main__` imports this package.
+"""

@@ -1,8 +1,10 @@
-"""What a machine needs to run Millrace, each checked by trying it."""
+"""`millrace doctor`: check what a machine needs to run Millrace, each thing by trying it."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -10,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
+from millrace.commands.arguments import Commands, add_json
 from millrace.connectors import FORMATS, extension, read_file, write_file
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 
@@ -31,9 +34,23 @@ _PACKAGES = {
 Version = tuple[int, ...]
 
 
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    command = commands.add_parser("doctor", help="check this machine and say what to install")
+    command.add_argument("--deep", action="store_true", help="start Spark too")
+    add_json(command, "one array")
+    command.set_defaults(carry_out=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    checks = report(deep=options.deep)
+    print(json.dumps([asdict(each) for each in checks]) if options.json else render(checks))
+    return 0 if all(each.ok for each in checks) else 1
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One need: whether it is met, what was found, and what to do if it is not met."""
+    """One need: `ok` if it is met, what was found, and what to do if it is not met."""
 
     name: str
     ok: bool
@@ -53,7 +70,7 @@ def report(*, deep: bool = False) -> list[Check]:
 
 
 def render(checks: Sequence[Check]) -> str:
-    """The checks as text, one a line, with a hint below each that failed.
+    """The checks as text, one per line, with a hint below each that failed.
 
     >>> print(render([Check("java", False, "none", "Install Java 17.")]))
     FAILED  java  none

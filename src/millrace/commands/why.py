@@ -1,18 +1,20 @@
-"""Why a network gives no results yet, asked from outside: of its records on Spark, or of a run that listens.
+"""`millrace why`: which stream holds results back, since when, and what releases them.
 
 Rules:
-- A run on Spark leaves what it knows in the record of each micro-batch, so it can be asked alive or dead; how old the
-  record is, is said.
+- A run on Spark records what it knows in every micro-batch, so the answer needs no run; it says how old the record is.
 - Any other run is asked itself, through its control folder.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from millrace.commands.arguments import Commands, add_json, add_timeout, timeout_seconds
 from millrace.errors import RequestError
 from millrace.hosts.control.request_folder import ask, listens
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
@@ -20,9 +22,26 @@ from millrace.hosts.why.lag import Lag, recorded
 from millrace.hosts.why.verdicts import length_text
 
 
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    command = commands.add_parser("why", help="say which stream holds results back, since when, and what releases them")
+    command.add_argument(
+        "folder", type=Path, metavar="DIR", help="the --checkpoint folder of a run, or --control of one at work"
+    )
+    add_timeout(command)
+    add_json(command, "one object")
+    command.set_defaults(carry_out=_why)
+
+
+def _why(options: argparse.Namespace) -> int:
+    found = why(options.folder, timeout_seconds(options))
+    print(json.dumps(found.data()) if options.json else found)
+    return 0
+
+
 @dataclass(frozen=True)
 class Finding:
-    """What holds a network back, and of which micro-batch that is known, if of one."""
+    """What holds a network back, and the micro-batch whose record says so, if one does."""
 
     lag: Lag
     batch: int | None = None

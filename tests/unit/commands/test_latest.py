@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import millrace as mr
-import millrace.commands.latest_answers
-from millrace.commands.latest_answers import Found, follow
+import millrace.commands.latest
+from millrace.commands.latest import PlainAnswers, follow
 from millrace.errors import MillraceError, RequestError, RunError
 from tests.unit.hosts.fed import row
 
@@ -31,7 +31,7 @@ class Follower:
         except MillraceError as error:
             self.error = error
 
-    def _show(self, found: Found) -> None:
+    def _show(self, found: PlainAnswers) -> None:
         self.rows += found.data()
         self.begun.set()
 
@@ -59,7 +59,7 @@ def shown(symbol: str, price: float) -> dict[str, Any]:
 @pytest.fixture
 def one_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the next look come after the run has ended."""
-    monkeypatch.setattr(millrace.commands.latest_answers, "_LOOK", 1.5)
+    monkeypatch.setattr(millrace.commands.latest, "_POLL", 1.5)
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -97,7 +97,7 @@ def test_a_run_that_ends_while_it_is_asked_ends_those_who_follow_quietly(
 ) -> None:
     ticks = mr.Pushed()
     handle = running(ticks, control=tmp_path / "control")
-    real, asked = millrace.commands.latest_answers.ask, list[str]()
+    real, asked = millrace.commands.latest.ask, list[str]()
 
     def ask(folder: Path, text: str, timeout: float) -> Any:
         asked.append(text)
@@ -107,7 +107,7 @@ def test_a_run_that_ends_while_it_is_asked_ends_those_who_follow_quietly(
             handle.stop()
         return real(folder, text, timeout)
 
-    monkeypatch.setattr(millrace.commands.latest_answers, "ask", ask)
+    monkeypatch.setattr(millrace.commands.latest, "ask", ask)
     assert Follower(tmp_path / "control").all() == [shown("A", 7.0)]
     assert len(asked) == 2
 

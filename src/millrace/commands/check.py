@@ -1,0 +1,31 @@
+"""`millrace check`: check the queries of a file without running them."""
+
+from __future__ import annotations
+
+import argparse
+
+from millrace.commands.arguments import Commands, add_file, read_network
+from millrace.connectors.inputs import open_input
+from millrace.connectors.native import is_native
+from millrace.hosts.sinks.outputs import file_sinks
+from millrace.plan.physical.stages import physical
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    command = commands.add_parser("check", help="check the queries of a file without running them")
+    add_file(command)
+    command.set_defaults(carry_out=_check)
+
+
+def _check(options: argparse.Namespace) -> int:
+    _, network = read_network(options.file)
+    plan = physical(network)
+    plan.whole()
+    file_sinks(network.queries, relayed=True)
+    for stream in network.streams():
+        if not is_native(stream.connector):
+            open_input(stream, plan.columns_read(stream.name), None, None)
+    streams, queries = len(network.streams()), len(network.queries)
+    print(f"{options.file}: no fault (streams: {streams}, queries: {queries})")
+    return 0

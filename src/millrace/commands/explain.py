@@ -1,0 +1,31 @@
+"""`millrace explain`: show how the queries of a file will be run."""
+
+from __future__ import annotations
+
+import argparse
+
+from millrace.api.expectations import expected
+from millrace.commands.arguments import Commands, add_file, read_network
+from millrace.plan.explain.explain import explain
+from millrace.plan.physical.stages import physical
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    command = commands.add_parser("explain", help="show how queries will be run")
+    add_file(command)
+    command.add_argument(
+        "--rate",
+        action="append",
+        default=[],
+        metavar="STREAM=ROWS",
+        help="rows per second of a stream, to estimate what in-order joins cost; may be repeated",
+    )
+    command.add_argument("--pair-cost", metavar="INTERVAL", help="the time to compare two rows, such as 0.5ms")
+    command.set_defaults(carry_out=_explain)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    plan = physical(read_network(options.file)[1])
+    print(explain(plan, expected(options.rate, options.pair_cost, plan.network)))
+    return 0

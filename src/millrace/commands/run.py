@@ -1,0 +1,191 @@
+"""`millrace run` and `millrace serve`: run the queries of a file."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from millrace.api.console import Console
+from millrace.api.reader import Reader
+from millrace.api.runs import Run, open_run, pending_change
+from millrace.commands.arguments import Commands, add_file, add_json, micros, read_network
+from millrace.errors import RequestError
+from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.report import Listeners
+from millrace.hosts.run_options import HOSTS, RunOptions
+from millrace.language import bind_changes, read_file
+from millrace.plan.evolution.changes import Added, Amendment
+from millrace.plan.evolution.changes import File as NetworkFile
+from millrace.plan.nodes.endpoints import Connector, Sink
+from millrace.plan.nodes.query_network import Network, Query
+
+
+def add_to(commands: Commands) -> None:
+    """Add the two commands."""
+    command = commands.add_parser("run", help="run the queries of a file")
+    _add_options(command)
+    command.add_argument(
+        "--serve", type=int, metavar="PORT", help="also answer over HTTP on this machine; 0 picks a port"
+    )
+    command = commands.add_parser("serve", help="run the queries of a file, and answer over HTTP on this machine")
+    _add_options(command)
+    command.add_argument("--port", dest="serve", type=int, default=0, metavar="N", help="0, the default, picks one")
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    add_file(command)
+    add = command.add_argument
+    add("--on", choices=HOSTS, default="spark", help="the host (default: spark)")
+    ends = command.add_mutually_exclusive_group()
+    ends.add_argument(
+        "--available-now",
+        dest="ending",
+        action="store_const",
+        const="available",
+        default="stopped",
+        help="process what is there and stop; windows stay open",
+    )
+    ends.add_argument(
+        "--until-end",
+        dest="ending",
+        action="store_const",
+        const="end",
+        help="take the end of every file as the end of its stream",
+    )
+    add("--checkpoint", type=Path, metavar="DIR", help="keep state here, and go on from it")
+    add("--dry-run", action="store_true", help="say what would become of the queries in the checkpoint, and stop")
+    add("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
+    add("--trigger", default="500 milliseconds", metavar="INTERVAL", help="between micro-batches on Spark")
+    add("--stages", type=int, metavar="N", help="stateful stages of a new checkpoint on Spark, to leave room for more")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark, such as spark.jars.packages=...; may be repeated",
+    )
+    add("--cost", metavar="INTERVAL", help="virtual time that an operator takes per row")
+    add(
+        "--control",
+        type=Path,
+        metavar="DIR",
+        help="let `millrace control DIR` change queries (with a checkpoint: in it)",
+    )
+    add("--profile", action="store_true", help="say where the time of micro-batches on Spark went")
+    add_json(command, "results and summary as JSON lines")
+    add("-v", "--verbose", action="store_true", help="log more of Spark")
+    command.set_defaults(carry_out=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    text, network = read_network(options.file)
+    changes = Changes(_shown(network), text, _bind_shown, _read_shown)
+    console = Console(as_json=options.json)
+
+    def results(name: str, rows: pa.Table) -> None:
+        if any(each.name == name and each.sink.connector.format == "console" for each in changes.network.queries):
+            console.results(name, rows)
+
+    chosen = _run_options(options)
+    if options.dry_run:
+        console.evolution(pending_change(chosen, changes), would=True)
+        return 0
+    listeners = Listeners(progress=console.progress, results=results)
+    run = open_run(changes.network, chosen, listeners, changes=changes)
+    _stop_on_signals(run)
+    if changes.evolution is not None:
+        console.evolution(changes.evolution)
+    reader = Reader(run, changes)
+    try:
+        with _served(options, reader), reader.attending():
+            report = run.run()
+        console.summary(report)
+    finally:
+        run.close()
+    return 0
+
+
+def _run_options(options: argparse.Namespace) -> RunOptions:
+    return RunOptions(
+        options.on,
+        options.ending,
+        options.checkpoint,
+        control=_control(options),
+        cost=None if options.cost is None else micros("--cost", options.cost),
+        master=options.master,
+        trigger=f"{micros('--trigger', options.trigger) // 1_000} milliseconds",
+        settings=_settings(options.set),
+        stages=options.stages,
+        profile=options.profile,
+        verbose=options.verbose,
+    )
+
+
+def _control(options: argparse.Namespace) -> Path | None:
+    """The control folder: as given, or in the checkpoint."""
+    if options.control is None and options.on != "virtual" and options.checkpoint is not None:
+        return Path(options.checkpoint) / "control"
+    return options.control
+
+
+def _settings(given: Sequence[str]) -> dict[str, str]:
+    """The settings of Spark by name."""
+    for each in given:
+        if "=" not in each:
+            raise RequestError(f'"{each}" is no setting', hint="Write --set NAME=VALUE.")
+    return dict(each.split("=", 1) for each in given)
+
+
+def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManager[object]:
+    """The answers of a run over HTTP as long as it lasts, if that was asked for."""
+    if options.serve is None:
+        return nullcontext()
+    # Imported here: few runs are asked over HTTP.
+    from millrace.api.server import Server
+
+    server = Server(reader, options.serve)
+    print(f"serving on {server.url}", file=sys.stderr, flush=True)
+    return server
+
+
+def _stop_on_signals(run: Run) -> None:
+    """Let the first signal end the run in order, and a second one end it at once."""
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        run.stop()
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+
+
+# Results that other processes could not read in memory are shown on the console instead
+
+
+def _shown(network: Network) -> Network:
+    return Network(tuple(map(_shown_query, network.queries)))
+
+
+def _shown_query(query: Query) -> Query:
+    if query.sink.connector.format != "memory":
+        return query
+    return replace(query, sink=Sink(query.name, Connector("console")))
+
+
+def _bind_shown(declared: str, text: str, queries: Sequence[Query]) -> Amendment:
+    amendment = bind_changes(declared, text, queries)
+    shown = (Added(_shown_query(each.query)) if isinstance(each, Added) else each for each in amendment.changes)
+    return replace(amendment, changes=tuple(shown))
+
+
+def _read_shown(text: str, beside: str) -> NetworkFile:
+    found = read_file(text, beside)
+    return replace(found, network=_shown(found.network))
