@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-POLICIES = ("append", "append_shed", "update_fifo", "inplace", "linecutting_paper")
+POLICIES = ("append", "append_shed", "update_fifo", "inplace", "linecutting_as_printed")
 LOSSLESS = ("append", "append_shed")
 EACH = 32
 """Every so many updates the monitor remembers an arrival."""
@@ -178,10 +178,10 @@ class Simulation:
             self.line.append(row)
             return
         place = next((at for at, each in enumerate(self.line) if each.key == row.key), None)
-        cuts = self.policy == "linecutting_paper" and self._cuts(key)
+        cuts = self.policy == "linecutting_as_printed" and self._cuts(key)
         if place is not None:
             self.superseded += 1
-            if self.policy == "inplace" or (self.policy == "linecutting_paper" and not cuts):
+            if self.policy == "inplace" or (self.policy == "linecutting_as_printed" and not cuts):
                 self.line[place] = row
                 return
             del self.line[place]

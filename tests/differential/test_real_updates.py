@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from millrace.language.declarations.query_options import spelling
 from tests.differential.test_q1 import pieces
 from tests.differential.test_real_data import DATA, every_host
 from tests.e2e.commands import millrace
@@ -42,13 +43,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 COLUMNS = "venue STRING, symbol STRING, n BIGINT, bid DOUBLE, ask DOUBLE, ts TIMESTAMP"
 STREAMS = {"quotes": "ORDERED", "stamped": "DISORDER INTERVAL 1 SECOND", "trades": "ORDERED"}
-UPDATES = ("update_fifo", "inplace", "linecutting", "linecutting_paper", "auto")
+UPDATES = ("update_fifo", "inplace", "linecutting", "linecutting_as_printed", "auto")
 JOIN = (
     "SELECT t.venue, t.symbol, t.n AS trade, q.n AS quote FROM trades AS t JOIN quotes AS q"
     " ON t.venue = q.venue AND t.symbol = q.symbol"
 )
 QUERIES = {
-    **{policy: (f"queue = '{policy}'", "SELECT venue, symbol, n, bid, ask, ts FROM quotes") for policy in UPDATES},
+    **{policy: (spelling("queue", policy), "SELECT venue, symbol, n, bid, ask, ts FROM quotes") for policy in UPDATES},
     "append": ("queue = 'append'", "SELECT venue, symbol, n, bid, ask, ts FROM quotes"),
     "in_turns": ("budget = '200 rows'", "SELECT venue, symbol, n, bid, ask, ts FROM quotes"),
     "by_exchange": ("queue = 'inplace'", "SELECT venue, symbol, n, bid, ask, ts FROM stamped"),

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from millrace.language.declarations.query_options import spelling
 from millrace.testing import Host
 
 SECOND = 1_000_000
@@ -23,12 +24,12 @@ CREATE STREAM {name} (k STRING, j INT, v BIGINT, ts TIMESTAMP) TIMESTAMP BY ts D
   UPDATE KEY (k, j) FROM iterable;
 """
 STREAMS = "".join(STREAM.format(name=name) for name in ("s", "t"))
-POLICIES = ("update_fifo", "inplace", "linecutting", "linecutting_paper", "auto")
+POLICIES = ("update_fifo", "inplace", "linecutting", "linecutting_as_printed", "auto")
 WINDOW = "[RANGE 20 SECONDS SLIDE 10 SECONDS]"
 QUERIES = {
-    **{f"by_{policy}": ("SELECT k, j, v, ts FROM s", f"queue = '{policy}'") for policy in POLICIES},
+    **{f"by_{policy}": ("SELECT k, j, v, ts FROM s", spelling("queue", policy)) for policy in POLICIES},
     "in_turns": ("SELECT k, j, v, ts FROM s", "budget = '100 rows'"),
-    "naive": ("SELECT k, j, v, ts FROM s", "memory = 'naive', page = 4"),
+    "naive": ("SELECT k, j, v, ts FROM s", "baseline = 'naive_memory', page = 4"),
     "filtered": ("SELECT j, k AS name, v, ts FROM s WHERE v % 3 = 0", ""),
     "united": ("SELECT k, j, v, ts FROM s UNION t", ""),
     "joined": ("SELECT s.k, s.j, s.v, t.v AS w, s.ts, t.ts AS at FROM s JOIN t ON s.k = t.k AND t.j = s.j", ""),
@@ -47,7 +48,7 @@ WINDOWS = {
     },
     "every_window": (
         f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
-        "update_window = 'every'",
+        "baseline = 'every_window'",
     ),
     "all_windows": (f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j", "queue = 'append'"),
 }
@@ -55,7 +56,7 @@ SHEDDING = {
     "some_rows": ("SELECT k, j, v, ts FROM s", "queue = 'append_shed', keep = 0.5"),
     "some_windows": (
         f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
-        "update_window = 'random', keep = 0.5",
+        "baseline = 'random_windows', keep = 0.5",
     ),
 }
 Query = tuple[str, ...]

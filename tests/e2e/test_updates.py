@@ -160,7 +160,7 @@ EXPLAINED = {
     "": "update queue by symbol, venue, inplace,",
     "queue = 'linecutting', budget = '5 rows'": "update queue by symbol, venue, linecutting,",
     "queue = 'auto'": "update queue by symbol, venue, auto,",
-    "queue = 'update_fifo', memory = 'naive'": "update queue by symbol, venue, update_fifo,",
+    "queue = 'update_fifo', baseline = 'naive_memory'": "update queue by symbol, venue, update_fifo,",
     "queue = 'append'": "append queue by symbol, venue, append,",
     "queue = 'append_shed', keep = 0.5": "append queue by symbol, venue, append_shed,",
 }
@@ -188,7 +188,7 @@ REFUSED = {
     f"WITH (queue = 'append_shed', keep = 2) AS {SELECT}": ('option "keep"', "1"),
     f"WITH (update_window = 'lazy') AS {SELECT}": ('option "update_window" has no effect', "windows"),
     f"WITH (budget = 'much') AS {SELECT}": ('option "budget" cannot be "much"', "'500 rows'"),
-    f"WITH (memory = 'huge') AS {SELECT}": ('option "memory" cannot be "huge"', "paged"),
+    f"WITH (baseline = 'huge_memory') AS {SELECT}": ('baseline "huge_memory" is unknown', "naive_memory"),
     "WITH (queue = 'inplace') AS SELECT symbol, price FROM plain": ("is for update streams", "Declare UPDATE KEY"),
     "AS SELECT symbol, price FROM prices": ('the update key "venue" is not selected', "add venue"),
     "AS SELECT DISTINCT symbol, venue, ts FROM prices": ("DISTINCT has no meaning", "queue = 'append'"),

@@ -115,7 +115,7 @@ def check_staleness(queue: UpdateQueue, expected: Simulation, now: int) -> None:
     assert metrics.queue_now * max(metrics.keys, 1) == pytest.approx(total)
 
 
-EVERY = ("append", "append_shed", "update_fifo", "inplace", "linecutting", "linecutting_paper", "auto", "access")
+EVERY = ("append", "append_shed", "update_fifo", "inplace", "linecutting", "linecutting_as_printed", "auto", "access")
 
 
 def outcome(server: Server) -> object:

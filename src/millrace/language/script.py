@@ -17,7 +17,7 @@ from millrace.language.declarations.aggregates import bind_aggregate
 from millrace.language.declarations.functions import bind_function
 from millrace.language.declarations.future_guard import guarded
 from millrace.language.declarations.late_rows import check_late_names, late_queries, late_streams
-from millrace.language.declarations.query_options import bind_options, refuse_without_effect
+from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
 from millrace.language.declarations.queue_options import effective
 from millrace.language.declarations.streams import bind_sink, bind_stream
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -188,8 +188,9 @@ def _change(
             return Dropped(_existing(statement.name, queries).name)
         case AlterStatement():
             query = _existing(statement.name, queries)
-            altered_queue(query, statement.options)
-            return Altered(query.name, _alterable(statement.options))
+            written = with_baselines(statement.options)
+            altered_queue(query, written)
+            return Altered(query.name, _alterable(written))
         case ShowStatement(waits=waits):
             return WaitsListed() if waits else Listed()
         case QueryStatement(name=Name() as name):
@@ -202,14 +203,15 @@ def _change(
 
 
 def _query(name: str, statement: QueryStatement, binder: Binder, declared: Declarations) -> Query:
-    own = bind_options(statement.options)
+    written = with_baselines(statement.options)
+    own = bind_options(written)
     binder = replace(binder, limited="state_limit" in own, updates=not is_append(own), places=NodePlaces())
     relation = binder.body(statement.body)
     place = statement.body.place
-    options = own if binder.parts else effective(own, statement.options, relation.node, place)
+    options = own if binder.parts else effective(own, written, relation.node, place)
     if binder.updates and is_append(options):
         relation = replace(binder, updates=False).body(statement.body)
-    refuse_without_effect(statement.options, relation.node)
+    refuse_without_effect(written, relation.node)
     if not binder.parts:
         check_query(relation.node, options, binder.places, place)
     access = bind_access(statement.access, relation.node, options, binder.functions)
@@ -220,7 +222,7 @@ def _query(name: str, statement: QueryStatement, binder: Binder, declared: Decla
     else:
         sink = _sink(statement.into, declared.sinks)
     query = Query(name, relation.node, sink, options, access=access)
-    guard = statement.options.get("max_future_skew")
+    guard = written.get("max_future_skew")
     return query if guard is None else guarded(query, guard, declared.streams)
 
 
@@ -249,7 +251,7 @@ def _alterable(options: Options) -> dict[str, str]:
     for key, setting in options.items():
         if key not in ALTERABLE:
             raise QueryError(
-                f'option "{key}" of a query cannot be altered',
+                f"{said(setting)} of a query cannot be altered",
                 hint=f"{listed(ALTERABLE)} can; for others drop the query and add it anew.",
                 place=setting.key.place,
             )

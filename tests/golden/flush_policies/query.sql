@@ -3,7 +3,7 @@ CREATE STREAM visits (client STRING, page STRING, ms INT, ts TIMESTAMP)
   TIMESTAMP BY ts DISORDER INTERVAL 10 SECONDS
   FROM csv OPTIONS (path 'inputs/visits.csv');
 
-CREATE QUERY in_order WITH (low_level_groups = 1, flush = 'in_order') AS
+CREATE QUERY in_order WITH (low_level_groups = 1, baseline = 'in_order_flush') AS
   SELECT client, page, count(*) AS n, sum(ms) AS ms FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client, page;
 CREATE QUERY slowly WITH (low_level_groups = 2, flush = 'slow_flush(2, 2)') AS
   SELECT client, page, count(*) AS n, sum(ms) AS ms FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client, page;

@@ -29,4 +29,4 @@ CREATE QUERY adaptive AS
 CREATE QUERY in_order_within AS
   SELECT greatest(o.ts, p.ts) AS ts, o.id, p.order_id
   FROM purchases [RANGE 15 SECONDS] AS o, payments [RANGE 15 SECONDS] AS p WHERE o.client = p.client
-  WITH (order = 'in');
+  WITH (baseline = 'in_order');

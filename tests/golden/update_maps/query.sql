@@ -11,7 +11,7 @@ CREATE STREAM backup_watched (symbol STRING, venue STRING, price DOUBLE, size IN
 
 CREATE QUERY mapped AS
   SELECT symbol AS name, price * 2 AS twice, ts FROM quotes WHERE size > 100;
-CREATE QUERY nested WITH (queue = 'linecutting', memory = 'naive') AS
+CREATE QUERY nested WITH (queue = 'linecutting', baseline = 'naive_memory') AS
   SELECT symbol, spread, ts FROM (SELECT symbol, price - 100 AS spread, size, ts FROM quotes WHERE venue = 'N') WHERE spread < 8;
 CREATE QUERY united WITH (queue = 'auto') AS
   SELECT symbol, venue, price FROM quotes UNION backup TRUTH backup WHERE size > 50;

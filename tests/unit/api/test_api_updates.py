@@ -109,7 +109,7 @@ def test_the_queue_of_a_running_query_is_altered() -> None:
     handle = net.run(on="local", until="end", background=True)
     handle.alter("q", queue="linecutting", budget="5 rows")
     with pytest.raises(RequestError, match="lays its memory out"):
-        handle.alter("q", memory="naive")
+        handle.alter("q", baseline="naive_memory")
     altered.set()
     handle.wait()
     assert handle.queries["q"].options == {"queue": "linecutting", "budget": "5 rows"}

@@ -73,7 +73,11 @@ def test_a_script_alters_a_query_that_stands_before() -> None:
         ("DROP QUERY length", 'query "length" does not exist', 'mean "lengths"'),
         ("DROP QUERY lengths", "the last query cannot be dropped", "stop the run"),
         ("ALTER QUERY nobody SET (strategy = 'bfs')", 'query "nobody" does not exist', "lengths"),
-        ("ALTER QUERY lengths SET (order = 'in')", 'option "order" of a query cannot be altered', "add it anew"),
+        (
+            "ALTER QUERY lengths SET (baseline = 'in_order')",
+            'baseline "in_order" of a query cannot be altered',
+            "add it anew",
+        ),
         ("ALTER QUERY lengths SET (strategy = 'best')", 'cannot be "best"', "batch:K"),
         ("ALTER QUERY lengths (strategy = 'bfs')", "expected SET", "ALTER QUERY name SET"),
         ("ADD STREAM s", "expected QUERY", "ADD QUERY name"),

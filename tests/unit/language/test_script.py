@@ -25,8 +25,8 @@ def test_a_dropped_query_is_gone_and_its_name_is_free() -> None:
 
 
 def test_options_stand_after_the_name_or_at_the_end() -> None:
-    found = query("CREATE QUERY q WITH (strategy = 'DFS') AS SELECT len FROM main1 WITH (order = out)")
-    assert found.options == {"strategy": "dfs", "order": "out"}
+    found = query("CREATE QUERY q WITH (strategy = 'DFS') AS SELECT len FROM main1 WITH (ets_arcs = off)")
+    assert found.options == {"strategy": "dfs", "ets_arcs": "off"}
 
 
 def test_options_of_execution_are_known() -> None:
@@ -41,7 +41,7 @@ def test_options_of_execution_are_known() -> None:
     [
         ("slack = 5 s", "5000000"),
         ("slack = INTERVAL 5 SECONDS", "5000000"),
-        ("flush = 'in_order'", "in_order"),
+        ("baseline = 'in_order_flush'", "in_order"),
         ("flush = 'slow_flush(160, 2)'", "slow_flush(160, 2)"),
         ("flush = 'LAZY_FLUSH(2)'", "lazy_flush(2)"),
         ("low_level_groups = 65536", "65536"),
@@ -54,7 +54,12 @@ def test_options_of_aggregates_are_known(option: str, value: str) -> None:
     assert list(query(f"SELECT count(*) FROM main1 {window} WITH ({option})").options.values()) == [value]
 
 
-@pytest.mark.parametrize("option", ["panes = 'off'", "low_level_groups = 5", "flush = 'in_order'"])
+def test_baselines_are_options_of_the_plan_under_a_name_of_their_own() -> None:
+    found = query("SELECT count(*) FROM main1 [RANGE 1 s SLIDE 1 s] WITH (baseline = 'In_Order, in_order_flush')")
+    assert found.options == {"order": "in", "flush": "in_order"}
+
+
+@pytest.mark.parametrize("option", ["panes = 'off'", "low_level_groups = 5", "flush = 'lazy_flush(1)'"])
 @pytest.mark.parametrize("window", ["[SESSION 1 s]", "[ROWS 5 PARTITION BY len]", "[RANGE 1 s]", "[ROWS 5]"])
 def test_an_option_of_common_windows_is_refused_with_others(option: str, window: str) -> None:
     error = refusal(f"SELECT count(*) FROM main1 {window} WITH ({option})")
@@ -109,9 +114,16 @@ def test_a_network_pickles() -> None:
         ("CREATE QUERY q AS SELECT len FROM main1; SELECT len FROM q", '"q" is a query, not a stream', "subquery"),
         ("SELECT len FROM mian1", 'stream "mian1" does not exist', 'mean "main1"'),
         ("SELECT len FROM main1 WITH (stratgy = 'dfs')", 'option "stratgy" is unknown', 'mean "strategy"'),
+        ("SELECT len FROM main1 WITH (order = 'in')", 'option "order" is unknown', "baseline"),
+        ("SELECT len FROM main1 WITH (baseline = 'in_ordr')", 'baseline "in_ordr" is unknown', 'mean "in_order"'),
+        (
+            "SELECT count(*) FROM main1 WITH (flush = 'lazy_flush(1)', baseline = 'in_order_flush')",
+            'baseline "in_order_flush" cannot stand beside option "flush"',
+            "Keep one",
+        ),
         ("SELECT len FROM main1 WITH (strategy = 'best')", 'cannot be "best"', "batch:K"),
         ("SELECT len FROM main1 WITH (flush = 'slow_flush(0, 2)')", 'cannot be "slow_flush(0, 2)"', "lazy_flush(m)"),
-        ("SELECT len FROM main1 WITH (flush = 'on')", 'cannot be "on"', "in_order"),
+        ("SELECT len FROM main1 WITH (flush = 'on')", 'cannot be "on"', "slow_flush"),
         ("SELECT len FROM main1 WITH (low_level_groups = 0)", 'cannot be "0"', "above 0"),
         ("SELECT len FROM main1 WITH (state_limit = '64mb')", 'cannot be "64mb"', "groups or rows"),
         ("SELECT len FROM main1 WITH (panes = 'few')", 'cannot be "few"', "auto, on or off"),
@@ -119,7 +131,7 @@ def test_a_network_pickles() -> None:
         ("SELECT len FROM main1 WITH (share = 0)", 'cannot be "0"', "a positive number"),
         ("SELECT len FROM main1 WITH (breaks = 'after lunch')", 'cannot be "after lunch"', "none, chain"),
         ("SELECT len FROM main1 WITH (max_future_skew = 'soon')", 'cannot be "soon"', "a length of time"),
-        ("SELECT len FROM main1 WITH (order = 'in', ORDER = 'in')", "stands twice", ""),
+        ("SELECT len FROM main1 WITH (share = 1, SHARE = 2)", "stands twice", ""),
         ("CREATE SINK o OPTIONS (path 'x')", "expected TO", "CREATE SINK"),
         ("CREATE QUERY q SELECT len FROM main1", "expected AS", "CREATE QUERY"),
         ("DROP STREAM main1", "expected QUERY", "DROP QUERY"),

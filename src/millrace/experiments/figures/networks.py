@@ -59,7 +59,7 @@ def slide_and_union(sources: Sequence[Source], seconds: float, *, slide: float, 
     first, second = (_selected(source.name, below) for source in sources[:2])
     third = _selected(sources[2].name, 2)
     length = f"{round(slide * 1e6)} MICROSECONDS"
-    query = f"""CREATE QUERY united WITH (order = 'in') AS
+    query = f"""CREATE QUERY united WITH (baseline = 'in_order') AS
   SELECT window_end AS ts, n FROM (
     SELECT count(*) AS n FROM ({first} UNION {second}) [RANGE {length} SLIDE {length} WA ts])
   UNION SELECT ts, CAST(1 AS BIGINT) AS n FROM ({third})

@@ -26,7 +26,7 @@ STEP = 1.0
 COSTS = Costs(row=1, punctuation=1)
 """Microseconds."""
 IN_ORDER, AGNOSTIC = "in order", "order-agnostic"
-_OPTIONS = {IN_ORDER: "WITH (order = 'in') ", AGNOSTIC: ""}
+_OPTIONS = {IN_ORDER: "WITH (baseline = 'in_order') ", AGNOSTIC: ""}
 
 
 def settings() -> dict[Key, MemoryCase]:

@@ -22,7 +22,7 @@ DELAYS = (0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0)
 SECONDS = 80.0
 STEP = 0.5
 IN_ORDER, AGNOSTIC = "in order", "order-agnostic"
-_OPTIONS = {IN_ORDER: "WITH (order = 'in') ", AGNOSTIC: ""}
+_OPTIONS = {IN_ORDER: "WITH (baseline = 'in_order') ", AGNOSTIC: ""}
 
 
 def settings() -> dict[Key, MemoryCase]:

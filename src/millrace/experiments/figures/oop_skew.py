@@ -16,7 +16,7 @@ SKEWS = (1.0, 10.0, 20.0, 30.0, 40.0)
 SECONDS = 50.0
 STEP = 0.5
 IN_ORDER, AGNOSTIC = "in order", "order-agnostic"
-_OPTIONS = {IN_ORDER: "WITH (order = 'in') ", AGNOSTIC: ""}
+_OPTIONS = {IN_ORDER: "WITH (baseline = 'in_order') ", AGNOSTIC: ""}
 
 
 def settings() -> dict[Key, MemoryCase]:

@@ -20,7 +20,7 @@ SECONDS = 420.0
 STEP = 2.0
 SLACK = 150
 IN_ORDER, AGNOSTIC, SLACKED = "in order", "order-agnostic", f"slack of {SLACK} s"
-_OPTIONS = {IN_ORDER: "WITH (order = 'in') ", AGNOSTIC: "", SLACKED: f"WITH (slack = '{SLACK} s') "}
+_OPTIONS = {IN_ORDER: "WITH (baseline = 'in_order') ", AGNOSTIC: "", SLACKED: f"WITH (slack = '{SLACK} s') "}
 
 
 def settings() -> dict[Key, MemoryCase]:

@@ -18,10 +18,9 @@ import pyarrow as pa
 from millrace.experiments.figures.claims import Claim, about, furthest
 from millrace.experiments.figures.curves import along, chart, curves, table
 from millrace.experiments.figures.experiment import Figure, Findings, Key, Outcome
-from millrace.kernel.aggregates.low_aggregate import LowAggregate
+from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
 from millrace.kernel.aggregates.panes.window_geometry import Frames
 from millrace.kernel.aggregates.partials import Aggregation, Partials
-from millrace.kernel.baselines.flush_policies import FlushPolicy
 from millrace.kernel.elements import TIME, Batch, Punctuation
 
 RING = 65_536

@@ -21,7 +21,7 @@ SKEWS = (0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0)
 SECONDS = 60.0
 STEP = 0.5
 IN_ORDER, AGNOSTIC = "in order", "order-agnostic"
-_OPTIONS = {IN_ORDER: "WITH (order = 'in') ", AGNOSTIC: ""}
+_OPTIONS = {IN_ORDER: "WITH (baseline = 'in_order') ", AGNOSTIC: ""}
 
 
 def settings() -> dict[Key, MemoryCase]:

@@ -41,9 +41,10 @@ class PagingCase:
     @property
     def text(self) -> str:
         """A map over an update stream."""
+        naive = ", baseline = 'naive_memory'" if self.memory == NAIVE else ""
         return f"""CREATE STREAM s (k BIGINT, ts TIMESTAMP)
   TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM iterable REPLAY BY ts;
-CREATE QUERY mapped WITH (queue = 'inplace', memory = '{self.memory}', page = {PAGE}) AS
+CREATE QUERY mapped WITH (queue = 'inplace', page = {PAGE}{naive}) AS
   SELECT k, k + 1 AS n, ts FROM s;"""
 
     def run(self) -> VirtualRun:

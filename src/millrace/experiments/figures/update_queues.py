@@ -21,6 +21,7 @@ from millrace.hosts.virtual.host import Costs, Delivery, VirtualRun
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.elements import Times
 from millrace.language import parse_network
+from millrace.language.declarations.query_options import spelling
 from millrace.plan.nodes.endpoints import TIMESTAMP
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import physical
@@ -32,7 +33,7 @@ QUEUES = {
     SHED: "append_shed",
     FIFO: "update_fifo",
     IN_PLACE: "inplace",
-    PRINTED: "linecutting_paper",
+    PRINTED: "linecutting_as_printed",
     GUARDED: "linecutting",
 }
 SECOND = 1_000_000
@@ -142,7 +143,7 @@ def text(queue: str, keep: float | None = None, *, ordered: bool = True) -> str:
     kept = "" if keep is None else f", keep = {keep:.6f}"
     return f"""CREATE STREAM s (k BIGINT, v BIGINT, ts TIMESTAMP{came})
   TIMESTAMP BY ts {order} UPDATE KEY (k) FROM iterable REPLAY BY {by};
-CREATE QUERY mapped WITH (queue = '{queue}'{kept}) AS SELECT k, v + 0 AS v, ts FROM s;"""
+CREATE QUERY mapped WITH ({spelling("queue", queue)}{kept}) AS SELECT k, v + 0 AS v, ts FROM s;"""
 
 
 def costs(network: Network, seconds: Mapping[str, float]) -> Costs:

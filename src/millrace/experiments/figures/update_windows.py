@@ -15,6 +15,7 @@ from millrace.experiments.figures.experiment import Outcome
 from millrace.experiments.figures.key_arrivals import feed, keys_of, numbered
 from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.language import parse_network
+from millrace.language.declarations.query_options import spelling
 
 EAGER, LAZY, EVERY, RANDOM = "EAGER", "LAZY", "append", "random windows"
 UPDATE_WINDOWS = {EAGER: "eager", LAZY: "lazy", EVERY: "every", RANDOM: "random"}
@@ -45,7 +46,7 @@ class WindowCase:
         order = f"DISORDER INTERVAL {self.rows * self.keys} SECONDS" if self.counted else "ORDERED"
         return f"""CREATE STREAM s (k BIGINT, ts TIMESTAMP, at TIMESTAMP)
   TIMESTAMP BY ts {order} UPDATE KEY (k) FROM iterable REPLAY BY at;
-CREATE QUERY windows WITH (update_window = '{UPDATE_WINDOWS[self.windows]}', close = '{self.close}'{own}) AS
+CREATE QUERY windows WITH ({spelling("update_window", UPDATE_WINDOWS[self.windows])}, close = '{self.close}'{own}) AS
   SELECT k, count(*) AS n FROM s [RANGE {self.length} SECONDS SLIDE {self.slide} SECONDS WA ts] GROUP BY k;"""
 
     @property

@@ -18,7 +18,7 @@ from millrace.kernel.updates.policies.line import Stack
 from millrace.kernel.updates.policies.update_batch import Updates
 
 
-class LinecuttingPaper(KeyOrder):
+class LinecuttingAsPrinted(KeyOrder):
     """In place, but a key whose row finds it slow goes to the front, before those that did so earlier.
 
     Places at the front are below 0, and fall.

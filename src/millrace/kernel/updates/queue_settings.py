@@ -15,7 +15,8 @@ from millrace.errors import RequestError
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.elements import Microseconds
 
-POLICIES = ("append", "append_shed", "update_fifo", "inplace", "linecutting", "linecutting_paper", "auto")
+LINECUTTING_AS_PRINTED = "linecutting_as_printed"
+POLICIES = ("append", "append_shed", "update_fifo", "inplace", "linecutting", LINECUTTING_AS_PRINTED, "auto")
 LOSSLESS = ("append", "append_shed")
 """Policies without update semantics: what they let through is every row, older ones too."""
 MEMORIES = ("paged", "naive")

@@ -1,4 +1,10 @@
-"""The options of a query, `WITH (key = value, ...)`: known keys, checked values, and none without an effect."""
+"""The options of a query, `WITH (key = value, ...)`: known keys, checked values, and none without an effect.
+
+Rules:
+- `OPTIONS` are for users. What exists only to be compared with is set by `baseline = 'name, ...'`.
+- A baseline stands for one option of the plan and its value. Behind `with_baselines` the plan's option is the key, and
+  its setting still says what was written, for messages.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from millrace.errors import NotYet, QueryError, did_you_mean, listed
-from millrace.kernel.updates.queue_settings import MEMORIES, POLICIES
+from millrace.kernel.updates.queue_settings import LINECUTTING_AS_PRINTED, POLICIES
 from millrace.language.grammar.intervals import parse_interval
-from millrace.language.grammar.statements import Options, Setting
+from millrace.language.grammar.statements import Name, Options, Setting
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, PartitionedRows, TrailingWindow
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
@@ -53,7 +59,7 @@ def _page(text: str) -> bool:
 
 
 def _flush(text: str) -> bool:
-    found = re.fullmatch(r"in_order|slow_flush\(\s*(\d+)\s*,\s*(\d+)\s*\)|lazy_flush\(\s*(\d+)\s*\)", text.lower())
+    found = re.fullmatch(r"slow_flush\(\s*(\d+)\s*,\s*(\d+)\s*\)|lazy_flush\(\s*(\d+)\s*\)", text.lower())
     return found is not None and all(int(each) > 0 for each in found.groups() if each is not None)
 
 
@@ -89,21 +95,20 @@ def _interval(text: str) -> bool:
 _INTERVAL = "a length of time such as '5 seconds'"
 _MOST_LOCATIONS = 65_536
 """Of a page: the first 16 pages of a queue are set aside at once."""
-_WINDOWS = ("lazy", "eager", "every", "random")
+_QUEUES = tuple(each for each in POLICIES if each != LINECUTTING_AS_PRINTED)
 
 OPTIONS: Mapping[str, Option] = {
     "strategy": Option(
         "dfs, bfs, rr or batch:K, and others for parts such as 'dfs, merge = bfs'", is_strategy, is_strategy
     ),
-    "order": Option("in or out", _one_of("in", "out"), _one_of("in", "out")),
     "join": Option(
         "oop, sync_filter, filter_order or adaptive",
         _one_of("oop", "sync_filter", "filter_order", "adaptive"),
         _one_of("oop", "sync_filter", "filter_order", "adaptive"),
     ),
-    "queue": Option(f"{', '.join(POLICIES[:-1])} or {POLICIES[-1]}", _one_of(*POLICIES), _one_of(*POLICIES)),
+    "queue": Option(f"{', '.join(_QUEUES[:-1])} or {_QUEUES[-1]}", _one_of(*_QUEUES), _one_of(*_QUEUES)),
     "keep": Option("a number above 0, up to 1", _share, _share),
-    "update_window": Option("lazy, eager, every or random", _one_of(*_WINDOWS), _one_of(*_WINDOWS)),
+    "update_window": Option("lazy or eager", _one_of("lazy", "eager"), _one_of("lazy", "eager")),
     "close": Option("bound or own", _one_of("bound", "own"), _one_of("bound", "own")),
     "tick": Option(_INTERVAL, _length, _length),
     "budget": Option("a number of rows such as '500 rows', or a length of time", _budget, _budget),
@@ -113,28 +118,83 @@ OPTIONS: Mapping[str, Option] = {
     "share": Option("a positive number", _positive, _positive),
     "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks, is_breaks),
     "alpha": Option("a number from 0 on, below 1", _fraction, _fraction),
-    "flush": Option("in_order, slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
+    "flush": Option("slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
     "low_level_groups": Option("a whole number above 0", _whole, _whole),
     "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),
-    "memory": Option("paged or naive", _one_of(*MEMORIES), _one_of(*MEMORIES)),
     "page": Option(f"a whole number of locations from 1 to {_MOST_LOCATIONS}", _page, _page),
     "max_future_skew": Option(_INTERVAL, _interval, _interval),
     "state_limit": Option("a whole number above 0, of groups or rows", _whole, _whole),
 }
 
 
+BASELINE = "baseline"
+BASELINES: Mapping[str, tuple[str, str]] = {
+    "in_order": ("order", "in"),
+    "in_order_flush": ("flush", "in_order"),
+    "every_window": ("update_window", "every"),
+    "random_windows": ("update_window", "random"),
+    LINECUTTING_AS_PRINTED: ("queue", LINECUTTING_AS_PRINTED),
+    "naive_memory": ("memory", "naive"),
+}
+"""The baselines of the papers: the option of the plan that each sets, and to what."""
+
+
+def with_baselines(options: Options) -> Options:
+    """The options with each baseline under the option of the plan that it sets."""
+    written = options.get(BASELINE)
+    if written is None:
+        return options
+    found = {key: setting for key, setting in options.items() if key != BASELINE}
+    for name in re.split(r"\s*,\s*", written.value.text.strip().lower()):
+        if name not in BASELINES:
+            raise QueryError(
+                f'baseline "{name}" is unknown',
+                hint=f"{did_you_mean(name, BASELINES)}The baselines are {listed(BASELINES)}.",
+                place=written.value.place,
+            )
+        key, _ = BASELINES[name]
+        if key in found:
+            raise QueryError(
+                f'baseline "{name}" cannot stand beside {said(found[key])}',
+                hint="Keep one of them.",
+                place=written.value.place,
+            )
+        found[key] = Setting(written.key, Name(name, written.value.place))
+    return found
+
+
+def said(setting: Setting, *, value: bool = False) -> str:
+    """An option, if asked for with its value, or a baseline, as it was written."""
+    if setting.key.text == BASELINE:
+        return f'baseline "{setting.value.text}"'
+    return f'option "{setting.key.text}"' + (f' = "{setting.value.text}"' if value else "")
+
+
+def spelling(key: str, value: str) -> str:
+    """How an option of the plan is written.
+
+    >>> spelling("queue", "inplace"), spelling("memory", "naive")
+    ("queue = 'inplace'", "baseline = 'naive_memory'")
+    """
+    names = {pair: name for name, pair in BASELINES.items()}
+    name = names.get((key, value))
+    return f"{key} = '{value}'" if name is None else f"{BASELINE} = '{name}'"
+
+
 def bind_options(options: Options) -> dict[str, str]:
-    """The options as text, each known and checked."""
+    """The options as text, each known and checked; `with_baselines` has been called."""
     return {key: _value(setting) for key, setting in options.items()}
 
 
 def _value(setting: Setting) -> str:
     key, value = setting.key.text, setting.value
+    if key == BASELINE:
+        return BASELINES[value.text][1]
     option = OPTIONS.get(key)
     if option is None:
         raise QueryError(
             f'option "{key}" is unknown',
-            hint=f"{did_you_mean(key, OPTIONS)}The options are {listed(OPTIONS)}.",
+            hint=f"{did_you_mean(key, OPTIONS)}The options are {listed([*OPTIONS, BASELINE])}.",
             place=setting.key.place,
         )
     if not option.accepts(value.text):
@@ -142,9 +202,7 @@ def _value(setting: Setting) -> str:
             f'option "{key}" cannot be "{value.text}"', hint=f"It takes {option.expected}.", place=value.place
         )
     if not option.works(value.text):
-        raise NotYet(
-            f'option "{key}" = "{value.text}" has no engine part yet', hint=option.meanwhile, place=value.place
-        )
+        raise NotYet(f'option "{key}" = "{value.text}" is not supported yet', hint=option.meanwhile, place=value.place)
     if key == "budget" and (rows := _rows(value.text)) is not None:
         return f"{rows} rows"
     # The plan reads lengths of time in microseconds.
@@ -190,7 +248,7 @@ def refuse_without_effect(options: Options, root: Node) -> None:
         takes, what = _EFFECTS.get(key, (None, ""))
         if takes is not None and not takes(root):
             raise QueryError(
-                f'option "{key}" has no effect on this query', hint=f"Leave it out: {what}.", place=setting.key.place
+                f"{said(setting)} has no effect on this query", hint=f"Leave it out: {what}.", place=setting.key.place
             )
     _refuse_disorder(options, root)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from millrace.errors import Place, QueryError, listed
 from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
-from millrace.language.declarations.query_options import bind_options
+from millrace.language.declarations.query_options import BASELINE, bind_options, said, spelling, with_baselines
 from millrace.language.grammar.statements import Options, Setting, StreamStatement
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.endpoints import Stream
@@ -24,25 +24,27 @@ _APPEND = "write queue = 'append', which answers over all rows"
 
 def bind_stream_options(statement: StreamStatement) -> dict[str, str]:
     """The options of WITH in CREATE STREAM: those of queues."""
-    for key, setting in statement.options.items():
+    written = with_baselines(statement.options)
+    for key, setting in written.items():
         if key not in QUEUE_OPTIONS:
+            names = [each for each in QUEUE_OPTIONS if each != "memory"]
             raise QueryError(
-                f'option "{key}" is none of a stream',
-                hint=f"{listed(QUEUE_OPTIONS)} are; others stand in WITH of a query.",
+                f"{said(setting)} is none of a stream",
+                hint=f"{listed([*names, BASELINE])} are; others stand in WITH of a query.",
                 place=setting.key.place,
             )
-    options = bind_options(statement.options)
+    options = bind_options(written)
     if statement.update_key is None:
-        _refuse_without_key(statement, options)
+        _refuse_without_key(statement, written, options)
     return options
 
 
-def _refuse_without_key(statement: StreamStatement, options: Mapping[str, str]) -> None:
+def _refuse_without_key(statement: StreamStatement, written: Options, options: Mapping[str, str]) -> None:
     """Refuse options for updates where a stream has none."""
-    for key, setting in statement.options.items():
+    for key, setting in written.items():
         if key in _OF_UPDATES or (key == "queue" and options[key] not in LOSSLESS):
             raise QueryError(
-                f'option "{key}" = "{setting.value.text}" is for update streams',
+                f"{said(setting, value=True)} is for update streams",
                 hint=f'Add UPDATE KEY (column) to "{statement.name.text}", or leave it out.',
                 place=setting.key.place,
             )
@@ -55,7 +57,7 @@ def effective(own: Mapping[str, str], written: Options, root: Node, place: Place
         without = _without_effect(key, options, root)
         if without is not None:
             fact, hint = without
-            raise QueryError(fact, hint=hint, place=setting.key.place)
+            raise QueryError(f"{said(setting, value=key == 'queue')} {fact}", hint=hint, place=setting.key.place)
     return {key: value for key, value in options.items() if key in own or _without_effect(key, options, root) is None}
 
 
@@ -77,37 +79,37 @@ def _different(key: str, streams: list[Stream], place: Place | None) -> QueryErr
     first = streams[0]
     other = next(each for each in streams if each.options.get(key) != first.options.get(key))
     words = [f'"{each.name}" has {each.options.get(key, "none")}' for each in (first, other)]
-    given = next(each.options[key] for each in (first, other) if key in each.options)
+    value = next(each.options[key] for each in (first, other) if key in each.options)
     return QueryError(
         f'the streams of the query differ in option "{key}": {" and ".join(words)}',
-        hint=f"Say in the query which holds for it: WITH ({key} = '{given}').",
+        hint=f"Say in the query which holds for it: WITH ({spelling(key, value)}).",
         place=place,
     )
 
 
 def _without_effect(key: str, options: Mapping[str, str], root: Node) -> tuple[str, str] | None:
-    """Why a query takes no notice of an option, and what to do about it; None if it does."""
+    """Why an option has no effect on a query, and what to do about it; None if it has one."""
     mode = mode_of(root, options)
     if key in _ORDINARY and mode == "update":
-        return f'option "{key}" has no effect on an update query', f"Leave it out, or {_APPEND}."
+        return "has no effect on an update query", f"Leave it out, or {_APPEND}."
     if key == "queue":
         return _wrong_queue(options[key], root)
     if key == "memory" and options[key] == "naive" and "tick" not in options and _has_update_windows(options, root):
         hint = "Say how far apart two times of a key are at least, such as tick = '1 second'."
-        return 'memory = "naive" of windows is counted in ticks', hint
+        return "of windows is counted in ticks", hint
     reason = _missing(key, options, root) if key in QUEUE_OPTIONS else None
-    return None if reason is None else (f'option "{key}" has no effect on this query', f"Leave it out: {reason}.")
+    return None if reason is None else ("has no effect on this query", f"Leave it out: {reason}.")
 
 
 def _wrong_queue(policy: str, root: Node) -> tuple[str, str] | None:
     if policy not in LOSSLESS and not reads_updates(root):
         names = listed(dict.fromkeys(f'"{each.stream.name}"' for each in scans_of(root)))
         return (
-            f'queue = "{policy}" is for update streams',
+            "is for update streams",
             f"Declare UPDATE KEY for {names}, or write queue = 'append' or queue = 'append_shed'.",
         )
     if policy == "auto" and has_windows(root):
-        return 'queue = "auto" is for queries without windows', "Write queue = 'inplace', or queue = 'append'."
+        return "is for queries without windows", "Write queue = 'inplace', or queue = 'append'."
     return None
 
 
@@ -118,12 +120,16 @@ def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
         case "keep":
             sheds = options.get("queue") == "append_shed"
             random = windows and options.get("update_window") == "random"
-            return None if sheds or random else "it is for queue = 'append_shed', and for update_window = 'random'"
+            return None if sheds or random else "it is for queue = 'append_shed', and for baseline = 'random_windows'"
         case "update_window" | "close":
             return None if windows else "it is for windows over update streams"
         case "tick":
             counts = windows and (options.get("close") == "own" or options.get("memory") == "naive")
-            return None if counts else "it is for windows over update streams with close = 'own' or memory = 'naive'"
+            return (
+                None
+                if counts
+                else "it is for windows over update streams with close = 'own' or baseline = 'naive_memory'"
+            )
     plain = mode_of(root, options) == "plain"
     return "it is for queries with queues, over update streams or with queue = 'append'" if plain else None
 
@@ -133,7 +139,7 @@ def _has_update_windows(options: Mapping[str, str], root: Node) -> bool:
 
 
 def has_windows(root: Node) -> bool:
-    """Whether a query over update streams has windows."""
+    """True if a query over update streams has windows."""
     return is_of_updates(root) and any(isinstance(each, Aggregate) for each in walk(root))
 
 

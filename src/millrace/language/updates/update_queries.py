@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from millrace.errors import Place, QueryError, RequestError, listed
 from millrace.kernel.updates.queue_settings import Access
-from millrace.language.declarations.query_options import bind_options
+from millrace.language.declarations.query_options import bind_options, said
 from millrace.language.declarations.queue_options import QUEUE_OPTIONS, effective, has_windows, setting_of
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -99,7 +99,7 @@ def altered_queue(query: Query, options: Options) -> None:
     for key, reason in _SETTLED.items():
         if key in options:
             raise QueryError(
-                f'option "{key}" of a query cannot be altered: {reason}',
+                f"{said(options[key])} of a query cannot be altered: {reason}",
                 hint="Drop the query and add it anew.",
                 place=options[key].key.place,
             )

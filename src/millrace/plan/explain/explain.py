@@ -124,7 +124,7 @@ class _Tree:
         if is_one_of_several(node):
             yield reason(node)
         if is_in_order(self.options):
-            yield "order = 'in': the inputs are sorted before, the results after it"
+            yield "baseline in_order: the inputs are sorted before, the results after it"
         elif method is None:
             yield "order-agnostic: a row is joined when it comes"
         else:
@@ -142,7 +142,10 @@ def _kept(node: Aggregate, options: Mapping[str, str]) -> str:
 
 def _low_level_text(node: Aggregate, options: Mapping[str, str]) -> str:
     asked = low_level(node, options)
-    return "" if asked is None else f", over a low level: low_level_groups = {asked[0]}, flush = {asked[1]}"
+    if asked is None:
+        return ""
+    baseline = " (baseline)" if asked[1] == "in_order" else ""
+    return f", over a low level: low_level_groups = {asked[0]}, flush = {asked[1]}{baseline}"
 
 
 def _choice_text(node: Aggregate, options: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from millrace.kernel.joins.sides import Side
-from millrace.kernel.updates.queue_settings import LOSSLESS, Access, QueueSettings
+from millrace.kernel.updates.queue_settings import LINECUTTING_AS_PRINTED, LOSSLESS, Access, QueueSettings
 from millrace.plan.explain.intervals import interval_text
 from millrace.plan.explain.join_words import band_text, names_of
 from millrace.plan.nodes.node import walk
@@ -19,14 +19,14 @@ _POLICIES: Mapping[str, str] = {
     "update_fifo": "the newest row of each key; an update goes to the end of the line",
     "inplace": "the newest row of each key; an update keeps the place in line of the one it replaces",
     "linecutting": "the newest row of each key; in place, and slow keys cut the line while that keeps staleness low",
-    "linecutting_paper": "the newest row of each key; in place, and keys slower than a round cut the line (002 5.3)",
+    LINECUTTING_AS_PRINTED: "baseline: in place, and keys slower than a round cut the line (002 5.3)",
     "auto": "every row passes while the work above keeps up, and the newest row of each key under load",
 }
 _WINDOWS: Mapping[str, str] = {
     "eager": "the newest window that has started",
     "lazy": "the newest window that is complete",
-    "every": "every window, in order",
-    "random": "windows drawn by chance",
+    "every": "every window, in order (baseline)",
+    "random": "windows drawn by chance (baseline)",
 }
 
 
@@ -68,7 +68,7 @@ def _key_text(queue: AnyQueue) -> str:
 
 
 def _memory(settings: QueueSettings) -> str:
-    return f"pages of {settings.page} locations" if settings.memory == "paged" else "a location a key"
+    return f"pages of {settings.page} locations" if settings.memory == "paged" else "naive memory (baseline)"
 
 
 def _place(queue: AnyQueue, settings: QueueSettings) -> str:

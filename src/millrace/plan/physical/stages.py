@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
-from millrace.kernel.baselines.flush_policies import FlushPolicy
+from millrace.kernel.aggregates.low_aggregate import FlushPolicy
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.graph import Node as GraphNode

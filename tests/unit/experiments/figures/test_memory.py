@@ -18,7 +18,7 @@ def case(delay: float, options: str = "") -> MemoryCase:
 
 
 def test_what_waits_for_a_late_stream_in_order_takes_memory() -> None:
-    prompt, late = (case(delay, "WITH (order = 'in')").outcome() for delay in (0.0, 8.0))
+    prompt, late = (case(delay, "WITH (baseline = 'in_order')").outcome() for delay in (0.0, 8.0))
     assert late.memory > prompt.memory + 4 * 1000 * 16
     assert late.results == prompt.results == case(8.0).outcome().results == 10
 

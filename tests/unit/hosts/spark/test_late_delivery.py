@@ -11,6 +11,7 @@ from staged import Staged
 
 from millrace.hosts.spark.stage import bucket_queues
 from millrace.language import parse_network
+from millrace.language.declarations.query_options import spelling
 from millrace.testing.hosts import in_memory
 
 SECOND = 1_000_000
@@ -21,7 +22,7 @@ WAITED = 0.3
 
 
 def network(query: str, **options: str) -> Any:
-    chosen = ", ".join(f"{name} = '{value}'" for name, value in options.items())
+    chosen = ", ".join(spelling(name, value) for name, value in options.items())
     return in_memory(
         parse_network(f"""
 CREATE STREAM s (k BIGINT, v BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED

@@ -18,6 +18,7 @@ from test_update_queries import SECOND, START, rows_of, table
 from millrace.hosts.spark.stage import bucket_queues
 from millrace.hosts.spark.stage.budget import Pace
 from millrace.language import parse_network
+from millrace.language.declarations.query_options import spelling
 from millrace.testing.hosts import in_memory
 
 COUNTS = "SELECT k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k"
@@ -40,9 +41,9 @@ def network(time: str, key: str, query: str) -> Any:
 QUEUES = [
     *((LATE, f"(queue = '{queue}', budget = '7 rows') AS {COUNTS}") for queue in ("append", "append_shed")),
     *(
-        (time, f"(queue = '{queue}', update_window = '{window}', budget = '5 rows') AS {COUNTS}")
+        (time, f"({spelling('queue', queue)}, update_window = '{window}', budget = '5 rows') AS {COUNTS}")
         for time in (LATE, ON_DEMAND)
-        for queue in ("inplace", "update_fifo", "linecutting_paper")
+        for queue in ("inplace", "update_fifo", "linecutting_as_printed")
         for window in ("eager", "lazy")
     ),
     *((LATE, f"(queue = '{queue}', budget = '7 rows') AS SELECT k, v, ts FROM s") for queue in ("auto", "linecutting")),

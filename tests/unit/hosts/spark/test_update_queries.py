@@ -18,13 +18,14 @@ from millrace.errors import RequestError
 from millrace.hosts.spark.stage import bucket_queues
 from millrace.hosts.spark.stage.budget import FIRST_ROWS, Pace
 from millrace.language import parse_network
+from millrace.language.declarations.query_options import spelling
 from millrace.testing.hosts import in_memory
 
 SECOND = 1_000_000
 START = 100_000
 """Seconds on the clock of the first micro-batch: no row is ahead of it."""
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-POLICIES = ("update_fifo", "inplace", "linecutting", "linecutting_paper", "auto")
+POLICIES = ("update_fifo", "inplace", "linecutting", "linecutting_as_printed", "auto")
 QUERY = "SELECT k, v * 10 AS w, ts FROM s"
 Row = dict[str, Any]
 
@@ -36,7 +37,7 @@ def network(query: str = QUERY, declared: str = "", **options: str) -> Any:
         " UPDATE KEY (k) FROM parquet OPTIONS (path 'none');\n"
         for name in ("s", "t")
     )
-    chosen = ", ".join(f"{name} = '{value}'" for name, value in options.items())
+    chosen = ", ".join(spelling(name, value) for name, value in options.items())
     return in_memory(
         parse_network(f"{declared}{streams} CREATE QUERY q {f'WITH ({chosen})' if chosen else ''} AS {query};")
     )

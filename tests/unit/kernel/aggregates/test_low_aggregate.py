@@ -11,11 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millrace.errors import RequestError
-from millrace.kernel.aggregates.low_aggregate import LowAggregate
+from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
 from millrace.kernel.aggregates.panes.window_geometry import Calendar, Frames
 from millrace.kernel.aggregates.partials import PANE, Aggregation, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
-from millrace.kernel.baselines.flush_policies import FlushPolicy
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
 from millrace.kernel.state import Changes
 from tests.unit.kernel.check_operator import (

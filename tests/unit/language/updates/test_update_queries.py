@@ -61,7 +61,7 @@ def test_a_stream_knows_its_update_key_and_the_options_of_its_queues() -> None:
     assert stream("UPDATE KEY (k, J)").update_key == ("k", "j")
     assert stream("UPDATE KEY ()").update_key == ()
     assert stream("").update_key is None
-    options = "queue = 'append_shed', keep = 0.5, memory = 'naive', page = 8, budget = '500 rows'"
+    options = "queue = 'append_shed', keep = 0.5, baseline = 'naive_memory', page = 8, budget = '500 rows'"
     assert stream(f"UPDATE KEY (k) WITH ({options})").options == {
         "queue": "append_shed", "keep": "0.5", "memory": "naive", "page": "8", "budget": "500 rows"
     }  # fmt: skip
@@ -289,18 +289,20 @@ def test_options_of_streams_that_a_query_has_no_use_for_are_left_out() -> None:
         ("SELECT x.symbol FROM quotes AS x JOIN cut AS y ON x.symbol = y.symbol",
          'differ in option "queue": "quotes" has none and "cut" has linecutting', "SELECT"),
         ("SELECT symbol, price FROM quotes WITH (slack = '1 second')", '"slack" has no effect on an update', "slack"),
-        ("SELECT symbol, price FROM quotes WITH (order = 'in')", '"order" has no effect on an update', "order"),
+        ("SELECT symbol, price FROM quotes WITH (baseline = 'in_order')", '"in_order" has no effect on an update',
+         "baseline"),
         (f"{COUNTS} WITH (panes = 'off')", '"panes" has no effect on an update', "panes"),
         ("SELECT symbol, price FROM quotes WITH (update_window = 'lazy')", '"update_window" has no effect',
          "update_window"),
         (f"{COUNTS} WITH (queue = 'append', close = 'own')", '"close" has no effect', "close"),
         (f"{COUNTS} WITH (tick = '1 second')", '"tick" has no effect', "tick"),
-        (f"{COUNTS} WITH (memory = 'naive')", 'memory = "naive" of windows is counted in ticks', "memory"),
+        (f"{COUNTS} WITH (baseline = 'naive_memory')", 'baseline "naive_memory" of windows is counted in ticks',
+         "baseline"),
         (f"{COUNTS} WITH (keep = 0.4)", '"keep" has no effect', "keep"),
-        (f"{COUNTS} WITH (queue = 'auto')", 'queue = "auto" is for queries without windows', "queue"),
-        ("SELECT symbol, x FROM plain WITH (queue = 'inplace')", 'queue = "inplace" is for update streams', "queue"),
+        (f"{COUNTS} WITH (queue = 'auto')", '"queue" = "auto" is for queries without windows', "queue"),
+        ("SELECT symbol, x FROM plain WITH (queue = 'inplace')", '"queue" = "inplace" is for update streams', "queue"),
         ("SELECT symbol, x FROM plain WITH (budget = '4 rows')", '"budget" has no effect', "budget"),
-        ("SELECT symbol, x FROM plain WITH (memory = 'naive')", '"memory" has no effect', "memory"),
+        ("SELECT symbol, x FROM plain WITH (baseline = 'naive_memory')", '"naive_memory" has no effect', "baseline"),
         ("SELECT symbol, x FROM plain WITH (page = 4)", '"page" has no effect', "page"),
         ("SELECT symbol, price FROM quotes WITH (page = 65537)", '"page" cannot be "65537"', "65537"),
     ],
@@ -313,11 +315,11 @@ def test_an_option_without_effect_is_refused_at_its_place(text: str, fact: str, 
 
 
 def test_options_with_an_effect_are_kept() -> None:
-    options = "update_window = 'random', keep = 0.5, close = 'own', tick = '2 seconds', page = 4, memory = 'paged'"
+    options = "baseline = 'random_windows, naive_memory', keep = 0.5, close = 'own', tick = '2 seconds', page = 4"
     assert query(f"{COUNTS} WITH ({options})").options == {
-        "update_window": "random", "keep": "0.5", "close": "own", "tick": "2000000", "page": "4", "memory": "paged"
+        "update_window": "random", "keep": "0.5", "close": "own", "tick": "2000000", "page": "4", "memory": "naive"
     }  # fmt: skip
-    naive = query(f"{COUNTS} WITH (memory = 'naive', tick = '1 second', page = 65536)")
+    naive = query(f"{COUNTS} WITH (baseline = 'naive_memory', tick = '1 second', page = 65536)")
     assert naive.options == {"memory": "naive", "tick": "1000000", "page": "65536"}
     shed = query("SELECT symbol, x FROM plain WITH (queue = 'append_shed', keep = 1, budget = '1 row')")
     assert shed.options == {"queue": "append_shed", "keep": "1", "budget": "1 rows"}
@@ -374,7 +376,10 @@ def altered(select: str, options: str) -> Query:
         ("WITH (queue = 'append') AS SELECT symbol, price FROM quotes", "queue = 'append_shed', keep = 0.5"),
         ("WITH (queue = 'append') AS SELECT symbol, price FROM quotes UNION more", "queue = 'linecutting'"),
         (f"AS {COUNTS}", "queue = 'update_fifo'"),
-        ("AS SELECT x.symbol FROM quotes AS x JOIN more AS y ON x.symbol = y.symbol", "queue = 'linecutting_paper'"),
+        (
+            "AS SELECT x.symbol FROM quotes AS x JOIN more AS y ON x.symbol = y.symbol",
+            "baseline = 'linecutting_as_printed'",
+        ),
         ("WITH (queue = 'append') AS SELECT symbol, x FROM plain", "queue = 'append_shed'"),
     ],
 )
@@ -394,7 +399,7 @@ def test_the_queue_of_a_query_may_change_where_its_operators_stay(select: str, o
         ("WITH (queue = 'append') AS SELECT price FROM quotes", "queue = 'inplace'", '"symbol" is not selected',
          "'inplace'"),
         ("AS SELECT symbol FROM quotes", "keep = 0.5", 'option "keep" has no effect', "keep"),
-        ("AS SELECT symbol FROM quotes", "memory = 'naive'", "lays its memory out when it starts", "memory"),
+        ("AS SELECT symbol FROM quotes", "baseline = 'naive_memory'", "lays its memory out when it starts", "baseline"),
         ("AS SELECT symbol FROM quotes", "page = 3", "lays its memory out when it starts", "page"),
         (f"AS {COUNTS}", "update_window = 'lazy'", "it decides which windows are answered", "update_window"),
         (f"AS {COUNTS}", "close = 'own'", "it decides which windows are answered", "close"),

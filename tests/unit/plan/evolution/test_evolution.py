@@ -144,7 +144,7 @@ def test_an_order_by_time_and_its_join_are_kept_as_one(method: str) -> None:
 
 
 def test_options_that_make_another_operator_start_it_anew() -> None:
-    for option in ("panes = 'off'", "order = 'in'", "low_level_groups = '100'", "slack = '1 second'"):
+    for option in ("panes = 'off'", "baseline = 'in_order'", "low_level_groups = '100'", "slack = '1 second'"):
         found = evolved(network(q=INNER), network(q=f"{INNER} WITH ({option})"))
         assert "window_aggregate" in kinds(told(found, "q").starts), option
         assert starts(found, "q") == [START]

@@ -246,7 +246,13 @@ def names(options: str = "", select: str = "SELECT k, v FROM a", name: str = "q"
 
 
 def test_a_queue_is_called_by_what_it_answers_and_not_by_how_it_works() -> None:
-    for options in ("queue = 'append'", "queue = 'linecutting'", "memory = 'naive'", "page = 4", "budget = '9 rows'"):
+    for options in (
+        "queue = 'append'",
+        "queue = 'linecutting'",
+        "baseline = 'naive_memory'",
+        "page = 4",
+        "budget = '9 rows'",
+    ):
         assert names(options) == names()
     assert names(access="ACCESS EVERY 1 MINUTE") == names()
     assert names(name="other") != names()
@@ -307,9 +313,9 @@ def test_queues_are_explained() -> None:
     assert "above filters, so what they drop never enters it" in text
     assert "lets go at most 9 rows at a time" in text
     assert "read every 1 MINUTE when (k = 'x')" in text
-    options = "update_window = 'lazy', close = 'own', tick = '1 second', memory = 'naive'"
+    options = "update_window = 'lazy', close = 'own', tick = '1 second', baseline = 'naive_memory'"
     windows = explain(plan(q=f"WITH ({options}) AS {COUNTS}"))
-    assert "window queue by k, inplace, a location a key" in windows
+    assert "window queue by k, inplace, naive memory (baseline)" in windows
     assert "commits to the newest window that is complete, of 5 MINUTES every 1 MINUTE" in windows
     assert "of the windows that the queue has committed to" in windows
     joined = explain(plan(q="AS SELECT x.k, y.v FROM a AS x JOIN b AS y ON x.k = y.k"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.baselines.linecutting_as_printed import LinecuttingPaper
+from millrace.kernel.baselines.linecutting_as_printed import LinecuttingAsPrinted
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.updates.policies.by_access import ByAccess
 from millrace.kernel.updates.policies.key_cells import Cells, Numbers
@@ -20,7 +20,7 @@ _ORDERS = {
     "inplace": InPlace,
     "update_fifo": UpdateFifo,
     "linecutting": Linecutting,
-    "linecutting_paper": LinecuttingPaper,
+    "linecutting_as_printed": LinecuttingAsPrinted,
 }
 
 

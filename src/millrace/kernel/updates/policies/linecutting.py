@@ -5,7 +5,7 @@ Let a key that is updated at random with rate u be let go each time it has waite
 W² / 2 + W/u is greatest: that is the index by which keys are served. Of keys that are updated alike the one that has
 waited longest is first, which is IN-PLACE; one that is updated seldom passes the others soon after it came, since to
 let it wait saves no service; none starves, because the index grows without end. 002 lets slow keys cut by a threshold
-instead, which the printed rule (`LinecuttingPaper`) sets so high that the others may never be served.
+instead, which the printed rule (`LinecuttingAsPrinted`) sets so high that the others may never be served.
 
 How much 1/u counts is a `strength` that a `Guard` chooses by measurement, down to 0, which is IN-PLACE.
 Keys stand in one line in place, and in a line for each class of rates, half a power of two wide; the index is compared

@@ -97,7 +97,7 @@ class WaitingKeys(WindowKeys):
     def _wait(self, keys: Numbers, moments: Times) -> None:
         """Keys enter WAIT, in this order."""
         self.cells.queue_tau[keys] = moments
-        if self.policy == "linecutting_paper" and len(keys):
+        if self.policy == "linecutting_as_printed" and len(keys):
             cuts = self._intervals(keys, int(moments.max())) > self._cycle()
             self._next_cut -= int(cuts.sum())
             self.cells.place[keys[cuts]] = np.arange(self._next_cut, self._next_cut + int(cuts.sum()))[::-1]

@@ -73,7 +73,7 @@ def test_a_gap_is_crossed_in_growing_steps(kind: type[Line]) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
-@pytest.mark.parametrize("policy", ["access", "linecutting", "linecutting_paper"])
+@pytest.mark.parametrize("policy", ["access", "linecutting", "linecutting_as_printed"])
 def test_a_turn_costs_the_same_however_many_keys_have_left(policy: str, at_once: int) -> None:
     def entries(keys: int) -> int:
         access = (Access(3600 * SECOND),) if policy == "access" else ()

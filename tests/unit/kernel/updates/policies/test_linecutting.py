@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from millrace.kernel.baselines.linecutting_as_printed import LinecuttingPaper
+from millrace.kernel.baselines.linecutting_as_printed import LinecuttingAsPrinted
 from millrace.kernel.updates.frequency import EACH, Frequency
 from millrace.kernel.updates.policies.guard import STRENGTHS, Guard
 from millrace.kernel.updates.policies.key_cells import NONE, Cells
@@ -101,7 +101,7 @@ DISTRIBUTIONS = {
 
 @cache
 def simulated(order_name: str, name: str) -> float:
-    order = {each.__name__: each for each in (InPlace, Linecutting, LinecuttingPaper)}[order_name]
+    order = {each.__name__: each for each in (InPlace, Linecutting, LinecuttingAsPrinted)}[order_name]
     shares = DISTRIBUTIONS[name]
     keys = np.random.default_rng(7).choice(len(shares), 100_000, p=shares)
     return staleness(order, keys, np.arange(len(keys)) * TICK, LOAD * TICK, AT_ONCE)
@@ -122,8 +122,8 @@ def test_it_is_better_where_some_keys_are_slow(name: str, most: float) -> None:
 
 
 def test_the_printed_rule_starves_fast_keys() -> None:
-    assert ratio(LinecuttingPaper, "zipf 0.9") > 2
-    assert ratio(LinecuttingPaper, "most slow") < 0.75, "and helps where slow keys leave enough service"
+    assert ratio(LinecuttingAsPrinted, "zipf 0.9") > 2
+    assert ratio(LinecuttingAsPrinted, "most slow") < 0.75, "and helps where slow keys leave enough service"
 
 
 def even(slow: int, load: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
@@ -142,7 +142,7 @@ def test_figure_9_has_a_peak_inside_and_the_guarded_rule_is_never_below(load: in
     for slow in several:
         keys, arrived, cost = even(slow, load)
         base = staleness(InPlace, keys, arrived, cost, 1)
-        printed.append(base / staleness(LinecuttingPaper, keys, arrived, cost, 1))
+        printed.append(base / staleness(LinecuttingAsPrinted, keys, arrived, cost, 1))
         guarded.append(base / staleness(Linecutting, keys, arrived, cost, 1))
     assert printed[0] == pytest.approx(1, abs=0.02) and printed[-1] == pytest.approx(1, abs=0.02)
     assert max(printed[1:-1]) > 1.5

@@ -153,7 +153,7 @@ def test_from_append_to_auto_no_key_goes_back_in_time(restarts: bool, count: int
     assert queue.staleness(30).column("application_now").to_pylist() == [0, 0]
 
 
-@pytest.mark.parametrize("then", ["inplace", "update_fifo", "linecutting", "linecutting_paper"])
+@pytest.mark.parametrize("then", ["inplace", "update_fifo", "linecutting", "linecutting_as_printed"])
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("restarts", [False, True])
 def test_what_was_shed_makes_keys_stale_under_an_update_policy_too(then: str, count: int, restarts: bool) -> None:

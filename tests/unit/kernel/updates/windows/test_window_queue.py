@@ -322,7 +322,7 @@ def test_rows_of_several_keys_that_leave_together_count_together_when_more_are_l
 
 
 def test_the_printed_linecutting_rule_lets_slow_keys_cut() -> None:
-    queue = queue_of(1, 1, "eager", 1, QueueSettings("linecutting_paper"))
+    queue = queue_of(1, 1, "eager", 1, QueueSettings("linecutting_as_printed"))
     queue.learn_cost(10)
     server = Server(queue, 10)
     for now in range(200):
