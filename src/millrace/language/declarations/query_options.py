@@ -159,7 +159,7 @@ def with_baselines(options: Options) -> Options:
                 hint="Keep one of them.",
                 place=written.value.place,
             )
-        found[key] = Setting(written.key, Name(name, written.value.place))
+        found[key] = Setting(written.key, Name(name, place=written.value.place))
     return found
 
 
