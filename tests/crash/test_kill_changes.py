@@ -118,7 +118,7 @@ def check(run: list[object], folder: Path, files: int, starts: dict[str, int], l
 
 
 RECORD, PLAN = (
-    "millrace.hosts.spark.commit_log.checkpoint_manifest:Fixed.write",
+    "millrace.hosts.spark.commit_log.checkpoint_manifest:CheckpointManifest.write",
     "millrace.hosts.spark.commit_log.plan_log:PlanLog.write",
 )
 POINTS = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
 from millrace.language import bind_changes, parse_network, read_file
 from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
@@ -28,10 +28,10 @@ Host = Callable[..., "LocalRun | SparkRun"]
 
 def run_phase(
     history: History, number: int, checkpoint: Path, pieces: int = 3, host: Host = LocalRun
-) -> tuple[dict[str, list[Row]], Changes]:
+) -> tuple[dict[str, list[Row]], LiveChanges]:
     """The answers of one phase on a host."""
     phase, last = history.phases[number], number == len(history.phases) - 1
-    changes = Changes(parse_network(phase.text), phase.text, bind_changes, read_file)
+    changes = LiveChanges(parse_network(phase.text), phase.text, bind_changes, read_file)
     feeds = {name: list(fed(history, name, number, pieces)) for name in history.disorders}
     ending = "end" if last else "available"
     run = host(changes.network, ending=ending, checkpoint=checkpoint, feeds=feeds, changes=changes)
@@ -51,14 +51,14 @@ def fed(history: History, stream: str, until: int, pieces: int) -> list[object]:
     return found
 
 
-def said(changes: Changes) -> list[tuple[str, str]]:
+def said(changes: LiveChanges) -> list[tuple[str, str]]:
     told = changes.evolution.queries if changes.evolution is not None else ()
     return sorted((each.name, each.became) for each in told if each.became != "kept" or each.was is not None)
 
 
 def check(
     history: History, number: int, phase: Phase, checkpoint: Path, pieces: int = 3, host: Host = LocalRun
-) -> Changes:
+) -> LiveChanges:
     found, changes = run_phase(history, number, checkpoint, pieces, host)
     expected = history.expected(number)
     assert set(expected) <= set(found)
@@ -95,8 +95,8 @@ def check_all(tmp_path: Path, pieces: int, host: Host) -> None:
 def test_a_micro_batch_that_was_begun_ends_by_its_own_plan(tmp_path: Path, spark_session: SparkSession) -> None:
     from millrace.hosts.spark.host import SparkRun
 
-    def run(text: str) -> Changes:
-        changes = Changes(parse_network(text), text, bind_changes, read_file)
+    def run(text: str) -> LiveChanges:
+        changes = LiveChanges(parse_network(text), text, bind_changes, read_file)
         SparkRun(
             changes.network,
             ending="available",

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.hosts.control.live_changes import Changes, Changing
-from millrace.hosts.control.replies import Answer
+from millrace.hosts.control.live_changes import ChangeableRun, LiveChanges
+from millrace.hosts.control.replies import Reply
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.kernel.elements import ARRIVED
@@ -35,14 +35,14 @@ SETTINGS = [
 ]
 
 
-class Noted(Changes):
+class Noted(LiveChanges):
     """Changes that remember every query there has been."""
 
     def __init__(self, sql: str) -> None:
         super().__init__(parse_network(sql), sql, bind_changes)
         self.known: dict[str, Query] = {query.name: query for query in self.network.queries}
 
-    def carry_out(self, text: str, run: Changing) -> tuple[Answer, ...]:
+    def carry_out(self, text: str, run: ChangeableRun) -> tuple[Reply, ...]:
         answers = super().carry_out(text, run)
         self.known.update({query.name: query for query in self.network.queries})
         return answers

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
-from millrace.hosts.spark.commit_log.progress_files import StandingFiles
+from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 from millrace.hosts.spark.exchange.buckets import bucket_ids
 from millrace.hosts.spark.exchange.rows import CONTROL_PORT, REPORT_OUTPUT, Row, unpack
 from millrace.hosts.spark.sink.reports import merge
 from millrace.hosts.spark.source.low_level import StreamLowLevel
-from millrace.hosts.spark.source.stream_files import Look
+from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.hosts.spark.stage import stage as stages
 from millrace.hosts.spark.stage.segment_files import SegmentFiles
 from millrace.hosts.spark.stage.stage import Stage
@@ -113,13 +113,13 @@ class Levels:
             else:
                 self.results += unpack(blob).to_pylist()
         self.known = merge(self.known, reports)
-        self.known["sources"] = StandingFiles(self.folder / "commits").put_down(self.known["sources"])
+        self.known["sources"] = ProgressFiles(self.folder / "commits").save_changed(self.known["sources"])
 
     def _low(self, stream: str, paths: list[Path]) -> Iterator[Row]:
         low = StreamLowLevel(self.plan, stream, self.buckets, self.live, folder=str(self.folder))
         known = (self.known or {}).get("sources", {}).get(stream, {})
         tasks = [paths] if low.in_sequence and paths else [[path] for path in paths]
-        look = Look(self.now, self.now, self.now, all=True)
+        look = FileScan(self.now, self.now, self.now, all=True)
         for together in tasks:
             names, alone = [str(path) for path in together], len(tasks) == 1
             for exchanged in low.read(names, self.read[stream], look, known, alone=alone):
@@ -150,7 +150,7 @@ class Levels:
 
 def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
     """A run of the case's rows as files, some files together, some micro-batches replayed, some by a new worker."""
-    stages._AT_HAND.clear()
+    stages._CACHED.clear()
     levels = Levels(on_files(case.network, folder), data.draw(st.integers(1, 3), label="buckets"), Path(folder))
     levels.segments = folder / "segments" if data.draw(st.booleans()) else None
     waiting: dict[str, list[Path]] = {}
@@ -163,7 +163,7 @@ def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
             levels.micro_batch(waiting, replayed=data.draw(st.booleans()))
             waiting = {}
         if data.draw(st.booleans()):
-            stages._AT_HAND.clear()
+            stages._CACHED.clear()
     levels.micro_batch(waiting)
     levels.micro_batch({}, end=True, replayed=data.draw(st.booleans()))
     return levels
@@ -233,7 +233,7 @@ def test_two_levels_account_for_every_row_by_every_contract(
     data: st.DataObject, contract: TimeContract, given_rows: list[Given]
 ) -> None:
     verdicts = [verdict for verdict, _ in admitted(contract, given_rows, ADMISSION_SCHEMA)]
-    stages._AT_HAND.clear()
+    stages._CACHED.clear()
     with tempfile.TemporaryDirectory() as folder:
         stream = Stream("s", ADMISSION_SCHEMA, contract, Connector("parquet", {"path": folder}))
         query = Query("q", Project(Scan(stream), (("id", Column("id")),)), Sink("q", Connector("memory")))
@@ -247,7 +247,7 @@ def test_two_levels_account_for_every_row_by_every_contract(
             alone = alone and len(parts) == 1
             levels.micro_batch({"s": paths}, replayed=data.draw(st.booleans()))
             if data.draw(st.booleans()):
-                stages._AT_HAND.clear()
+                stages._CACHED.clear()
     assert levels.known is not None
     source = levels.known["sources"]["s"]
     assert source["received"] == len(given_rows)
@@ -273,7 +273,7 @@ def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
 
 def live_run(data: st.DataObject, network: Network, arrivals: list[tuple[int, str, Given]], folder: Path) -> Levels:
     """Each row as a file that is read when it arrives, and wakings by the clock in between."""
-    stages._AT_HAND.clear()
+    stages._CACHED.clear()
     levels = Levels(on_files(network, folder), data.draw(st.integers(1, 3), label="buckets"), folder, live=True)
     for number, (now, stream, row) in enumerate(arrivals):
         path = folder / stream / f"{number:04d}.parquet"
@@ -295,7 +295,7 @@ def test_rows_of_a_stream_that_was_spoken_for_before_its_first_row_are_accounted
     window = "[RANGE 10 SECONDS SLIDE 10 SECONDS WA ts]"
     sql = declared("s0", 0, promise) + declared("s1", 0, promise)
     network = parse_network(f"{sql} CREATE QUERY q AS SELECT count(*) AS n FROM s0 UNION s1 {window};")
-    stages._AT_HAND.clear()
+    stages._CACHED.clear()
     levels = Levels(on_files(network, tmp_path), 2, tmp_path, live=True)
     for stream, now, second in (("s0", 20, 1), ("s1", 22, 3)):
         path = tmp_path / f"{stream}.parquet"
@@ -316,7 +316,7 @@ def test_rows_that_the_system_stamps_do_not_wait_for_those_of_the_same_micro_bat
         for name in ("s0", "s1")
     )
     network = parse_network(f"{streams} CREATE QUERY q AS SELECT v FROM s0 UNION s1 ORDER BY ts;")
-    stages._AT_HAND.clear()
+    stages._CACHED.clear()
     levels = Levels(network, 2, tmp_path, live=True)
     paths = {}
     for number, name in enumerate(("s0", "s1")):

@@ -16,8 +16,8 @@ from millrace.api.update_clauses import Reads
 from millrace.connectors.native import HANDED, is_native_sink
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.answers.subscriptions import Callback, Subscription
-from millrace.hosts.control.live_changes import Changes
-from millrace.hosts.control.replies import Answer, Started, Waits
+from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import PLAIN, sink_folder
@@ -63,7 +63,7 @@ class Handle:
         self._author = author
         self._feeds = feeds
         self._on = options.on
-        self._changes = Changes(network, author.script, bind_changes, read_file)
+        self._changes = LiveChanges(network, author.script, bind_changes, read_file)
         self._console = Console()
         self._printed: dict[str, list[pa.Table]] = {}
         self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
@@ -127,7 +127,7 @@ class Handle:
         settings: Mapping[str, object] | None = None,
         access: Reads | None = None,
         **options: object,
-    ) -> Started:
+    ) -> QueryStart:
         """Add a query to the running network, and say where it starts.
 
         Give SQL (ADD QUERY, with CREATE STREAM and CREATE SINK as needed), or a name and a relation as for
@@ -169,7 +169,7 @@ class Handle:
         """Give a running query other options, such as `strategy="bfs"`."""
         self._ask(f"ALTER QUERY {_quoted(name)} SET ({pairs(options, ' = ')})")
 
-    def _ask(self, text: str) -> tuple[Answer, ...]:
+    def _ask(self, text: str) -> tuple[Reply, ...]:
         return self._changes.ask(text)
 
     @property
@@ -263,7 +263,7 @@ class Handle:
         if self._on == "spark" or not self._thread.is_alive():
             return self._run.lag()
         (answer,) = self._changes.ask("SHOW WAITS")
-        assert isinstance(answer, Waits) and answer.lag is not None
+        assert isinstance(answer, WaitsReply) and answer.lag is not None
         return answer.lag
 
     def metrics(self) -> Report:

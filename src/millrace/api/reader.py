@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.api.runs import Run
-from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.requests import query_table
 from millrace.hosts.answers.subscriptions import Subscription
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 
 
 class Reader:
     """What a run can be asked for from any thread, while it works and when it has ended."""
 
-    def __init__(self, run: Run, changes: Changes) -> None:
+    def __init__(self, run: Run, changes: LiveChanges) -> None:
         self._run = run
         self._changes = changes
         self._ended = Event()
@@ -38,7 +38,7 @@ class Reader:
 
     def _failure(self) -> BaseException | None:
         """What has made the run fail; None also if it goes on, and only a query has left it."""
-        if not self._run.standing.closed:
+        if not self._run.answers.closed:
             return None
         self._ended.wait()
         return self._error
@@ -50,11 +50,11 @@ class Reader:
 
     def queries(self) -> pa.Table:
         """The queries: their names, keys, columns, and how many keys have an answer."""
-        return query_table(self._run.standing, self._changes.network.queries)
+        return query_table(self._run.answers, self._changes.network.queries)
 
-    def of(self, query: str, *, refresh: bool = False) -> Latest:
+    def of(self, query: str, *, refresh: bool = False) -> AnswerTable:
         """The latest answers of an update query; `refresh` asks its streams for rows first."""
-        latest = self._run.standing.of(query)
+        latest = self._run.answers.of(query)
         if refresh and not self.over:
             self._changes.do(lambda run: run.refresh(query))
         return latest

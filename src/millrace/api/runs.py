@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from millrace.api.durations import Length, in_words
 from millrace.errors import RequestError, did_you_mean, listed
-from millrace.hosts.answers.run_answers import Standing
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.answers.run_answers import RunAnswers
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.run_options import HostName, RunOptions
 from millrace.hosts.sinks.outputs import check_sinks
@@ -66,7 +66,7 @@ class Run(Protocol):
         """Let go of what it holds outside this process."""
 
     @property
-    def standing(self) -> Standing:
+    def answers(self) -> RunAnswers:
         """The latest answers of update queries."""
 
     def staleness(self, query: str) -> pa.Table:
@@ -85,7 +85,7 @@ def open_run(
     options: RunOptions,
     listeners: Listeners | None = None,
     feeds: Mapping[str, Iterable[Any]] | None = None,
-    changes: Changes | None = None,
+    changes: LiveChanges | None = None,
 ) -> Run:
     """A network on the host that the options name, ready to run, and to be changed where the host can do that."""
     # Each host is imported where it is used: the others do not need Spark, nor the second it takes to load.
@@ -134,7 +134,7 @@ def open_run(
     )
 
 
-def pending_change(options: RunOptions, changes: Changes) -> Evolution | None:
+def pending_change(options: RunOptions, changes: LiveChanges) -> Evolution | None:
     """What would become of the queries in a checkpoint if these went on from it; nothing is touched.
 
     None where nothing would change.

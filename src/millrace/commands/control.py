@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from millrace.commands.arguments import Commands, add_json, add_timeout, timeout_seconds
-from millrace.hosts.control.replies import answer_text
+from millrace.hosts.control.replies import reply_text
 from millrace.hosts.control.request_folder import ask
 
 
@@ -29,5 +29,5 @@ def add_to(commands: Commands) -> None:
 def _control(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.statement == "-" else options.statement
     for answer in ask(options.folder, text, timeout_seconds(options)):
-        print(json.dumps(answer) if options.json else answer_text(answer))
+        print(json.dumps(answer) if options.json else reply_text(answer))
     return 0

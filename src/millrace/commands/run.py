@@ -17,7 +17,7 @@ from millrace.api.reader import Reader
 from millrace.api.runs import Run, open_run, pending_change
 from millrace.commands.arguments import Commands, add_file, add_json, micros, read_network
 from millrace.errors import RequestError
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.report import Listeners
 from millrace.hosts.run_options import HOSTS, RunOptions
 from millrace.language import bind_changes, read_file
@@ -86,7 +86,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     text, network = read_network(options.file)
-    changes = Changes(_shown(network), text, _bind_shown, _read_shown)
+    changes = LiveChanges(_shown(network), text, _bind_shown, _read_shown)
     console = Console(as_json=options.json)
 
     def results(name: str, rows: pa.Table) -> None:

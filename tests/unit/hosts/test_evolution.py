@@ -13,7 +13,7 @@ import pytest
 import millrace as mr
 from millrace.errors import CheckpointError, RequestError
 from millrace.hosts.checkpoint.checkpoint import pending_change
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Ending
 from millrace.language import bind_changes, parse_network, read_file
@@ -30,8 +30,8 @@ def query(name: str, select: str, folder: Path | None = None) -> str:
     return f"CREATE SINK {name}_o TO csv OPTIONS (path '{folder}'); CREATE QUERY {name} INTO {name}_o AS {select};\n"
 
 
-def asked(sql: str) -> Changes:
-    return Changes(parse_network(sql), sql, bind_changes, read_file)
+def asked(sql: str) -> LiveChanges:
+    return LiveChanges(parse_network(sql), sql, bind_changes, read_file)
 
 
 def opened(

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from millrace.connectors.inputs import CHUNK_ROWS
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.virtual.host import Costs, VirtualRun
@@ -85,8 +85,8 @@ def running(run: LocalRun) -> Iterator[LocalRun]:
     assert not failed and not thread.is_alive(), failed
 
 
-def changing(sql: str) -> Changes:
-    return Changes(parse_network(sql), sql, bind_changes, read_file)
+def changing(sql: str) -> LiveChanges:
+    return LiveChanges(parse_network(sql), sql, bind_changes, read_file)
 
 
 def endless(*tables: pa.Table) -> Iterator[Any]:
@@ -278,11 +278,11 @@ def test_work_behind_a_queue_costs_what_its_label_says() -> None:
 
 def test_a_run_says_how_its_queue_was_until_the_input_ended() -> None:
     rows = arriving(*((1 + number * 0.1, number % 20, number) for number in range(200)))
-    run = virtual(QUERY.format(""), rows, cost=Costs(of={"project": SECOND}), look_every=SECOND)
-    watched = run.watched("q")
+    run = virtual(QUERY.format(""), rows, cost=Costs(of={"project": SECOND}), sample_every=SECOND)
+    watched = run.samples("q")
     assert latest(run.memory["q"]) == exact(200, 20), "what was left has been worked off"
     assert watched.metrics is not None and watched.metrics.waiting > 0 and watched.metrics.entered == 200
-    assert [look.time / SECOND for look in watched.looks] == list(range(2, 22))
+    assert [look.time / SECOND for look in watched.samples] == list(range(2, 22))
     assert watched.peak_waiting == 20 and 10 < watched.mean_waiting <= 20
     assert watched.queue.count == watched.application.count > 19 * 18, "a sample a key and look"
     assert 0 < watched.queue.mean < watched.queue.quantile(0.99) <= 20 * SECOND

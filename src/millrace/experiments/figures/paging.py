@@ -55,14 +55,14 @@ CREATE QUERY mapped WITH (queue = 'inplace', page = {PAGE}{naive}) AS
             feeds={"s": feed(keys_of(KEYS, rows, self.theta, self.seed), ts=np.arange(rows) / self.rate)},
             cost=Costs(of={"project": _SECOND // SERVED}),
             rows_per_step=1,
-            look_every=_LOOK,
+            sample_every=_LOOK,
         )
         run.run()
         return run
 
     def outcome(self) -> Outcome:
         """The locations while input came, on average over time."""
-        watched = self.run().watched("mapped")
+        watched = self.run().samples("mapped")
         metrics = watched.metrics
         assert metrics is not None
         return Outcome(results=metrics.let_go, allocated=watched.mean_allocated, used=watched.mean_used)

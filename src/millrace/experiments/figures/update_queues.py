@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from millrace.experiments.figures.experiment import Outcome
 from millrace.experiments.figures.key_arrivals import keys_of
-from millrace.hosts.virtual.host import Costs, Delivery, VirtualRun
+from millrace.hosts.virtual.host import Costs, DeliveredRows, VirtualRun
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.elements import Times
 from millrace.language import parse_network
@@ -131,7 +131,7 @@ class QueueCase:
             feeds={"s": updates.feed()},
             cost=costs(network, {"mapped": self.cost}),
             rows_per_step=self.step,
-            look_every=None if self.look is None else round(self.look * SECOND),
+            sample_every=None if self.look is None else round(self.look * SECOND),
         )
         run.run()
         return seen(run, "mapped", updates.newest())
@@ -155,7 +155,7 @@ def costs(network: Network, seconds: Mapping[str, float]) -> Costs:
 
 def seen(run: VirtualRun, query: str, newest: Mapping[int, int]) -> Outcome:
     """What came of a query: its queue while input came, and its answers."""
-    watched = run.watched(query)
+    watched = run.samples(query)
     metrics = watched.metrics
     assert metrics is not None
     return Outcome(
@@ -163,13 +163,13 @@ def seen(run: VirtualRun, query: str, newest: Mapping[int, int]) -> Outcome:
         peak=watched.peak_waiting,
         staleness=metrics.application_mean / SECOND,
         queue_staleness=metrics.queue_mean / SECOND,
-        p99=watched.application.quantile(0.99) / SECOND if watched.looks else 0.0,
+        p99=watched.application.quantile(0.99) / SECOND if watched.samples else 0.0,
         wrong=wrong([each for each in run.deliveries if each.query == query], newest),
         switches=metrics.switches,
     )
 
 
-def wrong(answers: list[Delivery], newest: Mapping[int, int]) -> int:
+def wrong(answers: list[DeliveredRows], newest: Mapping[int, int]) -> int:
     """How many keys have an answer that is older than one before it, or end with another than the newest."""
     rows = pa.concat_tables([each.rows for each in answers])
     keys, values = rows.column("k").to_numpy(), rows.column("v").to_numpy()

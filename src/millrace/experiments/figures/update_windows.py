@@ -54,7 +54,7 @@ CREATE QUERY windows WITH ({spelling("update_window", UPDATE_WINDOWS[self.window
         """How many ticks apart the stamps of a key's rows are at least."""
         return self.keys if self.counted else 1
 
-    def run(self, look_every: float | None = None) -> VirtualRun:
+    def run(self, sample_every: float | None = None) -> VirtualRun:
         """The run, finished; its queue is looked at every so many ticks."""
         keys, arrived = keys_of(self.keys, self.rows, self.theta, self.seed), np.arange(self.rows)
         stamps = numbered(keys) * self.keys if self.counted else arrived
@@ -63,7 +63,7 @@ CREATE QUERY windows WITH ({spelling("update_window", UPDATE_WINDOWS[self.window
             feeds={"s": feed(keys, ts=stamps, at=arrived)},
             cost=Costs(of={"marked_aggregate": self.cost * _SECOND}),
             rows_per_step=1,
-            look_every=None if look_every is None else round(look_every * _SECOND),
+            sample_every=None if sample_every is None else round(sample_every * _SECOND),
         )
         run.run()
         return run
@@ -71,7 +71,7 @@ CREATE QUERY windows WITH ({spelling("update_window", UPDATE_WINDOWS[self.window
     def outcome(self) -> Outcome:
         """The staleness from the first row to the last one, in ticks."""
         run = self.run()
-        metrics = run.watched("windows").metrics
+        metrics = run.samples("windows").metrics
         assert metrics is not None
         return Outcome(
             results=run.metrics().sinks["windows"].rows,

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.checkpoint.durable_files import make_folder, sync
 from millrace.kernel.elements import RESERVED
 
@@ -32,7 +32,7 @@ _NOTE = b"millrace"
 
 
 @dataclass(frozen=True)
-class _File:
+class _AnswerFile:
     """A file of the epochs `first` to `last`; its rows were put from `version` on."""
 
     path: Path
@@ -42,13 +42,13 @@ class _File:
     version: int = 0
 
 
-class LatestFiles:
+class AnswerFiles:
     """The files of one query's answers, in a folder of their own."""
 
-    def __init__(self, folder: Path, latest: Latest) -> None:
+    def __init__(self, folder: Path, latest: AnswerTable) -> None:
         self.folder = folder
         self.latest = latest
-        self._files: list[_File] = []
+        self._files: list[_AnswerFile] = []
         self._saved = 0
         """The version of the answers that the files hold."""
 
@@ -59,7 +59,7 @@ class LatestFiles:
             rows, version = read(each.path), self.latest.version
             self.latest.put(rows)
             if not is_part(each.path):
-                self._files.append(_File(each.path, each.first, each.last, rows.num_rows, version))
+                self._files.append(_AnswerFile(each.path, each.first, each.last, rows.num_rows, version))
                 self._saved = self.latest.version
         for path in set(self.folder.glob("*.arrow")) - {each.path for each in counted}:
             path.unlink()
@@ -77,7 +77,7 @@ class LatestFiles:
         make_folder(self.folder, "the folder of latest answers")
         path = self.folder / f"{first:08d}-{epoch:08d}.arrow"
         write(path, rows, self.latest.query, self.latest.key)
-        self._files.append(_File(path, first, epoch, rows.num_rows, version))
+        self._files.append(_AnswerFile(path, first, epoch, rows.num_rows, version))
 
     def sweep(self) -> None:
         """Remove what the files of a committed epoch hold again."""
@@ -111,10 +111,10 @@ def parts_of(folder: Path, epoch: int) -> list[Path]:
     return sorted(folder.glob(f"part-{epoch:08d}-*.arrow"))
 
 
-def counting(folder: Path, epoch: int) -> list[_File]:
+def counting(folder: Path, epoch: int) -> list[_AnswerFile]:
     """The files that count when an epoch is the last that was committed, in the order in which they are read."""
     found = [each for each in _found(folder) if each.last <= epoch]
-    kept: list[_File] = []
+    kept: list[_AnswerFile] = []
     for each in sorted(found, key=lambda file: (is_part(file.path), file.first, -file.last, file.path)):
         # What was merged, and not removed yet, lies within what it was merged into.
         until = max((other.last for other in kept if not is_part(other.path)), default=-1)
@@ -123,14 +123,14 @@ def counting(folder: Path, epoch: int) -> list[_File]:
     return kept
 
 
-def stored(folder: Path, epoch: int) -> Latest | None:
+def stored(folder: Path, epoch: int) -> AnswerTable | None:
     """The answers in a folder as of a committed epoch, read without a run; None if there are none."""
-    latest: Latest | None = None
+    latest: AnswerTable | None = None
     for each in counting(folder, epoch):
         rows = read(each.path)
         note = json.loads(rows.schema.metadata[_NOTE])
         if latest is None:
-            latest = Latest(note["query"], user_schema(rows.schema), note["key"])
+            latest = AnswerTable(note["query"], user_schema(rows.schema), note["key"])
         latest.put(rows)
     return latest
 
@@ -156,11 +156,11 @@ def user_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in RESERVED])
 
 
-def _found(folder: Path) -> list[_File]:
+def _found(folder: Path) -> list[_AnswerFile]:
     files = []
     for path in folder.glob("*.arrow"):
         if (found := _FILE.fullmatch(path.name)) is not None:
-            files.append(_File(path, int(found[1]), int(found[2])))
+            files.append(_AnswerFile(path, int(found[1]), int(found[2])))
         elif (found := _PART.fullmatch(path.name)) is not None:
-            files.append(_File(path, int(found[1]), int(found[1])))
+            files.append(_AnswerFile(path, int(found[1]), int(found[1])))
     return files

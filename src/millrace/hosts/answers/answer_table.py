@@ -42,7 +42,7 @@ _ROOM = 16
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class _AnswerBlock:
     """Rows by ascending entry, with the numbers of their keys."""
 
     entries: Entries
@@ -52,19 +52,19 @@ class _Block:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def where(self, mask: Mask) -> _Block:
+    def where(self, mask: Mask) -> _AnswerBlock:
         """The rows where the mask holds."""
         if mask.all():
             return self
-        return _Block(self.entries[mask], self.keys[mask], self.rows.filter(pa.array(mask)))
+        return _AnswerBlock(self.entries[mask], self.keys[mask], self.rows.filter(pa.array(mask)))
 
-    def since(self, entry: int) -> _Block:
+    def since(self, entry: int) -> _AnswerBlock:
         """The rows from an entry on."""
         begin = int(np.searchsorted(self.entries, entry))
-        return _Block(self.entries[begin:], self.keys[begin:], self.rows.slice(begin))
+        return _AnswerBlock(self.entries[begin:], self.keys[begin:], self.rows.slice(begin))
 
 
-class Latest:
+class AnswerTable:
     """The latest answers of one query, by its update key; without key columns there is one answer.
 
     `version` is the entry that the next row will get: who remembers it can ask what has changed since.
@@ -86,7 +86,7 @@ class Latest:
         """The entry of each key's answer, by the number of the key."""
         self._times: Times = np.full(_ROOM, NO_BOUND, np.int64)
         """Its time."""
-        self._blocks: list[_Block] = []
+        self._blocks: list[_AnswerBlock] = []
         self._asked: dict[tuple[object, ...], int] = {}
         """The numbers of keys that were asked for."""
         self._waiting: list[pa.Table] = []
@@ -203,7 +203,7 @@ class Latest:
         # Of several rows of a key the last one stays.
         self._entries[keys[newer]] = entries[newer]
         self._times[keys[newer]] = times[newer]
-        block = self._live(_Block(entries, keys, rows))
+        block = self._live(_AnswerBlock(entries, keys, rows))
         if len(block):
             self._add(block)
 
@@ -223,20 +223,20 @@ class Latest:
             self._entries = np.concatenate([self._entries, np.full(more, -1, np.int64)])
             self._times = np.concatenate([self._times, np.full(more, NO_BOUND, np.int64)])
 
-    def _live(self, block: _Block) -> _Block:
+    def _live(self, block: _AnswerBlock) -> _AnswerBlock:
         return block.where(self._entries[block.keys] == block.entries)
 
-    def _add(self, block: _Block) -> None:
+    def _add(self, block: _AnswerBlock) -> None:
         while self._blocks and len(self._blocks[-1]) <= 2 * len(block):
             block = _joined(self._live(self._blocks.pop()), block)
         self._blocks.append(block)
 
-    def _live_since(self, version: int) -> list[_Block]:
+    def _live_since(self, version: int) -> list[_AnswerBlock]:
         self._go_through()
         found = [self._live(each.since(version)) for each in self._blocks if each.entries[-1] >= version]
         return [each for each in found if len(each)]
 
-    def _table(self, blocks: Sequence[_Block]) -> pa.Table:
+    def _table(self, blocks: Sequence[_AnswerBlock]) -> pa.Table:
         return pa.Table.from_batches([each.rows for each in blocks], self._timed)
 
 
@@ -247,11 +247,11 @@ def _timed(rows: pa.Table) -> pa.Table:
     return rows.append_column(TIME, pa.array(np.zeros(rows.num_rows, np.int64)))
 
 
-def _joined(one: _Block, other: _Block) -> _Block:
+def _joined(one: _AnswerBlock, other: _AnswerBlock) -> _AnswerBlock:
     if not len(one):
         return other
     rows = pa.concat_batches([one.rows, other.rows])
-    return _Block(np.concatenate([one.entries, other.entries]), np.concatenate([one.keys, other.keys]), rows)
+    return _AnswerBlock(np.concatenate([one.entries, other.entries]), np.concatenate([one.keys, other.keys]), rows)
 
 
 def _column(field: pa.Field, value: object, query: str) -> pa.Array:

@@ -17,19 +17,19 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from millrace.errors import RequestError
-from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.plain_rows import plain_values
-from millrace.hosts.answers.run_answers import Standing
-from millrace.hosts.control.replies import Answer, Started
+from millrace.hosts.answers.run_answers import RunAnswers
+from millrace.hosts.control.replies import QueryStart, Reply
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
 
 
-class Pulled(Protocol):
+class AnsweringRun(Protocol):
     """A run whose answers can be pulled."""
 
     @property
-    def standing(self) -> Standing:
+    def answers(self) -> RunAnswers:
         """The latest answers."""
 
     def staleness(self, query: str) -> pa.Table:
@@ -40,7 +40,7 @@ class Pulled(Protocol):
 
 
 @dataclass(frozen=True)
-class Rows(Answer):
+class RowsReply(Reply):
     """Rows that were asked for."""
 
     rows: pa.Table | None = None
@@ -67,13 +67,13 @@ def is_reading(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def read_answer(text: str, run: Pulled, queries: Sequence[Query]) -> Rows:
+def read_answer(text: str, run: AnsweringRun, queries: Sequence[Query]) -> RowsReply:
     """What a request that only reads asks for."""
     asked = _request(text)
     what, query = asked["read"], str(asked.get("query", ""))
     if what == "queries":
-        return _rows(query_table(run.standing, queries))
-    latest = run.standing.of(query)
+        return _rows(query_table(run.answers, queries))
+    latest = run.answers.of(query)
     if what == "staleness":
         return _rows(run.staleness(query))
     if asked.get("refresh"):
@@ -100,11 +100,11 @@ def _request(text: str) -> Mapping[str, Any]:
     return found
 
 
-def _rows(rows: pa.Table, version: int = 0) -> Rows:
-    return Rows("read", Started("", ()), rows=rows, version=version)
+def _rows(rows: pa.Table, version: int = 0) -> RowsReply:
+    return RowsReply("read", QueryStart("", ()), rows=rows, version=version)
 
 
-def one_row(latest: Latest, key: object) -> pa.Table:
+def one_row(latest: AnswerTable, key: object) -> pa.Table:
     """The answer of a key as a table, which is empty if there is none."""
     try:
         row = latest.row(worded_key(key, latest.key))
@@ -141,10 +141,10 @@ def _check_names(key: object, names: Sequence[str]) -> None:
             )
 
 
-def query_table(standing: Standing, queries: Sequence[Query]) -> pa.Table:
+def query_table(answers: RunAnswers, queries: Sequence[Query]) -> pa.Table:
     """The queries of a run: name, key (null for one that is no update query), and how many keys have an answer."""
     keys = [key_of(query) for query in queries]
-    counts = [None if key is None else len(standing.of(each.name)) for each, key in zip(queries, keys, strict=True)]
+    counts = [None if key is None else len(answers.of(each.name)) for each, key in zip(queries, keys, strict=True)]
     return pa.table(
         {
             "query": pa.array([query.name for query in queries], pa.string()),

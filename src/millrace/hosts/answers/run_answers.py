@@ -20,8 +20,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from millrace.errors import RequestError
-from millrace.hosts.answers.answer_files import LatestFiles, folder_of, parts_of, read
-from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, parts_of, read
+from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
@@ -33,11 +33,11 @@ class _Kept:
     """The answers of a query, and their files, if they are kept."""
 
     query: Query
-    latest: Latest
-    files: LatestFiles | None
+    latest: AnswerTable
+    files: AnswerFiles | None
 
 
-class Standing:
+class RunAnswers:
     """The latest answers of a run's update queries; `epoch` is the last one that was committed in the checkpoint.
 
     `all_put` says that results are put whether or not their query updates at present.
@@ -60,7 +60,7 @@ class Standing:
         self.closed = False
         """Whether the run has ended, so that no answer will follow."""
         self._left: dict[str, _Kept] = {}
-        self._removed: list[LatestFiles] = []
+        self._removed: list[AnswerFiles] = []
         self.prepare(queries)()
         if checkpoint is not None:
             self._load(checkpoint, epoch)
@@ -72,7 +72,7 @@ class Standing:
         known = {quote(name, safe="") for name in self._kept} if epoch is not None else set()
         for folder in (checkpoint / "latest").glob("*"):
             if folder.name not in known:
-                LatestFiles(folder, Latest("", pa.schema([]), ())).remove()
+                AnswerFiles(folder, AnswerTable("", pa.schema([]), ())).remove()
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
         """Make places for the answers of a changed network; the call it gives takes them into use.
@@ -123,11 +123,11 @@ class Standing:
 
     def _beginning(self, query: Query, key: tuple[str, ...]) -> _Kept:
         """A new place for answers."""
-        latest = Latest(query.name, query.root.schema, key)
+        latest = AnswerTable(query.name, query.root.schema, key)
         return _Kept(query, latest, self._files(query.name, latest))
 
-    def _files(self, query: str, latest: Latest) -> LatestFiles | None:
-        return None if self._checkpoint is None else LatestFiles(folder_of(self._checkpoint, query), latest)
+    def _files(self, query: str, latest: AnswerTable) -> AnswerFiles | None:
+        return None if self._checkpoint is None else AnswerFiles(folder_of(self._checkpoint, query), latest)
 
     # Answers come
 
@@ -169,7 +169,7 @@ class Standing:
         """The update queries that run."""
         return list(self._kept)
 
-    def of(self, query: str) -> Latest:
+    def of(self, query: str) -> AnswerTable:
         """The answers of a query; refuses one that has none to be pulled."""
         found = self._kept.get(query) or self._left.get(query)
         if found is not None:

@@ -14,7 +14,7 @@ from threading import Thread
 
 import pyarrow as pa
 
-from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.answer_table import AnswerTable
 
 Callback = Callable[[pa.Table], object]
 Failure = Callable[[], BaseException | None]
@@ -27,7 +27,7 @@ class Subscription:
     what has made the run fail.
     """
 
-    def __init__(self, latest: Latest, *, present: bool = True, failure: Failure = lambda: None) -> None:
+    def __init__(self, latest: AnswerTable, *, present: bool = True, failure: Failure = lambda: None) -> None:
         self._latest = latest
         self._failure = failure
         self._version = 0 if present else latest.version

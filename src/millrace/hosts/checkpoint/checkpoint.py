@@ -21,13 +21,13 @@ import pyarrow as pa
 
 from millrace.errors import CheckpointError, RunError
 from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file, sync
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.kernel.graph.snapshot import Place, Snapshot
 from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import Points
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 4
+_LAYOUT = 5
 _NO_CHANGES: Mapping[str, Any] = {"text": None, "history": []}
 
 
@@ -42,7 +42,7 @@ class Resumed:
     staged: dict[str, str]
     results: dict[str, int]
     changes: Mapping[str, Any]
-    """The text of the first file and the history of changes, as `Changes.saved` gives them."""
+    """The text of the first file and the history of changes, as `LiveChanges.saved` gives them."""
 
     @property
     def points(self) -> Points:
@@ -73,7 +73,7 @@ class Checkpoint:
         self._live: set[Place] = set()
         make_folder(folder, "the checkpoint")
 
-    def load(self, changes: Changes | None = None) -> Resumed | None:
+    def load(self, changes: LiveChanges | None = None) -> Resumed | None:
         """The last committed state; None in a new folder.
 
         Refuses that of other queries, unless the changes of this run can follow it.
@@ -134,7 +134,7 @@ def check_names(saved: Resumed, plan: Physical, folder: Path) -> None:
         raise other_version(folder)
 
 
-def pending_change(folder: Path, changes: Changes) -> Evolution | None:
+def pending_change(folder: Path, changes: LiveChanges) -> Evolution | None:
     """What would become of the queries in a checkpoint if a run went on from it now; nothing is touched."""
     saved = _record(folder)
     if saved is None:
@@ -143,7 +143,7 @@ def pending_change(folder: Path, changes: Changes) -> Evolution | None:
     return changes.resume(saved["changes"], saved["control"]["sources"])
 
 
-def check_queries(saved: Mapping[str, Any], own: str, folder: Path, changes: Changes | None) -> None:
+def check_queries(saved: Mapping[str, Any], own: str, folder: Path, changes: LiveChanges | None) -> None:
     """Refuse state of other queries, unless the changes of this run can follow it."""
     follows = changes is not None and changes.can_follow(saved["changes"])
     if not follows and saved["network"] != own:

@@ -21,8 +21,8 @@ from threading import Event, Lock, get_ident
 from typing import Any, Protocol, TypeVar
 
 from millrace.errors import MillraceError, NotYet, RequestError
-from millrace.hosts.answers.requests import Pulled, is_reading, read_answer
-from millrace.hosts.control.replies import Answer, Started, Waits
+from millrace.hosts.answers.requests import AnsweringRun, is_reading, read_answer
+from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
 from millrace.hosts.why.lag import Lag
 from millrace.kernel.graph.executor import Executor
 from millrace.plan.evolution.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
@@ -32,14 +32,14 @@ from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.physical.stages import Physical, physical, starting_at
 
 Start = Callable[[Query], Starts]
-Answers = tuple[Answer, ...]
+Answers = tuple[Reply, ...]
 Found = TypeVar("Found")
 
 _PATIENCE = 1.0
 """Seconds that one who only looks waits for a run that is busy."""
 
 
-class Changing(Pulled, Protocol):
+class ChangeableRun(AnsweringRun, Protocol):
     """A run that can be changed, and asked for its latest answers."""
 
     def settle(self) -> None:
@@ -62,7 +62,7 @@ class Changing(Pulled, Protocol):
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryEntry:
     """A request that was carried out, and where the queries that it added start, in order.
 
     Or a whole file that took the place of the one before, if it says how far the streams had come.
@@ -79,7 +79,7 @@ class Entry:
         return {"request": self.text, "starts": self.starts}
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Entry:
+    def of(cls, data: Mapping[str, Any]) -> HistoryEntry:
         """An entry of its plain data, which may have been JSON."""
         if "file" in data:
             return cls(data["file"], points=data["points"])
@@ -92,11 +92,11 @@ class _Proposal:
 
     network: Network
     script: str
-    entry: Entry
+    entry: HistoryEntry
     answers: Answers
 
 
-class Changes:
+class LiveChanges:
     """Requests to a running network, and the network as they have made it.
 
     `script` is the text of the network's file, `bind` reads a request; without it there are no changes. `read` reads a
@@ -107,7 +107,7 @@ class Changes:
         self.network = network
         self.file = script
         """The text of the file that is in force."""
-        self.history: list[Entry] = []
+        self.history: list[HistoryEntry] = []
         self.ran: Network | None = None
         """The network of the run that this one goes on from, as it was."""
         self.evolution: Evolution | None = None
@@ -122,7 +122,7 @@ class Changes:
         self._network: Network | None = None
         """The network of the file that is in force, where it has been read."""
         self._bind, self._read = bind, read
-        self._asked: deque[tuple[Callable[[Changing], Any], Future[Any]]] = deque()
+        self._asked: deque[tuple[Callable[[ChangeableRun], Any], Future[Any]]] = deque()
         self._lock = Lock()
         self._runner: int | None = None
         self._over = False
@@ -139,7 +139,7 @@ class Changes:
         """Whether the run has ended."""
         return self._over
 
-    def do(self, work: Callable[[Changing], Found], patience: float | None = None) -> Found:
+    def do(self, work: Callable[[ChangeableRun], Found], patience: float | None = None) -> Found:
         """Have something done in the run's own thread, between two turns, and wait for what it gives.
 
         Raises TimeoutError if it was not begun within so many seconds; it will not be done then.
@@ -173,7 +173,7 @@ class Changes:
 
     # For the run
 
-    def repeat(self, history: Iterable[Entry], *, spread: bool = False) -> None:
+    def repeat(self, history: Iterable[HistoryEntry], *, spread: bool = False) -> None:
         """Make the changes of an earlier run again, before this one begins."""
         for entry in history:
             if entry.points is not None:
@@ -196,12 +196,12 @@ class Changes:
         `points` say how far its streams had come, `spread` whether rows are spread over buckets. None where nothing
         is different; raises where a stream cannot go on, and leaves all as it was.
         """
-        history = [Entry.of(each) for each in saved["history"]]
+        history = [HistoryEntry.of(each) for each in saved["history"]]
         if self._read is None or saved["text"] is None:
             self.repeat(history, spread=spread)
             self.ran = self.network
             return None
-        earlier = Changes(self._read(saved["text"], "").network, saved["text"], self._bind, self._read)
+        earlier = LiveChanges(self._read(saved["text"], "").network, saved["text"], self._bind, self._read)
         earlier.repeat(history, spread=spread)
         ran, other = earlier.network, self.file != earlier.file
         evolution = earlier._rewrite(self.file, reduced(points), spread=spread) if other else None
@@ -219,10 +219,10 @@ class Changes:
         evolution = evolve(self.network, after, points, spread=spread)
         self.network = self.network if evolution is None else evolution.network
         self.file, self.script, self._network = text, new.declared, new.network
-        self.history.append(Entry(text, points=points))
+        self.history.append(HistoryEntry(text, points=points))
         return evolution
 
-    def serve(self, run: Changing) -> None:
+    def serve(self, run: ChangeableRun) -> None:
         """Carry out what has been asked."""
         self._runner = get_ident()
         while self._asked:
@@ -249,7 +249,7 @@ class Changes:
             self._failure = error
             raise
 
-    def carry_out(self, text: str, run: Changing) -> Answers:
+    def carry_out(self, text: str, run: ChangeableRun) -> Answers:
         """Change the run as a text asks, or raise and leave it as it is; or read what a text in JSON asks for."""
         if is_reading(text):
             return (read_answer(text, run, self.network.queries),)
@@ -265,7 +265,7 @@ class Changes:
                 take_into_use()
                 self._accept(proposal)
             self._work(run.keep)
-        return tuple(Waits.of(run.lag()) if isinstance(each, Waits) else each for each in proposal.answers)
+        return tuple(WaitsReply.of(run.lag()) if isinstance(each, WaitsReply) else each for each in proposal.answers)
 
     def close(self) -> None:
         """Tell those who still wait that the run has ended."""
@@ -282,14 +282,14 @@ class Changes:
         if self._bind is None:
             raise NotYet("this run cannot be changed", hint="Stop it, and start it with other queries.")
         amendment = self._bind(self.script, text, self.network.queries)
-        queries, answers, starts = self.network.queries, list[Answer](), list[Starts]()
+        queries, answers, starts = self.network.queries, list[Reply](), list[Starts]()
         for change in amendment.changes:
             if isinstance(change, Added):
                 starts.append(start(change.query))
                 change = Added(starting_at(change.query, *starts[-1]))
             answers += _answers(change, queries)
             queries = amended(queries, change)
-        return _Proposal(Network(queries), amendment.declared, Entry(text, tuple(starts)), tuple(answers))
+        return _Proposal(Network(queries), amendment.declared, HistoryEntry(text, tuple(starts)), tuple(answers))
 
     def _accept(self, proposal: _Proposal) -> None:
         self.network, self.script = proposal.network, proposal.script
@@ -329,24 +329,24 @@ def _begun(query: Query) -> tuple[object, ...]:
     return query.root, query.since, query.outlets_since, query.tree
 
 
-def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Answer]:
+def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Reply]:
     """What is said of a change to these queries."""
     named = {query.name: query for query in queries}
     match change:
         case Added(query):
-            yield Answer("added", _started(query), query.options)
+            yield Reply("added", _started(query), query.options)
         case Dropped(name):
-            yield Answer("dropped", _started(named[name]))
+            yield Reply("dropped", _started(named[name]))
         case Altered(name, options):
-            yield Answer("altered", _started(named[name]), options)
+            yield Reply("altered", _started(named[name]), options)
         case WaitsListed():
-            yield Waits("waits", Started("", ()))
+            yield WaitsReply("waits", QueryStart("", ()))
         case _:
-            yield from (Answer("runs", _started(query), query.options) for query in queries)
+            yield from (Reply("runs", _started(query), query.options) for query in queries)
 
 
-def _started(query: Query) -> Started:
-    return Started(query.name, _streams(query), query.since)
+def _started(query: Query) -> QueryStart:
+    return QueryStart(query.name, _streams(query), query.since)
 
 
 def _streams(query: Query) -> tuple[str, ...]:

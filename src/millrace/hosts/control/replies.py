@@ -17,13 +17,13 @@ Did = Literal["added", "dropped", "altered", "runs", "waits", "read"]
 
 
 @dataclass(frozen=True)
-class Started:
+class QueryStart:
     """Where a query starts: it is answered over the rows of its streams whose time is at least `at`.
 
-    >>> started = Started("counts", ("links",), at=1_000_001)
+    >>> started = QueryStart("counts", ("links",), at=1_000_001)
     >>> started.since
     '1970-01-01 00:00:01.000001'
-    >>> Started("counts", ("links",)).since is None
+    >>> QueryStart("counts", ("links",)).since is None
     True
     """
 
@@ -44,11 +44,11 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What became of one statement: a query that was added, dropped or altered, or one that runs."""
 
     did: Did
-    started: Started
+    started: QueryStart
     options: Mapping[str, str] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
@@ -64,15 +64,15 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Waits(Answer):
+class WaitsReply(Reply):
     """What holds results back."""
 
     lag: Lag | None = None
 
     @staticmethod
-    def of(lag: Lag) -> Waits:
+    def of(lag: Lag) -> WaitsReply:
         """The answer to who waits for what."""
-        return Waits("waits", Started("", ()), lag=lag)
+        return WaitsReply("waits", QueryStart("", ()), lag=lag)
 
     def data(self) -> dict[str, Any]:
         """The answer as plain data."""
@@ -80,10 +80,10 @@ class Waits(Answer):
         return {"did": self.did, "lag": self.lag.data()}
 
 
-def answer_text(answer: Mapping[str, Any]) -> str:
+def reply_text(answer: Mapping[str, Any]) -> str:
     """An answer's data as a line to read.
 
-    >>> answer_text(Answer("dropped", Started("counts", ())).data())
+    >>> reply_text(Reply("dropped", QueryStart("counts", ())).data())
     'counts dropped'
     """
     if answer["did"] == "waits":

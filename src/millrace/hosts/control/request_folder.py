@@ -25,7 +25,7 @@ from uuid import uuid4
 from millrace.errors import MillraceError, Place, RequestError, RunError
 from millrace.hosts.answers.requests import is_reading
 from millrace.hosts.checkpoint.durable_files import lock, make_folder, replace_file
-from millrace.hosts.control.replies import Answer
+from millrace.hosts.control.replies import Reply
 
 _LOCK, _LISTENING = "lock", "listening"
 _REQUEST, _LAST, _REPLY = "request-", "last-", "reply-"
@@ -33,7 +33,7 @@ _LOOK = 0.01
 """Seconds between two looks of one who waits for an answer."""
 
 
-class Control:
+class RequestFolder:
     """The run's end of a control folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -45,20 +45,20 @@ class Control:
                 hint="Stop it first, or give this run another --control and --checkpoint.",
             ),
         )
-        self._carry_out: Callable[[str], Sequence[Answer]] | None = None
+        self._carry_out: Callable[[str], Sequence[Reply]] | None = None
         (folder / _LISTENING).unlink(missing_ok=True)
         for begin in (_REQUEST, _LAST, _REPLY):
             for path in (*folder.glob(f"{begin}*"), *folder.glob(f".{begin}*")):
                 path.unlink(missing_ok=True)
         replace_file(folder / _LISTENING, uuid4().hex)
 
-    def serve(self, carry_out: Callable[[str], Sequence[Answer]]) -> None:
+    def serve(self, carry_out: Callable[[str], Sequence[Reply]]) -> None:
         """Carry out and answer the requests that are there."""
         self._carry_out = carry_out
         for number, text in self._taken(_REQUEST):
             self._answer(number, text, carry_out)
 
-    def _answer(self, number: str, text: str, carry_out: Callable[[str], Sequence[Answer]]) -> None:
+    def _answer(self, number: str, text: str, carry_out: Callable[[str], Sequence[Reply]]) -> None:
         try:
             answer: dict[str, Any] = {"answers": [each.data() for each in carry_out(text)]}
         except MillraceError as error:

@@ -24,12 +24,12 @@ import pyarrow as pa
 
 from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
 from millrace.errors import MillraceError
-from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.arrivals import stamped
 from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names, has_ended
 from millrace.hosts.checkpoint.durable_files import lock_checkpoint
-from millrace.hosts.control.live_changes import Changes, reshape
-from millrace.hosts.control.request_folder import Control
+from millrace.hosts.control.live_changes import LiveChanges, reshape
+from millrace.hosts.control.request_folder import RequestFolder
 from millrace.hosts.local.intake import Intake
 from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.report import Ending, Listeners, Report
@@ -81,17 +81,17 @@ class LocalRun:
         feeds: Mapping[str, Iterable[Any]] | None = None,
         listeners: Listeners | None = None,
         interval: float = 1.0,
-        changes: Changes | None = None,
+        changes: LiveChanges | None = None,
         control: Path | None = None,
     ) -> None:
         self.ending = ending
         self.interval = interval
-        self.changes = changes or Changes(network)
+        self.changes = changes or LiveChanges(network)
         self._clock = SystemClock()
         self._listeners = listeners or Listeners()
         self._stop = Event()
         # First of all: a second run on the same folders must not touch anything.
-        self._control = Control(control) if control is not None else None
+        self._control = RequestFolder(control) if control is not None else None
         self._lock = lock_checkpoint(checkpoint) if checkpoint is not None else None
         try:
             self._open(network, checkpoint, feeds)
@@ -366,9 +366,9 @@ class LocalRun:
         return self.executor.queue_gate.staleness(query, self._clock.now())
 
     @property
-    def standing(self) -> Standing:
+    def answers(self) -> RunAnswers:
         """The latest answers of update queries."""
-        return self.outputs.standing
+        return self.outputs.answers
 
     def refresh(self, query: str) -> None:
         """Ask the streams of a query that are asked for rows now, and work off what it has to do; others wait."""

@@ -8,7 +8,7 @@ from typing import Any
 from millrace.connectors.inputs import Input, Position, open_input, read_schema, reopen_input
 from millrace.connectors.push_pull import Asked, PolledInput
 from millrace.errors import RequestError
-from millrace.hosts.local.pace import Now, Pace, PacedInput
+from millrace.hosts.local.pace import Now, PacedInput, ReplayPace
 from millrace.hosts.report import Ending
 from millrace.kernel.elements import Microseconds
 from millrace.plan.nodes.endpoints import Stream
@@ -34,7 +34,7 @@ class Intake:
         self._now = now
         self._ending = ending
         self._feeds = feeds if feeds is not None else {}
-        self.pace: Pace | None = None
+        self.pace: ReplayPace | None = None
         self.prepare(plan, positions)()
 
     def prepare(self, plan: Physical, positions: Mapping[str, Position] | None = None) -> Callable[[], None]:
@@ -93,7 +93,7 @@ class Intake:
         if waiting and self.pace is None:
             began = self._now()
             origin = min((first for each in waiting if (first := each.first) is not None), default=began)
-            self.pace = Pace(origin, began)
+            self.pace = ReplayPace(origin, began)
         for each in waiting:
             assert self.pace is not None
             each.start(self.pace)

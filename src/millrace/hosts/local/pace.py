@@ -24,7 +24,7 @@ Now = Callable[[], Microseconds]
 
 
 @dataclass(frozen=True)
-class Pace:
+class ReplayPace:
     """How arrivals meet the clock: what arrives at `origin` comes when it is `began`."""
 
     origin: Microseconds
@@ -33,7 +33,7 @@ class Pace:
     def due(self, times: Times, speed: float) -> Times:
         """When arrivals come, by the clock.
 
-        >>> Pace(origin=100, began=5_000).due(np.array([100, 300]), speed=2.0).tolist()
+        >>> ReplayPace(origin=100, began=5_000).due(np.array([100, 300]), speed=2.0).tolist()
         [5000, 5100]
         """
         due: Times = self.began + np.ceil((times - self.origin) / speed).astype(np.int64)
@@ -49,7 +49,7 @@ class PacedInput:
         self.source = source
         self._speed = stream.replay.speed
         self._now = now
-        self._pace: Pace | None = None
+        self._pace: ReplayPace | None = None
         self._rows: pa.RecordBatch | None = None
         self._times: Times = np.empty(0, np.int64)
         self._due: Times = np.empty(0, np.int64)
@@ -58,7 +58,7 @@ class PacedInput:
         self._before = source.position()
         self._hold(position)
 
-    def start(self, pace: Pace) -> None:
+    def start(self, pace: ReplayPace) -> None:
         """Begin to let rows in, at a pace."""
         self._pace = pace
         self._due = pace.due(self._times, self._speed)

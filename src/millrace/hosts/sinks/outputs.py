@@ -20,7 +20,7 @@ import pyarrow as pa
 from millrace.connectors import extension, write_file
 from millrace.connectors.native import HANDED, SHOWN, is_native_sink, refuse_sink
 from millrace.errors import RequestError
-from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.durable_files import make_folder
 from millrace.hosts.report import Listeners
 from millrace.hosts.sinks.writer_protocol import check_writer
@@ -186,7 +186,7 @@ class Outputs:
         }
         self._leaving: list[_Files] = []
         self._writers = WriterSinks(queries, checkpoint, fresh=fresh)
-        self.standing = Standing(queries, checkpoint, epoch, all_put=True)
+        self.answers = RunAnswers(queries, checkpoint, epoch, all_put=True)
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
         """Check the sinks of a changed network; the call it gives takes them into use.
@@ -202,7 +202,7 @@ class Outputs:
         }
         new = {name: _Files(sink, self._new_folder(name, sink)) for name, sink in sinks.items() if name not in kept}
         memory = kept_in_memory([query for query in queries if not self._same(query)])
-        take_writers, take_standing = self._writers.prepare(queries), self.standing.prepare(queries, was)
+        take_writers, take_answers = self._writers.prepare(queries), self.answers.prepare(queries, was)
 
         def take_into_use() -> None:
             going_on = {was.get(name, name) for name in kept}
@@ -211,7 +211,7 @@ class Outputs:
             self._queries = {query.name: query for query in queries}
             self.memory.update(memory)
             take_writers()
-            take_standing()
+            take_answers()
 
         return take_into_use
 
@@ -240,7 +240,7 @@ class Outputs:
                 self._writers.gather(name, rows)
             elif name in self.memory:
                 self.memory[name].append(rows)
-            self.standing.put(name, batches)
+            self.answers.put(name, batches)
             self._listeners.results(name, rows)
 
     def stage(self, epoch: int) -> dict[str, str]:
@@ -249,14 +249,14 @@ class Outputs:
         for files in (*self._files.values(), *self._leaving):
             staged |= files.stage(epoch)
         self._leaving.clear()
-        self.standing.stage(epoch)
+        self.answers.stage(epoch)
         return staged | self._writers.stage(epoch)
 
     def publish(self, staged: Mapping[str, str]) -> None:
         """Give hidden files their names, and writers their rows; what has been done already stays."""
         publish({path: final for path, final in staged.items() if not is_for_writer(final)})
         self._writers.hand_over(staged)
-        self.standing.sweep()
+        self.answers.sweep()
 
     def sweep(self, keep: Mapping[str, str]) -> None:
         """Remove hidden files that no committed epoch knows."""
@@ -269,7 +269,7 @@ class Outputs:
     def close(self) -> None:
         """Let go of what is held outside this process; no answer will follow."""
         self._writers.close()
-        self.standing.close()
+        self.answers.close()
 
 
 def publish(staged: Mapping[str, str]) -> None:

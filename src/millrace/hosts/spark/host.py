@@ -32,24 +32,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millrace.connectors.native import is_native
 from millrace.errors import RunError
-from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.checkpoint import fingerprint
 from millrace.hosts.checkpoint.durable_files import lock_checkpoint
-from millrace.hosts.control.live_changes import Changes
-from millrace.hosts.control.request_folder import Control
+from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.control.request_folder import RequestFolder
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.hosts.spark.commit_log.checkpoint_manifest import Fixed, go_on, points
+from millrace.hosts.spark.commit_log.checkpoint_manifest import CheckpointManifest, go_on, points
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
-from millrace.hosts.spark.commit_log.commit_reader import Committed
+from millrace.hosts.spark.commit_log.commit_reader import CommitReader
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.buckets import bucket_ids
 from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.session.session import join_session, leave_session, open_session, parallelism
 from millrace.hosts.spark.session.shipped_code import ship
-from millrace.hosts.spark.sink.destinations import Sinks
+from millrace.hosts.spark.sink.destinations import Destinations
 from millrace.hosts.spark.source.native_streams import check_native, native_rows
 from millrace.hosts.spark.source.polls import has_read
-from millrace.hosts.spark.source.python_streams import Fed
+from millrace.hosts.spark.source.python_streams import PythonStreams
 from millrace.hosts.spark.streaming_query import network_rows, started
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import Points
@@ -81,27 +81,27 @@ class SparkRun:
         settings: Mapping[str, str] | None = None,
         verbose: bool = False,
         session: SparkSession | None = None,
-        changes: Changes | None = None,
+        changes: LiveChanges | None = None,
         control: Path | None = None,
         stages: int | None = None,
         profiled: bool = False,
     ) -> None:
         self.ending = ending
         self.trigger = trigger
-        self.changes = changes or Changes(network)
+        self.changes = changes or LiveChanges(network)
         self._temporary = checkpoint is None
         self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
         self.log_file = self.folder / "spark.log"
-        self._fed = Fed({} if feeds is None else feeds, self.folder / "feeds")
+        self._fed = PythonStreams({} if feeds is None else feeds, self.folder / "feeds")
         self._listeners = listeners or Listeners()
         self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
         self._plans = PlanLog(self.folder / "plans")
-        self._committed = Committed(self._commits, profiled=profiled)
+        self._committed = CommitReader(self._commits, profiled=profiled)
         self._query: StreamingQuery | None = None
         self._held = self._again = self._shares_session = False
         # First of all: a second run on the same folders must not touch anything.
-        self._control = Control(control) if control is not None else None
+        self._control = RequestFolder(control) if control is not None else None
         try:
             self._lock = lock_checkpoint(self.folder)
             self._open(master, settings or {}, stages, verbose=verbose, session=session)
@@ -119,7 +119,7 @@ class SparkRun:
         verbose: bool,
         session: SparkSession | None,
     ) -> None:
-        known, began = Fixed.read(self.folder), physical(self.changes.network)
+        known, began = CheckpointManifest.read(self.folder), physical(self.changes.network)
         if known is not None:
             known.check_stages(stages, self.folder)
             go_on(self.folder, known, self.changes)
@@ -130,7 +130,7 @@ class SparkRun:
             go_on(self.folder, known, self.changes)
             self._committed.go_on()
         plan = physical(self.changes.network)
-        self.sinks = Sinks(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)
+        self.sinks = Destinations(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)
         renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
         take_sinks = self.sinks.prepare(plan.network.queries, renamed)
         network = self._fed.network(plan)
@@ -139,7 +139,9 @@ class SparkRun:
         self.sinks.clear()
         self.network = network
         if known is None:
-            known = Fixed(fingerprint(began), parallelism(self.session), max(stages or 1, plan.depth), plan=0)
+            known = CheckpointManifest(
+                fingerprint(began), parallelism(self.session), max(stages or 1, plan.depth), plan=0
+            )
         self._fixed = known
         self.buckets = tuple(bucket_ids(known.buckets))
         self._settle_plan()
@@ -164,7 +166,7 @@ class SparkRun:
         )
         return begun > ended
 
-    def _finish(self, known: Fixed) -> None:
+    def _finish(self, known: CheckpointManifest) -> None:
         """Run the micro-batch that was begun by its own plan: its results may be where that says already."""
         self._fixed, self.buckets = known, tuple(bucket_ids(known.buckets))
         self.network = self._plans.read(known.plan).network
@@ -212,7 +214,7 @@ class SparkRun:
             return self.report()
         finally:
             self.sinks.stop()
-            self.standing.close()
+            self.answers.close()
             self._let_go()
 
     def stop(self) -> None:
@@ -387,9 +389,9 @@ class SparkRun:
     # Answers that are pulled
 
     @property
-    def standing(self) -> Standing:
+    def answers(self) -> RunAnswers:
         """The latest answers of update queries, as of the last committed micro-batch that was looked at."""
-        return self.sinks.standing
+        return self.sinks.answers
 
     def refresh(self, query: str) -> None:
         """Ask the streams of a query that are asked for rows, and wait until a micro-batch has read what they gave."""

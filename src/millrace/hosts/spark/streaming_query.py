@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millrace.hosts.spark.sink.network_sink import NetworkSink
 from millrace.hosts.spark.source.network_source import NetworkSource
-from millrace.hosts.spark.stage.budget import Pace
+from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.stage import Stage
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -39,7 +39,7 @@ def started(
 ) -> StreamingQuery:
     """The query over exchange rows, at work: every `trigger`, or, without one, until all that is there is done."""
     interval = _micros(session, trigger) if trigger else None
-    pace = Pace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
+    pace = TriggerPace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
     for level in range(1, levels + 1):
         stage = Stage(str(folder), buckets, level=level, last=level == levels, pace=pace)
         rows = rows.groupBy("bucket").transformWithStateInPandas(

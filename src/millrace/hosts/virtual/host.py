@@ -3,7 +3,7 @@
 Rows arrive at the times their stream says (see arrivals.py); an operator's work takes what `cost` says; the clock jumps
 from one event to the next. Everything that happens is a function of the input, so a run can be repeated exactly.
 With a `tick` all rows of a tick arrive together at its end: coarser, and faster by as much.
-What queues hold after the last arrival is worked off before the run ends; `watched` says how it was until then.
+What queues hold after the last arrival is worked off before the run ends; `samples` says how it was until then.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import pyarrow as pa
 
 from millrace.connectors.inputs import open_input, reopen_input
 from millrace.errors import RequestError
-from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.arrivals import arrivals
-from millrace.hosts.control.live_changes import Changes, reshape
+from millrace.hosts.control.live_changes import LiveChanges, reshape
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.virtual.clock import Costs, VirtualClock
-from millrace.hosts.virtual.samples import Watch, Watched
+from millrace.hosts.virtual.samples import QueueSampler, QueueSamples
 from millrace.hosts.why.lag import Lag
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times, concat, user_table
 from millrace.kernel.graph.executor import Executor
@@ -37,11 +37,11 @@ from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
-__all__ = ["Costs", "Delivery", "VirtualClock", "VirtualRun"]
+__all__ = ["Costs", "DeliveredRows", "VirtualClock", "VirtualRun"]
 
 
 @dataclass(frozen=True)
-class Delivery:
+class DeliveredRows:
     """Results of one query that came out at one moment."""
 
     now: Microseconds
@@ -142,8 +142,8 @@ class _Silent:
 class VirtualRun:
     """A network at work in virtual time, from the first arrival to the end of its input.
 
-    `scripted` changes the network at given times, as `changes` reads the texts. `look_every` says how often queues are
-    looked at, for `watched`.
+    `scripted` changes the network at given times, as `changes` reads the texts. `sample_every` says how often
+    queues are sampled, for `samples`.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class VirtualRun:
         tick: Microseconds = 0,
         ets_arcs: bool = True,
         merge_punctuation: bool = True,
-        changes: Changes | None = None,
+        changes: LiveChanges | None = None,
         scripted: Sequence[tuple[Microseconds, str]] = (),
-        look_every: Microseconds | None = None,
+        sample_every: Microseconds | None = None,
     ) -> None:
         plan = physical(network)
         self.ending = ending
@@ -179,7 +179,7 @@ class VirtualRun:
         self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
         self._handed_on = 0
         self._stopped = self._input_over = False
-        self._look_every, self._watch = look_every, Watch()
+        self._sample_every, self._sampler = sample_every, QueueSampler()
         self._events = self._epoch = 0
         self._started = self._reported = time.monotonic()
 
@@ -205,8 +205,8 @@ class VirtualRun:
         first = self._next_arrival()
         self.clock.time = first if first is not None else 0
         self._due = first
-        if self._look_every is not None:
-            self.clock.at(self.clock.time + self._look_every, self._look)
+        if self._sample_every is not None:
+            self.clock.at(self.clock.time + self._sample_every, self._look)
         while not self._stopped and self._event():
             self._events += 1
             if self._events % 1024 == 0:
@@ -229,7 +229,7 @@ class VirtualRun:
             self._due = self._next_arrival()
         if self._due is None and not self._input_over and not self.executor.queue_gate.entering:
             self._input_over = True
-            self._watch.end(self.executor, self.clock.time)
+            self._sampler.end(self.executor, self.clock.time)
         if self.changes is not None:
             self._change(self.changes)
         self.executor.ets_demand.periodic = self._due is not None
@@ -245,14 +245,14 @@ class VirtualRun:
 
     def _look(self, at: Microseconds) -> Microseconds:
         """Look at the queues; when to look again."""
-        if self._input_over or self._look_every is None:
+        if self._input_over or self._sample_every is None:
             return END_OF_TIME
-        self._watch.look(self.executor, at)
-        return at + self._look_every
+        self._sampler.look(self.executor, at)
+        return at + self._sample_every
 
-    def watched(self, queue: str) -> Watched:
+    def samples(self, queue: str) -> QueueSamples:
         """What was seen of a query's queue until the end of its input; of its second queue as `query#2`."""
-        return self._watch.seen[queue]
+        return self._sampler.seen[queue]
 
     def _let_in(self) -> None:
         """Push what has arrived by now."""
@@ -287,9 +287,9 @@ class VirtualRun:
         self.outputs.deliver({name: [concat(batches)] for name, batches in gathered.items()})
 
     @property
-    def deliveries(self) -> list[Delivery]:
+    def deliveries(self) -> list[DeliveredRows]:
         """All results, with the moment they came out."""
-        return [Delivery(now, name, user_table(batches)) for now, name, batches in self._delivered]
+        return [DeliveredRows(now, name, user_table(batches)) for now, name, batches in self._delivered]
 
     def _report_now_and_then(self) -> None:
         if time.monotonic() - self._reported > 1:
@@ -299,7 +299,7 @@ class VirtualRun:
 
     # Changes (see changes.py)
 
-    def _change(self, changes: Changes) -> None:
+    def _change(self, changes: LiveChanges) -> None:
         changes.serve(self)
         while self._scripted and self._scripted[0][0] <= self.clock.time:
             changes.carry_out(self._scripted.popleft()[1], self)
@@ -362,9 +362,9 @@ class VirtualRun:
         return self.executor.queue_gate.staleness(query, self.clock.time)
 
     @property
-    def standing(self) -> Standing:
+    def answers(self) -> RunAnswers:
         """The latest answers of update queries, as of the last time that results were handed on."""
-        return self.outputs.standing
+        return self.outputs.answers
 
     def refresh(self, query: str) -> None:
         """Hand on what has come out so far."""

@@ -19,7 +19,7 @@ from millrace.kernel.metrics import Latency, QueueMetrics
 
 
 @dataclass(frozen=True)
-class Look:
+class QueueSample:
     """A queue at one moment: rows that wait, and the staleness of its keys on average, in microseconds.
 
     `allocated` and `used` are the locations that it keeps, and those of them that hold a row.
@@ -34,10 +34,10 @@ class Look:
 
 
 @dataclass
-class Watched:
+class QueueSamples:
     """What was seen of one queue."""
 
-    looks: list[Look] = field(default_factory=list)
+    samples: list[QueueSample] = field(default_factory=list)
     queue: Latency = field(default_factory=Latency)
     """Queue staleness over keys and looks: `queue.mean`, `queue.quantile(0.99)`."""
     application: Latency = field(default_factory=Latency)
@@ -52,17 +52,17 @@ class Watched:
     @property
     def mean_waiting(self) -> float:
         """How many rows it held on average."""
-        return float(np.mean([look.waiting for look in self.looks])) if self.looks else 0.0
+        return float(np.mean([look.waiting for look in self.samples])) if self.samples else 0.0
 
     @property
     def mean_allocated(self) -> float:
         """How many locations it kept on average."""
-        return float(np.mean([look.allocated for look in self.looks])) if self.looks else 0.0
+        return float(np.mean([look.allocated for look in self.samples])) if self.samples else 0.0
 
     @property
     def mean_used(self) -> float:
         """How many locations held a row on average."""
-        return float(np.mean([look.used for look in self.looks])) if self.looks else 0.0
+        return float(np.mean([look.used for look in self.samples])) if self.samples else 0.0
 
     def add(self, time: Microseconds, metrics: QueueMetrics, keys: pa.Table) -> None:
         """Take a look into account."""
@@ -71,25 +71,25 @@ class Watched:
             self.queue.add(queue.astype(np.int64))
             self.application.add(application.astype(np.int64))
         means = metrics.queue_now, metrics.application_now
-        self.looks.append(Look(time, metrics.waiting, *means, metrics.allocated, metrics.used))
+        self.samples.append(QueueSample(time, metrics.waiting, *means, metrics.allocated, metrics.used))
 
 
-class Watch:
+class QueueSampler:
     """Looks at all queues of a run, each under the name of its query (further ones of a query: `name#2`)."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, Watched] = {}
+        self.seen: dict[str, QueueSamples] = {}
 
     def look(self, executor: Executor, at: Microseconds) -> None:
         """Look at every queue at a moment."""
         titles = executor.queue_gate.titles()
         for name, queue in executor.queue_gate.queues().items():
-            self.seen.setdefault(titles[name], Watched()).add(at, queue.queue_metrics(at), queue.staleness(at))
+            self.seen.setdefault(titles[name], QueueSamples()).add(at, queue.queue_metrics(at), queue.staleness(at))
 
     def end(self, executor: Executor, at: Microseconds) -> None:
         """The input has ended: keep what the queues are then."""
         titles, nodes = executor.queue_gate.titles(), executor.graph.nodes
         for name, queue in executor.queue_gate.queues().items():
-            watched = self.seen.setdefault(titles[name], Watched())
+            watched = self.seen.setdefault(titles[name], QueueSamples())
             watched.peak_waiting = nodes[name].metrics.peak_held
             watched.metrics, watched.keys = queue.queue_metrics(at), queue.staleness(at)

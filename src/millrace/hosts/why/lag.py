@@ -117,7 +117,7 @@ def share(
 
 
 @dataclass
-class _Found:
+class _Waiting:
     """What some operators hold and wait for, so far."""
 
     held: int = 0
@@ -125,7 +125,7 @@ class _Found:
     through: set[str] = field(default_factory=set)
     """The crossings that they wait for."""
 
-    def add(self, other: _Found) -> None:
+    def add(self, other: _Waiting) -> None:
         """Take what another has found into account."""
         self.held += other.held
         self.through |= other.through
@@ -139,10 +139,10 @@ class _Found:
         return {"held": self.held, "awaited": awaited, "through": sorted(self.through)}
 
     @staticmethod
-    def read(data: Mapping[str, Any]) -> _Found:
+    def read(data: Mapping[str, Any]) -> _Waiting:
         """What `data` gave."""
         awaited = {name: Awaited(**one) for name, one in data["awaited"].items()}
-        return _Found(data["held"], awaited, set(data["through"]))
+        return _Waiting(data["held"], awaited, set(data["through"]))
 
 
 class _View:
@@ -156,14 +156,14 @@ class _View:
 
     def waits(self) -> dict[str, Any]:
         """By sink what the operators above it hold and wait for."""
-        found: dict[str, _Found] = {}
+        found: dict[str, _Waiting] = {}
         for node in self.nodes:
             if node.operator is None or not (ways := wanted(node)):
                 continue
             waiting = self._awaited(node, ways)
             waiting.held = node.operator.held
             for sink in sinks_below(node):
-                found.setdefault(sink, _Found()).add(waiting)
+                found.setdefault(sink, _Waiting()).add(waiting)
         return {name: each.data() for name, each in found.items()}
 
     def behind(self) -> dict[str, Any]:
@@ -185,9 +185,9 @@ class _View:
         sinks = {name: sinks_below(self.executor.graph.nodes[name]) for name in self.executor.queue_gate.queues()}
         return queues_behind(self.executor, sinks, now)
 
-    def _awaited(self, node: Node, ways: Iterable[Needs]) -> _Found:
+    def _awaited(self, node: Node, ways: Iterable[Needs]) -> _Waiting:
         """The streams and crossings behind a node that have not reached what it needs."""
-        found = _Found()
+        found = _Waiting()
         for source, until in (each for needs in ways for each in sources_behind(node, needs)):
             if source is None:
                 # Something is under way that may bring the bound yet.
@@ -199,7 +199,7 @@ class _View:
             edge = self.executor.edge(source)
             if edge.bound < until:
                 one = Awaited(*place, until, edge.bound, edge.moved_at, self._ets_at(edge, until))
-                found.add(_Found(awaited={".".join(filter(None, place)): one}))
+                found.add(_Waiting(awaited={".".join(filter(None, place)): one}))
         return found
 
     def _place(self, source: Node) -> tuple[str, str] | None:
@@ -248,11 +248,11 @@ def _queued(shares: Sequence[Share]) -> dict[str, Queued]:
     return together((query, Queued(**each)) for sink, each in found for query in _queries(sink, into))
 
 
-def _joined(shares: Sequence[Share], what: str) -> dict[str, _Found]:
+def _joined(shares: Sequence[Share], what: str) -> dict[str, _Waiting]:
     """By name what the shares found, as one."""
-    found: dict[str, _Found] = {}
+    found: dict[str, _Waiting] = {}
     for name, each in (item for one in shares for item in one[what].items()):
-        found.setdefault(name, _Found()).add(_Found.read(each))
+        found.setdefault(name, _Waiting()).add(_Waiting.read(each))
     return found
 
 
@@ -265,13 +265,13 @@ def _into(shares: Sequence[Share]) -> dict[str, set[str]]:
 
 
 def _waits(
-    waits: Mapping[str, _Found], behind: Mapping[str, _Found], into: Mapping[str, set[str]]
+    waits: Mapping[str, _Waiting], behind: Mapping[str, _Waiting], into: Mapping[str, set[str]]
 ) -> Iterator[tuple[str, Wait]]:
     """Each query with all that waits in it, on all levels."""
-    queries: dict[str, _Found] = {}
+    queries: dict[str, _Waiting] = {}
     for sink, found in waits.items():
         for query in _queries(sink, into):
-            queries.setdefault(query, _Found()).add(_through(found, behind))
+            queries.setdefault(query, _Waiting()).add(_through(found, behind))
     for query, found in sorted(queries.items()):
         if found.awaited:
             yield query, Wait(found.held, tuple(sorted(found.awaited.values(), key=_holding_back)))
@@ -284,9 +284,9 @@ def _queries(sink: str, into: Mapping[str, set[str]]) -> set[str]:
     return {query for below in into[sink] for query in _queries(below, into)}
 
 
-def _through(found: _Found, behind: Mapping[str, _Found]) -> _Found:
+def _through(found: _Waiting, behind: Mapping[str, _Waiting]) -> _Waiting:
     """What is waited for, with the streams behind crossings in their stead."""
-    whole = _Found(found.held, dict(found.awaited))
+    whole = _Waiting(found.held, dict(found.awaited))
     for port in found.through & set(behind):
         whole.add(replace(_through(behind[port], behind), held=0))
     return whole

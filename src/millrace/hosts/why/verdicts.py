@@ -31,10 +31,10 @@ def verdict(
     lines = [_queue_text(query, each) for query, each in (queues or {}).items()]
     for query, wait in waits.items():
         first, *others = wait.awaited
-        lines += _Case(now, live, streams[first.stream], first).lines(query, wait.held)
+        lines += _WaitVerdict(now, live, streams[first.stream], first).lines(query, wait.held)
         lines += (f"  also behind: {_named(each)}, {_bound_text(each)}" for each in others)
     lines = lines or ["nothing waits"]
-    return lines + [f"{name}: {_standing(stream, now)}" for name, stream in streams.items()]
+    return lines + [f"{name}: {_stream_text(stream, now)}" for name, stream in streams.items()]
 
 
 def _queue_text(query: str, queued: Queued) -> str:
@@ -43,7 +43,7 @@ def _queue_text(query: str, queued: Queued) -> str:
     return f"{waiting}: the work behind it is slower than the updates come"
 
 
-class _Case:
+class _WaitVerdict:
     """A query that waits for a stream."""
 
     def __init__(self, now: Microseconds, live: bool, stream: StreamLag, awaited: Awaited) -> None:
@@ -160,7 +160,7 @@ def _point(awaited: Awaited, bound: int) -> str:
     return f"row {bound:,}" if awaited.outlet == SEQUENCE else clock_text(bound, exact=True)
 
 
-def _standing(stream: StreamLag, now: Microseconds) -> str:
+def _stream_text(stream: StreamLag, now: Microseconds) -> str:
     """How far a stream has come, in one line."""
     if stream.bound == END_OF_TIME:
         return f"has ended; {stream.contract}"

@@ -26,13 +26,13 @@ from millrace.experiments.figures.update_queues import (
     Updates,
     wrong,
 )
-from millrace.hosts.virtual.host import Delivery
+from millrace.hosts.virtual.host import DeliveredRows
 from millrace.plan.nodes.endpoints import TIMESTAMP
 
 
-def delivery(key: int, value: int, time: int) -> Delivery:
+def delivery(key: int, value: int, time: int) -> DeliveredRows:
     rows = {"k": [key], "v": [value], "ts": pa.array([time]).cast(TIMESTAMP)}
-    return Delivery(time, "mapped", pa.table(rows))
+    return DeliveredRows(time, "mapped", pa.table(rows))
 
 
 def test_one_key_is_as_stale_as_the_formula_says() -> None:

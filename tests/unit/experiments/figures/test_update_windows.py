@@ -64,7 +64,7 @@ def test_a_run_is_as_stale_as_the_model_says(
 
 def most_held(case: WindowCase) -> int:
     """The most rows that the window buffer of the only key held."""
-    return max(look.used for look in case.run(look_every=0.5).watched("windows").looks)
+    return max(look.used for look in case.run(sample_every=0.5).samples("windows").samples)
 
 
 @pytest.mark.parametrize("cost", [2, 5])

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.errors import RequestError
-from millrace.hosts.answers.answer_files import LatestFiles, part_name, stored, write
-from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.answer_files import AnswerFiles, part_name, stored, write
+from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.kernel.elements import TIME
 
@@ -45,7 +45,7 @@ def answers(rows: pa.Table) -> dict[tuple[Any, ...], int]:
 
 @given(batches=st.lists(st.lists(ROW, min_size=1, max_size=12), max_size=20), seed=st.integers(0, 9))
 def test_the_latest_rows_are_those_of_a_dictionary_and_so_are_the_changes(batches: list[Any], seed: int) -> None:
-    latest, random = Latest("q", SCHEMA, ("k", "j")), np.random.default_rng(seed)
+    latest, random = AnswerTable("q", SCHEMA, ("k", "j")), np.random.default_rng(seed)
     all_rows: list[Any] = []
     followed: dict[tuple[Any, ...], int] = {}
     version = 0
@@ -70,7 +70,7 @@ def test_the_latest_rows_are_those_of_a_dictionary_and_so_are_the_changes(batche
 
 
 def test_superseded_rows_do_not_pile_up() -> None:
-    latest = Latest("q", SCHEMA, ("j",))
+    latest = AnswerTable("q", SCHEMA, ("j",))
     for number in range(5_000):
         latest.put(table([("a", number % 100, number)] * 3, 3 * number))
         len(latest)
@@ -79,7 +79,7 @@ def test_superseded_rows_do_not_pile_up() -> None:
 
 
 def test_a_query_without_key_columns_has_one_answer() -> None:
-    latest = Latest("q", SCHEMA, ())
+    latest = AnswerTable("q", SCHEMA, ())
     assert (latest.table().num_rows, latest.row(())) == (0, None)
     latest.put(table([("a", 1, 1), ("b", 2, 2), ("c", 3, 0)]))
     assert latest.table().to_pylist() == [{"n": 1, "k": "b", "j": 2}]
@@ -88,7 +88,7 @@ def test_a_query_without_key_columns_has_one_answer() -> None:
 
 def test_a_key_may_be_given_as_text_and_a_wrong_one_says_what_to_give() -> None:
     schema = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
-    latest = Latest("q", schema, ("at",))
+    latest = AnswerTable("q", schema, ("at",))
     at = datetime(2024, 1, 1, tzinfo=UTC)
     latest.put(pa.table({"at": pa.array([at], schema.field("at").type), "n": [7]}))
     assert latest.row("2024-01-01 00:00:00") == latest.row(at) == {"at": at, "n": 7}
@@ -103,7 +103,7 @@ def test_a_key_may_be_given_as_text_and_a_wrong_one_says_what_to_give() -> None:
 
 
 def test_a_slow_subscriber_gets_the_newest_answer_of_each_key_and_no_backlog() -> None:
-    latest = Latest("q", SCHEMA, ("k",))
+    latest = AnswerTable("q", SCHEMA, ("k",))
     quick, slow = Subscription(latest), Subscription(latest)
     seen = []
     for number in range(1_000):
@@ -117,7 +117,7 @@ def test_a_slow_subscriber_gets_the_newest_answer_of_each_key_and_no_backlog() -
 
 
 def test_a_subscription_waits_for_changes_and_ends_with_its_query() -> None:
-    latest = Latest("q", SCHEMA, ("k",))
+    latest = AnswerTable("q", SCHEMA, ("k",))
     latest.put(table([("a", 0, 0)]))
     seen: list[int] = []
     with Subscription(latest, present=False) as later:
@@ -134,7 +134,7 @@ def test_a_subscription_waits_for_changes_and_ends_with_its_query() -> None:
 
 
 def test_rows_that_are_older_than_what_stands_are_no_change() -> None:
-    latest = Latest("q", SCHEMA, ("k",))
+    latest = AnswerTable("q", SCHEMA, ("k",))
     latest.put(table([("a", 0, 5)]))
     follows = Subscription(latest, present=False)
     latest.put(table([("a", 0, 4)], 1))
@@ -142,7 +142,7 @@ def test_rows_that_are_older_than_what_stands_are_no_change() -> None:
 
 
 def test_a_closed_subscription_lets_go_of_one_who_waits() -> None:
-    latest = Latest("q", SCHEMA, ("k",))
+    latest = AnswerTable("q", SCHEMA, ("k",))
     follows = Subscription(latest)
     calls: list[pa.Table] = []
     called = Subscription(latest).call(calls.append)
@@ -161,8 +161,8 @@ def test_a_closed_subscription_lets_go_of_one_who_waits() -> None:
 @given(batches=st.lists(st.lists(ROW, max_size=12), min_size=1, max_size=25), died=st.booleans())
 def test_files_hold_what_was_committed(tmp_path_factory: Any, batches: list[Any], died: bool) -> None:
     folder: Path = tmp_path_factory.mktemp("latest")
-    latest = Latest("q", SCHEMA, ("k", "j"))
-    files = LatestFiles(folder, latest)
+    latest = AnswerTable("q", SCHEMA, ("k", "j"))
+    files = AnswerFiles(folder, latest)
     all_rows: list[Any] = []
     for epoch, batch in enumerate(batches):
         if batch:
@@ -178,8 +178,8 @@ def test_files_hold_what_was_committed(tmp_path_factory: Any, batches: list[Any]
     found = stored(folder, committed)
     assert found is not None and found.query == "q"
     assert answers(found.table()) == newest(all_rows)
-    again = Latest("q", SCHEMA, ("k", "j"))
-    files = LatestFiles(folder, again)
+    again = AnswerTable("q", SCHEMA, ("k", "j"))
+    files = AnswerFiles(folder, again)
     files.load(committed)
     assert answers(again.table()) == newest(all_rows)
     again.put(table([("c", 3, 9)], 2_000))
@@ -190,8 +190,8 @@ def test_files_hold_what_was_committed(tmp_path_factory: Any, batches: list[Any]
 
 
 def test_a_save_writes_what_changed_and_there_are_few_files(tmp_path: Path) -> None:
-    latest = Latest("q", SCHEMA, ("j",))
-    files, written = LatestFiles(tmp_path, latest), 0
+    latest = AnswerTable("q", SCHEMA, ("j",))
+    files, written = AnswerFiles(tmp_path, latest), 0
     latest.put(table([("a", key, 0) for key in range(10_000)]))
     for epoch in range(200):
         latest.put(table([("a", key, epoch + 1) for key in range(epoch, epoch + 10)], 20_000 + 10 * epoch))
@@ -204,10 +204,10 @@ def test_a_save_writes_what_changed_and_there_are_few_files(tmp_path: Path) -> N
 
 def test_a_query_that_takes_a_name_over_does_not_get_the_answers_of_the_one_before(tmp_path: Path) -> None:
     for epoch, rows in enumerate([[("a", 1, 1)], []]):
-        latest = Latest("q", SCHEMA, ("k",))
+        latest = AnswerTable("q", SCHEMA, ("k",))
         if rows:
             latest.put(table(rows))
-        LatestFiles(tmp_path, latest).stage(epoch)
+        AnswerFiles(tmp_path, latest).stage(epoch)
     found = stored(tmp_path, 1)
     assert found is not None and found.table().num_rows == 0
 
@@ -219,8 +219,8 @@ def test_what_tasks_add_counts_after_what_was_merged(tmp_path: Path) -> None:
     add(0, 0, "a", 1)
     add(0, 1, "b", 2)
     add(1, 0, "a", 3)
-    latest = Latest("q", SCHEMA, ("k",))
-    files = LatestFiles(tmp_path, latest)
+    latest = AnswerTable("q", SCHEMA, ("k",))
+    files = AnswerFiles(tmp_path, latest)
     files.load(0)
     assert latest.row("a") == {"k": "a", "n": 1, "j": 0}, "epoch 1 is not committed"
     files.stage(0)

@@ -6,7 +6,7 @@ import pytest
 
 from millrace.errors import CheckpointError
 from millrace.hosts.checkpoint.checkpoint import Checkpoint, fingerprint
-from millrace.hosts.control.live_changes import Entry
+from millrace.hosts.control.live_changes import HistoryEntry
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph.executor import Executor
@@ -49,12 +49,15 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
 
 
 def test_the_changes_made_to_the_network_are_part_of_it(tmp_path: Path) -> None:
-    history = [Entry("ADD QUERY p AS SELECT k FROM s", ((NO_BOUND, (("s@sequence", 3),)),)), Entry("DROP QUERY q")]
+    history = [
+        HistoryEntry("ADD QUERY p AS SELECT k FROM s", ((NO_BOUND, (("s@sequence", 3),)),)),
+        HistoryEntry("DROP QUERY q"),
+    ]
     changes = {"text": None, "history": [entry.data() for entry in history]}
     Checkpoint(tmp_path, plan()).save(0, Executor(plan().whole()).save(), {}, {}, {}, changes)
     resumed = Checkpoint(tmp_path, plan()).load()
     assert resumed is not None
-    assert [Entry.of(each) for each in resumed.changes["history"]] == history
+    assert [HistoryEntry.of(each) for each in resumed.changes["history"]] == history
 
 
 def test_segments_that_are_no_longer_needed_are_removed(tmp_path: Path) -> None:
@@ -83,3 +86,11 @@ def test_other_queries_do_not_go_on_from_it(tmp_path: Path) -> None:
 def test_the_fingerprint_is_that_of_the_text() -> None:
     assert fingerprint(plan(10)) == fingerprint(plan(10))
     assert fingerprint(plan(10)) != fingerprint(plan(20))
+
+
+def test_a_checkpoint_of_another_layout_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    record = tmp_path / "current.json"
+    record.write_text('{"layout": 4, "network": "", "segments": [["q.window_aggregate", 0]], "staged": {}}')
+    with pytest.raises(CheckpointError, match="was made by another version of Millrace"):
+        Checkpoint(tmp_path, plan()).load()
+    assert list(tmp_path.iterdir()) == [record]

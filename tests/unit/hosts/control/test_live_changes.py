@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 
 from millrace.errors import NotYet, RequestError, RunError
-from millrace.hosts.control.live_changes import Changes
-from millrace.hosts.control.replies import Answer, Started, answer_text
+from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.control.replies import QueryStart, Reply, reply_text
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.language import bind_changes, parse_network
@@ -24,8 +24,8 @@ STREAM = "CREATE STREAM s (k STRING, n INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERE
 SQL = STREAM + "CREATE QUERY keys AS SELECT k FROM s;"
 
 
-def asked(sql: str) -> Changes:
-    return Changes(parse_network(sql), sql, bind_changes)
+def asked(sql: str) -> LiveChanges:
+    return LiveChanges(parse_network(sql), sql, bind_changes)
 
 
 @contextmanager
@@ -71,8 +71,8 @@ def test_of_a_request_that_fails_nothing_is_done() -> None:
 def test_to_ask_which_queries_run_is_no_change() -> None:
     with at_work(SQL, Fed()) as run:
         (answer,) = run.changes.ask("SHOW QUERIES")
-        assert answer == Answer("runs", Started("keys", ("s",)))
-        assert answer_text(answer.data()) == "keys runs since the beginning of its streams, reads s"
+        assert answer == Reply("runs", QueryStart("keys", ("s",)))
+        assert reply_text(answer.data()) == "keys runs since the beginning of its streams, reads s"
         assert run.changes.history == []
 
 

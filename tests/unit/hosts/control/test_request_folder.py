@@ -11,18 +11,18 @@ from threading import Event, Thread
 import pytest
 
 from millrace.errors import Place, QueryError, RequestError, RunError
-from millrace.hosts.control.replies import Answer, Started
-from millrace.hosts.control.request_folder import Control, ask
+from millrace.hosts.control.replies import QueryStart, Reply
+from millrace.hosts.control.request_folder import RequestFolder, ask
 
 
-def added(text: str) -> Sequence[Answer]:
-    return [Answer("added", Started(text, ("s",), at=1))]
+def added(text: str) -> Sequence[Reply]:
+    return [Reply("added", QueryStart(text, ("s",), at=1))]
 
 
 @contextmanager
-def listening(folder: Path, carry_out: Callable[[str], Sequence[Answer]] = added) -> Iterator[Control]:
+def listening(folder: Path, carry_out: Callable[[str], Sequence[Reply]] = added) -> Iterator[RequestFolder]:
     """A run that answers in a folder."""
-    control, done = Control(folder), Event()
+    control, done = RequestFolder(folder), Event()
 
     def serve() -> None:
         while not done.wait(0.002):
@@ -72,7 +72,7 @@ def test_requests_at_once_are_each_given_their_own_answer(tmp_path: Path) -> Non
 
 
 def test_a_refusal_reaches_the_one_who_asked_with_its_place(tmp_path: Path) -> None:
-    def refuse(text: str) -> Sequence[Answer]:
+    def refuse(text: str) -> Sequence[Reply]:
         raise QueryError("no such thing", hint="Ask for another.", place=Place(1, 3, "x", "a x"))
 
     with listening(tmp_path, refuse), pytest.raises(RequestError) as raised:
@@ -97,7 +97,7 @@ def test_a_run_that_has_ended_listens_no_more(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_too_busy_is_not_waited_for_without_end(tmp_path: Path) -> None:
-    control = Control(tmp_path)
+    control = RequestFolder(tmp_path)
     with pytest.raises(RunError, match=r"gave no answer within 0\.05 seconds") as raised:
         ask(tmp_path, "q", timeout=0.05)
     assert "taken back" in raised.value.hint
@@ -106,7 +106,7 @@ def test_a_run_that_is_too_busy_is_not_waited_for_without_end(tmp_path: Path) ->
 
 
 def test_who_waits_for_a_run_that_dies_is_told(tmp_path: Path) -> None:
-    control, errors = Control(tmp_path), list[RunError]()
+    control, errors = RequestFolder(tmp_path), list[RunError]()
 
     def wait() -> None:
         try:
@@ -130,7 +130,7 @@ def test_what_a_dead_run_left_is_cleared_away(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no run listens"):
         ask(tmp_path, "q", timeout=1)
     asked: list[str] = []
-    control = Control(tmp_path)
+    control = RequestFolder(tmp_path)
     control.serve(lambda text: asked.append(text) or [])  # type: ignore[func-returns-value]
     assert asked == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["listening", "lock"]
@@ -139,7 +139,7 @@ def test_what_a_dead_run_left_is_cleared_away(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_listen_in_one_folder(tmp_path: Path) -> None:
     with listening(tmp_path), pytest.raises(RequestError, match="another run listens in"):
-        Control(tmp_path)
+        RequestFolder(tmp_path)
 
 
 def test_the_folder_is_its_owners_alone(tmp_path: Path) -> None:
@@ -148,4 +148,4 @@ def test_the_folder_is_its_owners_alone(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(RequestError, match="can be written to by others"):
-        Control(tmp_path / "open")
+        RequestFolder(tmp_path / "open")

@@ -7,7 +7,7 @@ import pytest
 
 import millrace as mr
 from millrace.errors import RequestError, RunError
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.sinks.writer_protocol import Writers, WriterSpec, hand_over, run_name, write_staged
 from millrace.hosts.virtual.host import VirtualRun
@@ -150,7 +150,7 @@ def test_a_query_that_replaces_another_in_virtual_time_has_a_writer_of_its_own(t
     KeptEpochs.opened.clear()
     given = network(tmp_path)
     put(tmp_path, 1, 2, 3, 4)
-    changes = Changes(given, declared(tmp_path), bind_changes)
+    changes = LiveChanges(given, declared(tmp_path), bind_changes)
     begins = 1_704_067_200_000_000
     VirtualRun(given, changes=changes, scripted=[(begins + 2_500_000, SECOND)]).run()
     assert [sorted(row) for row in kept(tmp_path / "kept")] == [["n"], ["n"], ["less", "n"], ["less", "n"]]

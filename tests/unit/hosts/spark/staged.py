@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
-from millrace.hosts.spark.commit_log.progress_files import StandingFiles
+from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 from millrace.hosts.spark.exchange.rows import REPORT_OUTPUT, Row, unpack
 from millrace.hosts.spark.sink.reports import merge
 from millrace.hosts.spark.source.low_level import StreamLowLevel
-from millrace.hosts.spark.source.stream_files import Look
-from millrace.hosts.spark.source.wakeups import ControlPartition, waking_rows
-from millrace.hosts.spark.stage.budget import Pace
-from millrace.hosts.spark.stage.stage import _AT_HAND, Stage
+from millrace.hosts.spark.source.stream_files import FileScan
+from millrace.hosts.spark.source.wakeups import WakeupPartition, wakeup_rows
+from millrace.hosts.spark.stage.budget import TriggerPace
+from millrace.hosts.spark.stage.stage import _CACHED, Stage
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import physical
 
@@ -59,7 +59,7 @@ class Staged:
         buckets: Sequence[int] = (3, 5, 8),
         live: bool = False,
         stages: int | None = None,
-        pace: Pace | None = None,
+        pace: TriggerPace | None = None,
         took: int = 0,
     ) -> None:
         self.folder, self.buckets, self.live = folder, tuple(buckets), live
@@ -93,19 +93,19 @@ class Staged:
 
         The first of the files came at `first`, or now.
         """
-        look = Look(now, now if first is None else first, now, all=True)
-        rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, look)]
+        scan = FileScan(now, now if first is None else first, now, all=True)
+        rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, scan)]
         if control or end:
             self.wants = self.record.get("wants", {})
-            partition, committed = ControlPartition(now, end, self.wants), self.record.get("committed", 0)
-            rows += _rows_of(waking_rows(partition, self.buckets, self.version, live=self.live, committed=committed))
+            partition, committed = WakeupPartition(now, end, self.wants), self.record.get("committed", 0)
+            rows += _rows_of(wakeup_rows(partition, self.buckets, self.version, live=self.live, committed=committed))
         record, results = self._staged(rows)
         self.record = {**record, "committed": now + self.took}
         return results
 
     def restart(self) -> None:
         """Forget what worker processes have at hand."""
-        _AT_HAND.clear()
+        _CACHED.clear()
 
     def saved(self) -> tuple[Any, ...]:
         """All that the next micro-batch depends on, for `back_to`."""
@@ -121,11 +121,11 @@ class Staged:
         """What `batch` gives with what is at hand, and what it gives when it is run again; the first goes on."""
         before = self.saved()
         first = self.batch(*given, **options)
-        after, at_hand = self.saved(), dict(_AT_HAND)
+        after, cached = self.saved(), dict(_CACHED)
         self.back_to(before)
         again = self.batch(*given, **options)
         self.back_to(after)
-        _AT_HAND.update(at_hand)
+        _CACHED.update(cached)
         return first, again
 
     def drain(self, now: int) -> dict[str, list[dict[str, Any]]]:
@@ -137,7 +137,7 @@ class Staged:
             now += 1
         return dict(results)
 
-    def _exchanged(self, stream: str, tables: Sequence[pa.Table], look: Look) -> list[Row]:
+    def _exchanged(self, stream: str, tables: Sequence[pa.Table], scan: FileScan) -> list[Row]:
         folder, committed = str(self.folder), self.record.get("committed", 0)
         low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version, folder, committed)
         index, paths = self.read[stream], []
@@ -149,7 +149,7 @@ class Staged:
         counts, rows = low.tasks(paths), []
         for number, count in enumerate(counts):
             at = sum(counts[:number])
-            read = low.read(paths[at : at + count], index + at, look, before, alone=len(counts) == 1)
+            read = low.read(paths[at : at + count], index + at, scan, before, alone=len(counts) == 1)
             rows += [row for batch in read for row in _rows_of(batch)]
         return rows
 
@@ -171,7 +171,7 @@ class Staged:
             if output != REPORT_OUTPUT:
                 results[output] += unpack(blob).to_pylist()
         record = merge(self.record or None, reports)
-        record["sources"] = StandingFiles(self.folder / "commits").put_down(record["sources"])
+        record["sources"] = ProgressFiles(self.folder / "commits").save_changed(record["sources"])
         return record, dict(results)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from staged import Staged
 
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.language import bind_changes, parse_network, read_file
 from millrace.plan.nodes.endpoints import Connector
 from millrace.plan.nodes.query_network import Network
@@ -75,7 +75,7 @@ def test_eight_changes_to_four_queries(tmp_path: Path, restarts: bool) -> None:
     history, saved = scripted(steady), dict[str, Any]()
     staged: Staged | None = None
     for number, phase in enumerate(history.phases):
-        changes = Changes(parse_network(phase.text), phase.text, bind_changes, read_file)
+        changes = LiveChanges(parse_network(phase.text), phase.text, bind_changes, read_file)
         if staged is None:
             staged = Staged(on_files(changes.network, tmp_path), tmp_path, stages=3)
         else:

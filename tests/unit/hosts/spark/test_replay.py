@@ -16,7 +16,7 @@ from staged import Staged
 from test_update_queries import SECOND, START, rows_of, table
 
 from millrace.hosts.spark.stage import bucket_queues
-from millrace.hosts.spark.stage.budget import Pace
+from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
 from millrace.testing.hosts import in_memory
@@ -56,7 +56,7 @@ ORDINARY = [
 ]
 
 
-def check_runs_again(net: Any, seed: int, folder: Path, pace: Pace | None = None) -> None:
+def check_runs_again(net: Any, seed: int, folder: Path, pace: TriggerPace | None = None) -> None:
     """Rows come or do not; every micro-batch is run twice."""
     draw, staged = Random(seed), Staged(net, folder, buckets=(3, 5), live=True, pace=pace)
     rows = {stream.name: rows_of(seed + number, 240) for number, stream in enumerate(net.streams())}
@@ -111,4 +111,4 @@ def test_a_budget_of_time_is_shared_alike_again(tmp_path: Path, monkeypatch: pyt
     ticks = itertools.count()
     monkeypatch.setattr(bucket_queues, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.0011))
     query = f"WITH (queue = 'append') AS {COUNTS}; CREATE QUERY r AS SELECT k, v, ts FROM t"
-    check_runs_again(network(LATE, UPDATES, query), 2, tmp_path, Pace(SECOND // 2))
+    check_runs_again(network(LATE, UPDATES, query), 2, tmp_path, TriggerPace(SECOND // 2))

@@ -12,7 +12,7 @@ import pytest
 
 from millrace.hosts.spark.exchange.rows import STREAM_PORT, unpack
 from millrace.hosts.spark.source.low_level import StreamLowLevel
-from millrace.hosts.spark.source.stream_files import Look
+from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.language import parse_network
 from millrace.plan.physical.stages import physical
 
@@ -29,7 +29,7 @@ def exchanged(folder: Path, keys: np.ndarray, options: str = "") -> Counter[int]
     table = pa.table({"k": keys, "v": np.ones(len(keys), np.int64), "ts": times})
     pq.write_table(table, folder / "0.parquet")
     low = StreamLowLevel(physical(parse_network(SQL.format(folder, options))), "s", BUCKETS)
-    given = low.read([str(folder / "0.parquet")], 0, Look(0, 0, 0, all=True), {}, alone=True)
+    given = low.read([str(folder / "0.parquet")], 0, FileScan(0, 0, 0, all=True), {}, alone=True)
     rows = [row for each in given for row in each.to_pylist() if row["port"] != STREAM_PORT]
     found: Counter[int] = Counter()
     for row in rows:

@@ -16,7 +16,7 @@ from staged import Staged
 
 from millrace.errors import RequestError
 from millrace.hosts.spark.stage import bucket_queues
-from millrace.hosts.spark.stage.budget import FIRST_ROWS, Pace
+from millrace.hosts.spark.stage.budget import FIRST_ROWS, TriggerPace
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
 from millrace.testing.hosts import in_memory
@@ -117,12 +117,12 @@ def test_a_micro_batch_that_is_run_again_lets_the_same_rows_go(
     moments = itertools.accumulate(draw.choice([0.000_01, 0.05, 10.0]) for _ in itertools.count())
     monkeypatch.setattr(bucket_queues, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
     rows, results, sizes = rows_of(seed, 1500, keys=600), [], set()
-    staged = Staged(network(queue="linecutting"), tmp_path, live=True, pace=Pace(SECOND))
+    staged = Staged(network(queue="linecutting"), tmp_path, live=True, pace=TriggerPace(SECOND))
     for now, batch in enumerate(files(rows, seed), start=START):
         before = staged.saved()
         first = staged.batch({"s": batch}, now=now * SECOND).get("q", [])
         staged.back_to(before)
-        staged.pace = Pace(draw.choice([1, 5]) * SECOND)
+        staged.pace = TriggerPace(draw.choice([1, 5]) * SECOND)
         assert staged.batch({"s": batch}, now=now * SECOND).get("q", []) == first
         results += first
         sizes.add(len(first))
@@ -179,12 +179,12 @@ def test_rows_follow_the_pace_by_what_they_have_cost(tmp_path: Path, monkeypatch
     monkeypatch.setattr(bucket_queues, "time", SimpleNamespace(perf_counter=lambda: Slow.seconds))
     declared = f"CREATE FUNCTION slow(BIGINT) RETURNS BIGINT LANGUAGE PYTHON AS '{__name__}:slow';"
     staged = Staged(network("SELECT k, slow(v) AS w, ts FROM s", declared, queue="append"), tmp_path, live=True)
-    staged.pace = Pace.of(SECOND, cores=3, buckets=3)
+    staged.pace = TriggerPace.of(SECOND, cores=3, buckets=3)
     rows = [{"k": f"k{number}", "v": number, "ts": 0} for number in range(9000)]
     sizes = [len(staged.batch({"s": [table(rows)]}, now=1)["q"])]
     sizes += [len(staged.batch({}, now, control=True)["q"]) for now in range(2, 5)]
     assert sizes == [3 * FIRST_ROWS, 1200, 1200, 1200]
-    staged.pace = Pace.of(SECOND, cores=1, buckets=3)
+    staged.pace = TriggerPace.of(SECOND, cores=1, buckets=3)
     sizes = [len(staged.batch({}, now, control=True)["q"]) for now in range(5, 7)]
     assert sizes == [1200, 3 * 133], "what is said in a micro-batch counts from the next one on"
     staged.restart()

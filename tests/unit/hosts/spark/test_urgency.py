@@ -11,7 +11,7 @@ import pytest
 from staged import Staged
 
 from millrace.hosts.spark.stage import bucket_queues
-from millrace.hosts.spark.stage.budget import Pace
+from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.kernel.updates.update_queue import UpdateQueue
 from millrace.language import parse_network
 from millrace.testing.hosts import in_memory
@@ -61,7 +61,7 @@ def staleness(net: Any, folder: Path, *, restarts: bool = False) -> dict[str, fl
     """The mean staleness of the keys of each query, in seconds, after a minute with an update of every key a second."""
     Worked.seconds = 0.0
     folder.mkdir()
-    staged = Staged(net, folder, live=True, buckets=(3,), pace=Pace(SECOND), took=SECOND // 2)
+    staged = Staged(net, folder, live=True, buckets=(3,), pace=TriggerPace(SECOND), took=SECOND // 2)
     for number in range(BATCHES):
         staged.batch({"s": [updates(number)]}, START + number * SECOND)
         if restarts:

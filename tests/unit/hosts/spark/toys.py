@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millrace.hosts.spark.sink.network_sink import NetworkWriter
-from millrace.hosts.spark.source.stream_files import Listing, Look
+from millrace.hosts.spark.source.stream_files import FileScan, Listing
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class IntegerFiles:
         return [len(paths)] if self.in_sequence and paths else [1] * len(paths)
 
     def read(
-        self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         raise AssertionError("files are listed here, not read")
 

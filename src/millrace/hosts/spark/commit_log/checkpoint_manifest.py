@@ -18,18 +18,18 @@ from typing import Any
 from millrace.errors import CheckpointError
 from millrace.hosts.checkpoint.checkpoint import check_queries, fingerprint, other_version
 from millrace.hosts.checkpoint.durable_files import read_json, replace_file
-from millrace.hosts.control.live_changes import Changes
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import Points
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 4
+_LAYOUT = 5
 _RECORD = "network.json"
 
 
 @dataclass(frozen=True)
-class Fixed:
+class CheckpointManifest:
     """The record of a checkpoint; `plan` is the number of the version in force."""
 
     network: str
@@ -41,7 +41,7 @@ class Fixed:
     layout: int = _LAYOUT
 
     @staticmethod
-    def read(folder: Path) -> Fixed | None:
+    def read(folder: Path) -> CheckpointManifest | None:
         """The record in a folder; None if it holds no checkpoint yet."""
         record = folder / _RECORD
         if not record.exists():
@@ -54,7 +54,7 @@ class Fixed:
         known = read_json(record)
         if known.get("layout") != _LAYOUT:
             raise other_version(folder)
-        return Fixed(**known)
+        return CheckpointManifest(**known)
 
     def write(self, folder: Path) -> None:
         """Put the record in place."""
@@ -78,7 +78,7 @@ class Fixed:
         )
 
 
-def go_on(folder: Path, known: Fixed, changes: Changes) -> Evolution | None:
+def go_on(folder: Path, known: CheckpointManifest, changes: LiveChanges) -> Evolution | None:
     """Let the changes of a run go on from a checkpoint; what is different in its queries, None if nothing is.
 
     Refuses what cannot go on; nothing is touched.
@@ -96,9 +96,9 @@ def points(folder: Path) -> Points:
     return found
 
 
-def pending_change(folder: Path, changes: Changes, stages: int | None = None) -> Evolution | None:
+def pending_change(folder: Path, changes: LiveChanges, stages: int | None = None) -> Evolution | None:
     """What would become of the queries in a checkpoint if a run went on from it now; nothing is touched."""
-    known = Fixed.read(folder)
+    known = CheckpointManifest.read(folder)
     if known is None:
         return beginning(changes.network)
     known.check_stages(stages, folder)

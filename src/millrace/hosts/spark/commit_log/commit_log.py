@@ -20,7 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from millrace.hosts.checkpoint.durable_files import read_json, replace_file
-from millrace.hosts.spark.commit_log.progress_files import StandingFiles
+from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 
 Record = dict[str, Any]
 
@@ -40,7 +40,7 @@ class CommitLog:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self.standings = StandingFiles(self.folder)
+        self.progress_files = ProgressFiles(self.folder)
 
     def write(self, batch: int, record: Record) -> None:
         """Put the batch's record in place, at once and for good."""
@@ -116,7 +116,7 @@ class CommitLog:
         """Drop all but the newest records. Spark replays one batch at most, so two would do."""
         for batch in self._batches()[: -max(keep, 2)]:
             self._path(batch).unlink(missing_ok=True)
-        self.standings.prune(known for _, record in self.records() for known in record.get("sources", {}).values())
+        self.progress_files.prune(known for _, record in self.records() for known in record.get("sources", {}).values())
 
     def _path(self, batch: int) -> Path:
         return self.folder / f"{batch:0{_DIGITS}d}.json"

@@ -18,7 +18,7 @@ from millrace.kernel.metrics import InputCounts, SourceMetrics
 from millrace.plan.nodes.query_network import Query
 
 
-class Committed:
+class CommitReader:
     """The micro-batches of a run; `profiled` keeps where the time of each goes."""
 
     def __init__(self, log: CommitLog, *, profiled: bool) -> None:

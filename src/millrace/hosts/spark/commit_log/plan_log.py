@@ -9,6 +9,7 @@ Rules:
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -17,8 +18,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from millrace.hosts.checkpoint.checkpoint import other_version
 from millrace.hosts.checkpoint.durable_files import replace_file
-from millrace.hosts.spark.session.import_paths import import_paths, look_in
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
@@ -35,8 +36,8 @@ class Version:
     sinks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By query: {"format", "path", "options"}; with "writer", a `WriterSpec`, the path is where rows are staged; with
     "latest" {"path", "key"}, the latest answers by the key are written too."""
-    paths: tuple[str, ...] = field(default_factory=import_paths)
-    """Where the classes that it names are found: aggregates and writers of the user's own."""
+    paths: tuple[str, ...] = field(default_factory=lambda: tuple(path for path in sys.path if path))
+    """Where worker processes find the user's own classes that it names: where the driver looks for modules."""
 
     @cached_property
     def plan(self) -> Physical:
@@ -78,6 +79,10 @@ class PlanLog:
 
 @lru_cache(maxsize=8)
 def _read(path: str, changed: int) -> Version:
-    version: Version = cloudpickle.loads(Path(path).read_bytes())
-    look_in(version.paths)
+    try:
+        version: Version = cloudpickle.loads(Path(path).read_bytes())
+    except (ImportError, AttributeError):
+        # It names a module or class that this version does not have.
+        raise other_version(Path(path).parents[1]) from None
+    sys.path += [place for place in version.paths if place not in sys.path]
     return version

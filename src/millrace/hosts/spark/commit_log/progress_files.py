@@ -26,11 +26,11 @@ _MUCH = 2
 """How many times larger than what is added a run is left alone."""
 
 
-class StandingFiles:
+class ProgressFiles:
     """The runs of a network, in the folder of its commit log."""
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder) / "standings"
+        self.folder = Path(folder) / "progress"
 
     def whole(self, progress: Progress) -> dict[str, Any]:
         """How far a stream has come, with what is in files, as the edge of a stream takes it."""
@@ -40,9 +40,9 @@ class StandingFiles:
         texts = [*map(self._read, order.get("runs", ())), *order["partitions"]]
         return {**progress, "order": {**order, "partitions": texts}}
 
-    def put_down(self, sources: Mapping[str, Progress]) -> dict[str, Any]:
+    def save_changed(self, sources: Mapping[str, Progress]) -> dict[str, Any]:
         """What is known of streams, with what has changed in files."""
-        return {name: self._put_down(known) for name, known in sources.items()}
+        return {name: self._save_changed(known) for name, known in sources.items()}
 
     def prune(self, sources: Iterable[Progress]) -> None:
         """Drop the runs on which none of these stands."""
@@ -54,7 +54,7 @@ class StandingFiles:
             if path.name not in needed:
                 path.unlink(missing_ok=True)
 
-    def _put_down(self, known: Progress) -> dict[str, Any]:
+    def _save_changed(self, known: Progress) -> dict[str, Any]:
         order = known.get("order", {})
         if not order.get("partitions"):
             return dict(known)
@@ -76,7 +76,7 @@ class StandingFiles:
         return (self.folder / run).read_text()
 
 
-def on_top(edge: Ingress, runs: Sequence[str]) -> Order:
+def changed_order(edge: Ingress, runs: Sequence[str]) -> Order:
     """What the order of an edge must remember, given the runs that it began with: what has changed since then."""
     order = edge.order.changes()
     return {**order, "runs": list(runs)} if "partitions" in order else order

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from millrace.connectors.native import HANDED, is_native_sink
 from millrace.hosts.answers.answer_files import folder_of
-from millrace.hosts.answers.run_answers import Standing
+from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.sinks.outputs import (
     PLAIN,
     checked_folder,
@@ -43,7 +43,7 @@ _MERGE_EVERY = 16
 """Micro-batches after which the files of latest answers are merged."""
 
 
-class Sinks:
+class Destinations:
     """The sinks of a network's queries."""
 
     def __init__(self, folder: Path, queries: Sequence[Query], *, fresh: bool) -> None:
@@ -57,7 +57,7 @@ class Sinks:
         self._leaving: list[Query] = []
         """Queries whose last results are still to be relayed."""
         self._commits = CommitLog(folder / "commits")
-        self.standing = Standing(queries, folder, None if fresh else self._committed())
+        self.answers = RunAnswers(queries, folder, None if fresh else self._committed())
         self.prepare(queries, known=not fresh)()
 
     def prepare(
@@ -74,7 +74,7 @@ class Sinks:
             before = self.specs.get(was.get(query.name, query.name))
             specs[query.name] = self._spec(query, files, before, known=known)
         memory = kept_in_memory([query for query in queries if not self._goes_on(query)])
-        take_standing = self.standing.prepare(queries, was)
+        take_answers = self.answers.prepare(queries, was)
 
         def take_into_use() -> None:
             before = self._relayed
@@ -83,7 +83,7 @@ class Sinks:
                 query for name, query in before.items() if not self._alike(query, self._relayed.get(name))
             ]
             self.memory.update(memory)
-            take_standing()
+            take_answers()
             # Before the change is on record: if it never is, answers are missing until their keys change; afterwards
             # a query that takes another's name might show its answers.
             self.merge(self._committed())
@@ -98,12 +98,12 @@ class Sinks:
     def merge(self, batch: int | None) -> None:
         """Make few files of the latest answers, as of a micro-batch that is committed."""
         if batch is not None:
-            self.standing.stage(batch)
-            self.standing.sweep()
+            self.answers.stage(batch)
+            self.answers.sweep()
 
     def stand(self, batch: int) -> None:
         """Let the latest answers of a committed micro-batch stand."""
-        self.standing.put_parts(batch)
+        self.answers.put_parts(batch)
         if batch % _MERGE_EVERY == 0:
             self.merge(batch)
 

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from millrace.hosts.answers.answer_files import part_name, write
-from millrace.hosts.answers.answer_table import Latest
+from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.sinks.writer_protocol import hand_over, write_staged
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
@@ -41,7 +41,7 @@ _PRUNE_EVERY = 50
 
 
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
+class TaskOutput(WriterCommitMessage):
     """What one task wrote: per output a hidden file and its number of rows, and the buckets' reports."""
 
     partition: int
@@ -71,7 +71,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.folder = Path(options["folder"])
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         with carrying():
             reports: list[Record] = []
             tables: dict[str, list[pa.Table]] = defaultdict(list)
@@ -90,7 +90,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                 }
             reports.append({"metrics": {"took": watch.took}})
             context = TaskContext.get()
-            return Written(context.partitionId() if context else 0, _not_empty(files), reports, latest)
+            return TaskOutput(context.partitionId() if context else 0, _not_empty(files), reports, latest)
 
     def _sinks(self, reports: Iterable[Record]) -> Mapping[str, Sink]:
         """Where results go, by the plan that the reports are of."""
@@ -112,7 +112,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
 
     def _write_latest(self, query: str, spec: Mapping[str, Any], parts: Sequence[pa.Table]) -> str:
         """The hidden file with the last of the task's rows for each key."""
-        found = Latest(query, parts[0].schema, spec["key"])
+        found = AnswerTable(query, parts[0].schema, spec["key"])
         for rows in parts:
             found.put(rows)
         path = Path(spec["path"]) / f"{_HIDDEN}{uuid4().hex}.arrow"
@@ -140,7 +140,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             reports.append({"metrics": {"took": watch.took}})
             log = CommitLog(self.folder / "commits")
             merged = merge(log.before(batchId), reports)
-            merged["sources"] = log.standings.put_down(merged["sources"])
+            merged["sources"] = log.progress_files.save_changed(merged["sources"])
             record = {"batch": batchId, "outputs": outputs, **merged, "committed": time.time_ns() // 1000}
             log.write(batchId, record)
             if batchId % _PRUNE_EVERY == 0:
@@ -154,7 +154,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                 if output in task.latest:
                     (Path(sink["latest"]["path"]) / task.latest[output]).unlink(missing_ok=True)
 
-    def _publish(self, output: str, sink: Sink, tasks: Sequence[Written], batch: int) -> dict[str, Any]:
+    def _publish(self, output: str, sink: Sink, tasks: Sequence[TaskOutput], batch: int) -> dict[str, Any]:
         """Give the batch's files of one output their lasting names, and drop what an earlier attempt left.
 
         Those of a writer are handed over instead.
@@ -175,7 +175,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         return {"rows": rows, "files": names}
 
 
-def _publish_latest(output: str, folder: Path, tasks: Sequence[Written], batch: int) -> None:
+def _publish_latest(output: str, folder: Path, tasks: Sequence[TaskOutput], batch: int) -> None:
     """Give the latest answers of a batch their lasting names, in the place of what an earlier attempt left."""
     for task in tasks:
         final = folder / part_name(batch, task.partition)
@@ -203,6 +203,6 @@ def _not_empty(files: Mapping[str, tuple[str, int]]) -> dict[str, tuple[str, int
     return {output: written for output, written in files.items() if written[1]}
 
 
-def _written(messages: Iterable[WriterCommitMessage | None]) -> list[Written]:
+def _written(messages: Iterable[WriterCommitMessage | None]) -> list[TaskOutput]:
     """The messages of tasks that wrote; a failed task has none."""
-    return [message for message in messages if isinstance(message, Written)]
+    return [message for message in messages if isinstance(message, TaskOutput)]

@@ -24,11 +24,11 @@ from millrace.connectors import list_files, read_file
 from millrace.connectors.generators.generators import is_generated, make_slice, slices_of
 from millrace.connectors.inputs import Chunk, read_schema
 from millrace.hosts.spark.batch_times import Stopwatch
-from millrace.hosts.spark.commit_log.progress_files import StandingFiles, on_top
+from millrace.hosts.spark.commit_log.progress_files import ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.exchange.split import split
 from millrace.hosts.spark.source.feed_files import count_removed, file_name
-from millrace.hosts.spark.source.stream_files import Listing, Look
+from millrace.hosts.spark.source.stream_files import FileScan, Listing
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.kernel.graph.executor import Executor
@@ -121,27 +121,27 @@ class StreamLowLevel:
         return 0 if is_generated(self._stream.connector) else Path(path).stat().st_size
 
     def read(
-        self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of some files, one after another."""
         chunks = (chunk for path in paths for chunk in self._chunks(path))
-        return self.exchange(chunks, index, index + len(paths), look, before, alone=alone)
+        return self.exchange(chunks, index, index + len(paths), scan, before, alone=alone)
 
     def exchange(
-        self, chunks: Iterable[Chunk], index: int, read: int, look: Look, before: dict[str, Any], *, alone: bool
+        self, chunks: Iterable[Chunk], index: int, read: int, scan: FileScan, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of rows as they are read; tasks come in the order of `index`, and `read` says how far the
         stream has been read after this one."""
         pa.set_cpu_count(1)
-        now = look.now
+        now = scan.now
         # What the system stamps must not fall behind the clock of an earlier micro-batch.
-        entered = look.came if self._stream.time.kind == "external" else now
+        entered = scan.came if self._stream.time.kind == "external" else now
         live = (self.stream_name,) if self._measured_by_clock else ()
         executor = Executor(self.plan.low(self.stream_name), live=live)
         ingress = executor.ingress[self.stream_name]
         ingress.frozen = bool(self._stream.time.partitions) and not alone
         if before:
-            ingress.resume(self._standing(before))
+            ingress.resume(self._progress(before))
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
         rows, number, watch = 0, index * _PACKS, Stopwatch()
         for chunk in watch.each("read", chunks):
@@ -157,7 +157,7 @@ class StreamLowLevel:
                     packed = self._packed(gathered, number)
                 yield packed
                 gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
-        summary = self._summary(ingress, read, look, before)
+        summary = self._summary(ingress, read, scan, before)
         with watch("low"):
             # The end of the task, not of the stream: what the low level still holds is let go.
             executor.end(self.stream_name)
@@ -188,14 +188,14 @@ class StreamLowLevel:
             ]
         )
 
-    def _standing(self, before: dict[str, Any]) -> dict[str, Any]:
+    def _progress(self, before: dict[str, Any]) -> dict[str, Any]:
         """What was known of the stream; nobody here has to be told of groups that do not change."""
-        known = StandingFiles(Path(self.folder) / "commits").whole(before)
+        known = ProgressFiles(Path(self.folder) / "commits").whole(before)
         return {**known, "order": {**known["order"], "told": True}}
 
-    def _summary(self, ingress: Ingress, read: int, look: Look, before: dict[str, Any]) -> dict[str, Any]:
+    def _summary(self, ingress: Ingress, read: int, scan: FileScan, before: dict[str, Any]) -> dict[str, Any]:
         """What the stream has come to, as every bucket is told; `since` is how much had been read before."""
-        known = {"stream": self.stream_name, "files": read, "now": look.now, "first": look.first, "all": look.all}
+        known = {"stream": self.stream_name, "files": read, "now": scan.now, "first": scan.first, "all": scan.all}
         run = {"plan": self.version, "live": self.live, "committed": self.committed}
-        order = on_top(ingress, before.get("order", {}).get("runs", ()))
+        order = changed_order(ingress, before.get("order", {}).get("runs", ()))
         return {**known, **run, "since": before.get("files", 0), **ingress.save(order)}

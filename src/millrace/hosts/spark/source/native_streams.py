@@ -36,7 +36,7 @@ from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.rows import EXCHANGE
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.source.low_level import StreamLowLevel
-from millrace.hosts.spark.source.stream_files import Look
+from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.physical.stages import Physical
 
@@ -87,8 +87,8 @@ class NativeStream:
             committed = known.get("committed", 0)
             low_level = StreamLowLevel(plan, self.name, self.buckets, self.live, self.version, self.folder, committed)
             chunks = _chunks(chain([first], rows), _stream(plan, self.name), plan)
-            look = Look(now, now, now, all=False)
-            yield from low_level.exchange(chunks, partition, batch + 1, look, before, alone=self.alone)
+            scan = FileScan(now, now, now, all=False)
+            yield from low_level.exchange(chunks, partition, batch + 1, scan, before, alone=self.alone)
 
 
 def native_rows(

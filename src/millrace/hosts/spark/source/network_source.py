@@ -32,8 +32,8 @@ from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.rows import EXCHANGE
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.source.low_level import StreamLowLevel
-from millrace.hosts.spark.source.stream_files import START, FilePartition, Limit, StreamFiles
-from millrace.hosts.spark.source.wakeups import AT_REST, ControlPartition, Waking, waking_rows
+from millrace.hosts.spark.source.stream_files import START, FileLimit, FilePartition, StreamFiles
+from millrace.hosts.spark.source.wakeups import NO_WAKEUP, WakeupPartition, Wakeups, wakeup_rows
 
 Offset = dict[str, Any]
 
@@ -50,7 +50,7 @@ class NetworkPartition(InputPartition):
     plan: int
     live: bool
     committed: int
-    part: FilePartition | ControlPartition
+    part: FilePartition | WakeupPartition
 
 
 class NetworkSource(DataSource):
@@ -73,7 +73,7 @@ class NetworkSource(DataSource):
 
 class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets: the number of the plan, whether the run is live, when the last micro-batch was committed, one offset a
-    stream (see `StreamFiles`), and that of the control (`Waking`)."""
+    stream (see `StreamFiles`), and that of the control (`Wakeups`)."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.folder = options["folder"]
@@ -83,13 +83,13 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.live = options.get("live") == "true"
         self.commits = CommitLog(folder / "commits")
         self.plans = PlanLog(folder / "plans")
-        self.waking = Waking(self.commits, clock_on=self.live)
+        self.waking = Wakeups(self.commits, clock_on=self.live)
         self.version = self.least
         self.streams: dict[str, StreamFiles] = {}
         self.bounded = False
 
     def initialOffset(self) -> Offset:
-        return {"plan": 0, "live": self.live, "committed": 0, "streams": {}, "control": dict(AT_REST)}
+        return {"plan": 0, "live": self.live, "committed": 0, "streams": {}, "control": dict(NO_WAKEUP)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -133,7 +133,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with carrying():
             self._follow(max(self.least, end["plan"]))
-            parts: list[FilePartition | ControlPartition] = []
+            parts: list[FilePartition | WakeupPartition] = []
             for name, files in self.streams.items():
                 parts += files.partitions(*(offset["streams"].get(name, START) for offset in (start, end)))
             parts += self.waking.partitions(start["control"], end["control"])
@@ -143,11 +143,11 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, NetworkPartition)
         with carrying():
             part, committed = partition.part, partition.committed
-            if isinstance(part, ControlPartition):
-                yield waking_rows(part, self.buckets, partition.plan, live=partition.live, committed=committed)
+            if isinstance(part, WakeupPartition):
+                yield wakeup_rows(part, self.buckets, partition.plan, live=partition.live, committed=committed)
                 return
             low_level = self._low_level(part.stream, partition.plan, live=partition.live, committed=committed)
-            yield from low_level.read(part.paths, part.index, part.look, part.before, alone=part.alone)
+            yield from low_level.read(part.paths, part.index, part.scan, part.before, alone=part.alone)
 
     def _follow(self, version: int) -> None:
         """Be the source of that version's streams; what is known of those that stay stays known."""
@@ -159,7 +159,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if stream.connector.format in SOURCES:
                 low_level, limit = (
                     self._low_level(stream.name, version, live=self.live),
-                    Limit.of(stream.connector.options),
+                    FileLimit.of(stream.connector.options),
                 )
                 files = known.get(stream.name) or StreamFiles(low_level, stream.name, self.commits)
                 files.low_level, files.limit = low_level, limit

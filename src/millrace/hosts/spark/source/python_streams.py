@@ -17,7 +17,7 @@ from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
 
-class Fed:
+class PythonStreams:
     """What a run is given for its streams, by name, and the files that it has made of it."""
 
     def __init__(self, feeds: Mapping[str, Any], folder: Path) -> None:

@@ -76,7 +76,7 @@ class LowLevel(Protocol):
         """How many bytes a file has."""
 
     def read(
-        self, paths: Sequence[str], index: int, look: Look, before: dict[str, Any], *, alone: bool
+        self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of files; `index` counts the stream's files, `before` is what the stages knew.
 
@@ -85,7 +85,7 @@ class LowLevel(Protocol):
 
 
 @dataclass(frozen=True)
-class Look:
+class FileScan:
     """When a micro-batch looked for a stream's files, when the first and the newest that it took had come, and whether
     it took all."""
 
@@ -96,17 +96,17 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Limit:
+class FileLimit:
     """How much of a stream a micro-batch takes at most; one file in any case."""
 
     files: int | None = None
     bytes: int = 512 << 20
 
     @staticmethod
-    def of(options: Mapping[str, str]) -> Limit:
+    def of(options: Mapping[str, str]) -> FileLimit:
         """What the options of a stream's connector say."""
         files = options.get("max_files_per_trigger")
-        return Limit(int(files) if files else None, int(options.get("max_bytes_per_trigger", Limit.bytes)))
+        return FileLimit(int(files) if files else None, int(options.get("max_bytes_per_trigger", FileLimit.bytes)))
 
     def allowed(self, low_level: LowLevel, paths: Sequence[str]) -> int:
         """How many of these files fit; those behind the first that does not are not looked at."""
@@ -123,7 +123,7 @@ class FilePartition(InputPartition):
     stream: str
     paths: tuple[str, ...]
     index: int
-    look: Look
+    scan: FileScan
     before: dict[str, Any]
     alone: bool
 
@@ -132,11 +132,11 @@ class StreamFiles:
     """Offsets over a listing: how many files, the last one's name, the clock, when the first and the last file came of
     those that a micro-batch takes, how many are left; how many had been removed, and a digest of the others' names."""
 
-    def __init__(self, low_level: LowLevel, stream: str, commits: CommitLog, limit: Limit | None = None) -> None:
+    def __init__(self, low_level: LowLevel, stream: str, commits: CommitLog, limit: FileLimit | None = None) -> None:
         self.low_level = low_level
         self.stream = stream
         self.commits = commits
-        self.limit = limit or Limit()
+        self.limit = limit or FileLimit()
         self.target: int | None = None
         self.seen = Listing([])
         self.looked: int | None = None
@@ -187,9 +187,9 @@ class StreamFiles:
         counts = self.low_level.tasks(listing.paths_of(first, end["files"]))
         places = pairwise(accumulate(counts, initial=first))
         now, alone = int(end["now"]), len(counts) == 1
-        look = Look(now, end.get("first", now), end.get("came", now), end.get("unread") == 0)
+        scan = FileScan(now, end.get("first", now), end.get("came", now), end.get("unread") == 0)
         return [
-            FilePartition(self.stream, tuple(listing.paths_of(at, to)), at, look, before, alone) for at, to in places
+            FilePartition(self.stream, tuple(listing.paths_of(at, to)), at, scan, before, alone) for at, to in places
         ]
 
     def _first(self, listing: Listing, start: Offset, removed: int) -> int:

@@ -25,12 +25,12 @@ from millrace.hosts.spark.exchange.rows import CONTROL_PORT, Row, exchange_rows
 
 Offset = dict[str, Any]
 
-AT_REST: Offset = {"now": 0, "ended": [], "wants": {}}
+NO_WAKEUP: Offset = {"now": 0, "ended": [], "wants": {}}
 """The offset before the first waking."""
 
 
 @dataclass(frozen=True)
-class ControlPartition(InputPartition):
+class WakeupPartition(InputPartition):
     """One waking of all buckets."""
 
     now: int
@@ -38,7 +38,7 @@ class ControlPartition(InputPartition):
     wants: dict[str, int] = field(default_factory=dict)
 
 
-class Waking:
+class Wakeups:
     """Offsets: the clock of the last waking (`now`), the streams that have come to their end (`ended`), and the bounds
     that later levels waited for (`wants`, by port)."""
 
@@ -74,15 +74,15 @@ class Waking:
             return {"now": max(clock, start["now"]), "ended": ended, "wants": wants}
         return start
 
-    def partitions(self, start: Offset, end: Offset) -> list[ControlPartition]:
+    def partitions(self, start: Offset, end: Offset) -> list[WakeupPartition]:
         """One waking, if there is one between the offsets."""
         if start == end:
             return []
-        return [ControlPartition(end["now"], bool(set(end["ended"]).difference(start["ended"])), end["wants"])]
+        return [WakeupPartition(end["now"], bool(set(end["ended"]).difference(start["ended"])), end["wants"])]
 
 
-def waking_rows(
-    partition: ControlPartition, buckets: Sequence[int], plan: int, *, live: bool, committed: int = 0
+def wakeup_rows(
+    partition: WakeupPartition, buckets: Sequence[int], plan: int, *, live: bool, committed: int = 0
 ) -> pa.RecordBatch:
     """A waking as one exchange row a bucket."""
     told = {"now": partition.now, "end": partition.end, "wants": partition.wants}

@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.hosts.spark.commit_log.progress_files import Order, StandingFiles, on_top
+from millrace.hosts.spark.commit_log.progress_files import Order, ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.rows import unpack
-from millrace.hosts.spark.stage.bucket_input import News, Summary
+from millrace.hosts.spark.stage.bucket_input import BucketInput, Summary
 from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
-from millrace.hosts.spark.stage.budget import Pace
+from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.level import Level
 from millrace.hosts.why.lag import share
 from millrace.kernel.clock import StandingClock
@@ -48,7 +48,7 @@ class Bucket:
     """How far each stream of the network has come, on all its outlets: another plan may read it on this level."""
     ports: dict[str, list[str]]
     """The ports of each stream."""
-    standings: StandingFiles
+    progress_files: ProgressFiles
     orders: dict[str, Order]
     """What the order of each stream must remember, as it is put down: partitions that have not changed are in files."""
     streams: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Bucket:
 
     @staticmethod
     def new(
-        plan: Physical, number: int, producers: int, standings: StandingFiles, version: int = 1, place: int = 0
+        plan: Physical, number: int, producers: int, progress_files: ProgressFiles, version: int = 1, place: int = 0
     ) -> Bucket:
         """A bucket that has seen nothing yet, at a place among all of its level."""
         graph = plan.high(number)
@@ -84,11 +84,13 @@ class Bucket:
         shares = {query.name: float(query.options.get("share", 1)) for query, _ in plan.roots}
         queues = BucketQueues(executor, titles, place, producers, shares)
         orders = {name: edge.order.changes() for name, edge in edges.items()}
-        return Bucket(level, executor, queues, producers, edges, level.streams(), standings, orders, version=version)
+        return Bucket(
+            level, executor, queues, producers, edges, level.streams(), progress_files, orders, version=version
+        )
 
     # Work
 
-    def work(self, news: News, pace: Pace | None = None) -> dict[str, list[Batch]]:
+    def work(self, news: BucketInput, pace: TriggerPace | None = None) -> dict[str, list[Batch]]:
         """Take a micro-batch in; what its sinks give. Queues keep the pace from the next one on."""
         for port, blob in news.blobs:
             for rows in unpack(blob).to_batches():
@@ -106,10 +108,10 @@ class Bucket:
         clock, silent = StandingClock(news.now), self._silent(news) if news.live else {}
         self.queues.take_in(news.committed, self._arrived(news))
         self.executor.run(clock, silent)
-        self.queues.serve(lambda: self.executor.run(clock, silent), news.now, pace or Pace(), free=not news.live)
+        self.queues.serve(lambda: self.executor.run(clock, silent), news.now, pace or TriggerPace(), free=not news.live)
         return self.executor.take(news.now)
 
-    def _arrived(self, news: News) -> dict[str, int]:
+    def _arrived(self, news: BucketInput) -> dict[str, int]:
         """By port when the first of the rows arrived that it gives now."""
         streams = {stream: min(each["first"] for each in summaries) for stream, summaries in news.summaries.items()}
         return {port: at for stream, at in streams.items() for port in self.ports.get(stream, ())}
@@ -119,12 +121,12 @@ class Bucket:
         known, edge = self.streams.setdefault(stream, {}), self.edges[stream]
         if summaries[0]["since"] != known.get("files", 0):
             # The stream is new to this level: what the others know of its partitions is to be learned, too.
-            summaries = [self.standings.whole(summaries[0]), *summaries[1:]]
+            summaries = [self.progress_files.whole(summaries[0]), *summaries[1:]]
         for name in _COUNTS:
             known[name] = known.get(name, 0) + sum(summary[name] for summary in summaries)
         known["files"] = max(summary["files"] for summary in summaries)
         edge.follow(summaries)
-        self.orders[stream] = on_top(edge, summaries[0]["order"].get("runs", ()))
+        self.orders[stream] = changed_order(edge, summaries[0]["order"].get("runs", ()))
         for port in self.ports.get(stream, ()):
             _observe(self.executor, port, summaries, now)
 
@@ -152,7 +154,7 @@ class Bucket:
         for port in self.level.leaving:
             self.executor.want(port, self.wants.get(port))
 
-    def _silent(self, news: News) -> dict[str, int]:
+    def _silent(self, news: BucketInput) -> dict[str, int]:
         """The ports that may be spoken for: of streams with nothing left to read.
 
         Each with the clock when its stream was looked at, or that of the first look where it had nothing new.
@@ -257,7 +259,7 @@ class Bucket:
                 self.left.append((node, place))
         for stream, saved in note["edges"].items():
             if stream in self.edges:
-                self.edges[stream].restore(self.standings.whole(saved))
+                self.edges[stream].restore(self.progress_files.whole(saved))
                 self.orders[stream] = saved["order"]
         self.streams = {stream: known for stream, known in note["streams"].items() if stream in self.edges}
         self.bounds, self.joints = (

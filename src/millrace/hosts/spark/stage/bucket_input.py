@@ -21,7 +21,7 @@ Summary = dict[str, Any]
 
 
 @dataclass
-class News:
+class BucketInput:
     """What a micro-batch brought to a bucket of one level."""
 
     blobs: list[tuple[str, bytes]] = field(default_factory=list)
@@ -63,9 +63,9 @@ def plan_of(rows: Iterable[Row]) -> int:
     return max((json.loads(row.note)["plan"] for row in rows if row.port in (CONTROL_PORT, STREAM_PORT)), default=0)
 
 
-def read_news(rows: Iterable[Row], level: int, ports: Container[str]) -> News:
+def read_input(rows: Iterable[Row], level: int, ports: Container[str]) -> BucketInput:
     """The news among a bucket's exchange rows, for a level that reads these ports."""
-    news = News()
+    news = BucketInput()
     for row in rows:
         if row.port in ports:
             news.blobs.append((row.port, row.blob))
@@ -83,7 +83,7 @@ def read_news(rows: Iterable[Row], level: int, ports: Container[str]) -> News:
     return news
 
 
-def _hear(news: News, port: str, note: Summary) -> None:
+def _hear(news: BucketInput, port: str, note: Summary) -> None:
     """Take in what concerns every level."""
     news.clocks.append(note["now"])
     news.committed = max(news.committed, note["committed"])

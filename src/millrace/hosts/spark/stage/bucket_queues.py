@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.hosts.spark.exchange.rows import pack, unpack
-from millrace.hosts.spark.stage.budget import MOST, Cost, Pace, Purse, Waiting
+from millrace.hosts.spark.stage.budget import MOST, BatchBudget, RowCost, TriggerPace, WaitingQueue
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Node
@@ -30,7 +30,7 @@ from millrace.kernel.metrics import InputCounts, QueueMetrics, least_processed
 from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import QueueSettings
 
-Told = dict[str, Any]
+QueueReport = dict[str, Any]
 """What is known of a queue, as plain data: its metrics, the streams that it reads, and its most stale keys."""
 
 STALEST = 20
@@ -59,14 +59,14 @@ class BucketQueues:
         self.titles = titles
         self.shares = shares or {}
         self.place, self.buckets = place, buckets
-        self.pace = Pace()
+        self.pace = TriggerPace()
         self.turn = 0
         self.clock: Microseconds = 0
         """That of the last micro-batch."""
         self.share = MOST
         self.behind: Microseconds | None = None
         """The clock of the last micro-batch, if it left rows behind: then the next one has followed at once."""
-        self.costs: dict[str, Cost] = {}
+        self.costs: dict[str, RowCost] = {}
         for name in titles:
             self._queue(name).deliver_late()
 
@@ -87,13 +87,13 @@ class BucketQueues:
             sources = [_source(arc.producer) for arc in inputs]
             queue.arrived = min([arrived[source] for source in sources if source in arrived], default=None)
 
-    def serve(self, run: Callable[[], object], now: Microseconds, pace: Pace, *, free: bool) -> None:
+    def serve(self, run: Callable[[], object], now: Microseconds, pace: TriggerPace, *, free: bool) -> None:
         """Let queues let go of what they may, and `run` what is behind them; `pace` counts from the next time on."""
         if not self.titles:
             return
         if self.behind is not None:
             self.share = self.pace.kept(self.share, now - self.behind)
-        purse = Purse(self.pace, self.place, self.buckets, self.turn, free=free, share=self.share)
+        purse = BatchBudget(self.pace, self.place, self.buckets, self.turn, free=free, share=self.share)
         took: dict[str, float] = {}
         while due := [
             self._waiting(name, now) for name, queue in self.executor.queue_gate.queues().items() if queue.due
@@ -106,7 +106,9 @@ class BucketQueues:
         self.turn, self.pace, self.clock = self.turn + 1, pace, now
         self.behind = now if self.held_back() else None
 
-    def _let_go(self, purse: Purse, chosen: Waiting, due: Sequence[Waiting], run: Callable[[], object]) -> float:
+    def _let_go(
+        self, purse: BatchBudget, chosen: WaitingQueue, due: Sequence[WaitingQueue], run: Callable[[], object]
+    ) -> float:
         """One queue's turn; the microseconds it took."""
         node = self.executor.graph.nodes[chosen.name]
         before, began = node.metrics.rows_out, time.perf_counter()
@@ -115,21 +117,21 @@ class BucketQueues:
         purse.spend(chosen, node.metrics.rows_out - before)
         return (time.perf_counter() - began) * 1e6
 
-    def _learn(self, purse: Purse, took: Mapping[str, float]) -> None:
+    def _learn(self, purse: BatchBudget, took: Mapping[str, float]) -> None:
         """Know what rows cost, from the next micro-batch on."""
         for name, micros in took.items():
-            cost = self.costs.setdefault(name, Cost())
+            cost = self.costs.setdefault(name, RowCost())
             cost.learn(purse.let_go[name], micros)
             if cost.row is not None:
                 self._queue(name).learn_cost(cost.row)
 
-    def _waiting(self, name: str, now: Microseconds) -> Waiting:
+    def _waiting(self, name: str, now: Microseconds) -> WaitingQueue:
         queue, query = self._queue(name), self.titles[name][0]
         settings = queue.settings or QueueSettings()
-        return Waiting(
+        return WaitingQueue(
             query,
             queue.held,
-            self.costs.get(name) or Cost(),
+            self.costs.get(name) or RowCost(),
             settings.budget_rows,
             settings.budget_time,
             name=name,
@@ -147,11 +149,11 @@ class BucketQueues:
             sum(queue.held for queue in self.executor.queue_gate.queues().values() if queue.due) if self.titles else 0
         )
 
-    def told(self, now: Microseconds, streams: Mapping[str, str]) -> dict[str, Told]:
+    def told(self, now: Microseconds, streams: Mapping[str, str]) -> dict[str, QueueReport]:
         """Each queue by its title; `streams` says whose rows the sources of the graph give."""
         return {self.titles[name][1]: self._told(name, now, streams) for name in self.titles}
 
-    def _told(self, name: str, now: Microseconds, streams: Mapping[str, str]) -> Told:
+    def _told(self, name: str, now: Microseconds, streams: Mapping[str, str]) -> QueueReport:
         queue = self._queue(name)
         metrics = queue.queue_metrics(now)
         read = [streams.get(_source(arc.producer)) for arc in self.executor.graph.nodes[name].inputs]
@@ -173,9 +175,9 @@ class BucketQueues:
 
     def recall(self, note: Mapping[str, Any]) -> None:
         """Go on from what `note` gave; of queues that have left nothing is kept."""
-        self.turn, self.pace = note["turn"], Pace(*note["pace"])
+        self.turn, self.pace = note["turn"], TriggerPace(*note["pace"])
         self.share, self.behind, self.clock = note["share"], note["behind"], note.get("clock", 0)
-        self.costs = {name: Cost(*each) for name, each in note["costs"].items() if name in self.titles}
+        self.costs = {name: RowCost(*each) for name, each in note["costs"].items() if name in self.titles}
 
 
 def titles_of(executor: Executor, queries: Mapping[str, str], level: int) -> dict[str, tuple[str, str]]:
@@ -204,16 +206,16 @@ def _by_staleness(keys: pa.Table) -> pa.Table:
 # What buckets have said, together
 
 
-def merged(reports: Iterable[Mapping[str, Told]]) -> dict[str, Told]:
+def merged(reports: Iterable[Mapping[str, QueueReport]]) -> dict[str, QueueReport]:
     """Queues as all buckets know them: counts add up, staleness is a mean over all keys."""
-    found: dict[str, Told] = {}
+    found: dict[str, QueueReport] = {}
     for report in reports:
         for title, told in report.items():
             found[title] = _joined(found[title], told) if title in found else dict(told)
     return found
 
 
-def _joined(one: Told, other: Told) -> Told:
+def _joined(one: QueueReport, other: QueueReport) -> QueueReport:
     joined = {**one, **{name: one[name] + other[name] for name in _SUMS}}
     for name in _MEANS:
         joined[name] = _mean([(one[name], one["keys"]), (other[name], other["keys"])])
@@ -238,19 +240,19 @@ def metrics_of(told: Mapping[str, Any]) -> QueueMetrics:
     return QueueMetrics(**{**known, "by_input": tuple(InputCounts(**each) for each in told["by_input"])})
 
 
-def counts_of(stream: str, queues: Mapping[str, Told]) -> InputCounts:
+def counts_of(stream: str, queues: Mapping[str, QueueReport]) -> InputCounts:
     """What became of the rows of a stream in the queue that has processed least of them."""
     return least_processed(_counts_of(stream, queues))
 
 
-def _counts_of(stream: str, queues: Mapping[str, Told]) -> Iterator[InputCounts]:
+def _counts_of(stream: str, queues: Mapping[str, QueueReport]) -> Iterator[InputCounts]:
     for told in queues.values():
         for name, counts in zip(told["streams"], told["by_input"], strict=True):
             if name == stream:
                 yield InputCounts(**counts)
 
 
-def staleness_of(query: str, queues: Mapping[str, Told]) -> pa.Table:
+def staleness_of(query: str, queues: Mapping[str, QueueReport]) -> pa.Table:
     """The most stale keys of a query, as buckets told of them; with a column `input` if it has several queues."""
     own = [told["stale"] for told in queues.values() if told["query"] == query]
     if not own:

@@ -24,7 +24,7 @@ SCHEMA = ("op string, part long", "blob binary")
 """Key and value of the state, which Spark does not let change."""
 
 
-class Store:
+class BucketState:
     """The state of the bucket at hand."""
 
     def __init__(self, state: Any, files: SegmentFiles) -> None:

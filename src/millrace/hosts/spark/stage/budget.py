@@ -36,10 +36,10 @@ _FADING = 0.7
 
 
 @dataclass(frozen=True)
-class Pace:
+class TriggerPace:
     """How often a run has a micro-batch (None: it ends by itself), and how many cores its buckets have, each.
 
-    >>> Pace.of(500_000, cores=2, buckets=4)
+    >>> TriggerPace.of(500_000, cores=2, buckets=4)
     Pace(interval=500000, cores=0.5)
     """
 
@@ -47,9 +47,9 @@ class Pace:
     cores: float = 1.0
 
     @staticmethod
-    def of(interval: Microseconds | None, cores: int, buckets: int) -> Pace:
+    def of(interval: Microseconds | None, cores: int, buckets: int) -> TriggerPace:
         """The pace of a run with so many buckets; more cores than buckets are of no use."""
-        return Pace(interval, min(1.0, cores / buckets))
+        return TriggerPace(interval, min(1.0, cores / buckets))
 
     def time(self, budget: Microseconds | None, share: float = MOST) -> float:
         """How long a bucket's queues may keep it busy: by a budget, or for a share of the interval."""
@@ -58,7 +58,7 @@ class Pace:
     def kept(self, share: float, took: Microseconds) -> float:
         """Which share of an interval queues may take, if with this one a micro-batch took so long.
 
-        >>> Pace(100).kept(0.5, 100), Pace(100).kept(0.5, 125), Pace(100).kept(0.5, 1000)
+        >>> TriggerPace(100).kept(0.5, 100), TriggerPace(100).kept(0.5, 125), TriggerPace(100).kept(0.5, 1000)
         (0.55, 0.4, 0.35)
         """
         if self.interval is None:
@@ -68,7 +68,7 @@ class Pace:
 
 
 @dataclass
-class Cost:
+class RowCost:
     """What the rows of a queue have cost, lately, and how many it has let go at once."""
 
     rows: float = 0.0
@@ -90,9 +90,9 @@ class Cost:
     def rows_in(self, time: float) -> int:
         """How many rows can be let go in a time: one at least, and never more than twice as many as ever before.
 
-        >>> Cost().rows_in(1000.0)
+        >>> RowCost().rows_in(1000.0)
         256
-        >>> Cost(rows=1000, micros=2000, most=1000).rows_in(1000.0)
+        >>> RowCost(rows=1000, micros=2000, most=1000).rows_in(1000.0)
         500
         """
         return self.bold if not self.micros else max(1, min(self.bold, round(time * self.rows / self.micros)))
@@ -103,31 +103,33 @@ class Cost:
         return max(FIRST_ROWS, 2 * self.most)
 
     def saved(self) -> list[float]:
-        """All of it as plain data, for `Cost(*saved)`."""
+        """All of it as plain data, for `RowCost(*saved)`."""
         return [self.rows, self.micros, self.most]
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingQueue:
     """A queue that holds rows: of which query, how many, and what a row costs; its query's budget; how urgent it is."""
 
     query: str
     rows: int
-    cost: Cost
+    cost: RowCost
     budget_rows: int | None = None
     budget_time: Microseconds | None = None
     name: str = ""
     urgency: float = 0.0
 
 
-class Purse:
+class BatchBudget:
     """What the queues of a bucket may still let go in a micro-batch; the bucket has a `place` among `buckets`.
 
     `turn` counts micro-batches; `free` says that nothing limits queries without a budget of their own, which otherwise
     have their `share` of the interval.
     """
 
-    def __init__(self, pace: Pace, place: int, buckets: int, turn: int, *, free: bool, share: float = MOST) -> None:
+    def __init__(
+        self, pace: TriggerPace, place: int, buckets: int, turn: int, *, free: bool, share: float = MOST
+    ) -> None:
         self.pace = pace
         self.share = share
         self.place, self.buckets = place, buckets
@@ -139,7 +141,7 @@ class Purse:
         self._rows: dict[str, int] = {}
         self._time: dict[str | None, float] = {}
 
-    def next(self, queues: Sequence[Waiting]) -> Waiting | None:
+    def next(self, queues: Sequence[WaitingQueue]) -> WaitingQueue | None:
         """Of queues that hold rows the one whose turn it is; None if no more may leave.
 
         Those that do not share time come first, in their order, each once; and one that gains nothing by its next row,
@@ -151,7 +153,7 @@ class Purse:
                 return each
         return max(some, key=lambda each: each.urgency, default=None)
 
-    def allowance(self, queue: Waiting, queues: Sequence[Waiting]) -> int | None:
+    def allowance(self, queue: WaitingQueue, queues: Sequence[WaitingQueue]) -> int | None:
         """How many rows a queue may let go at its turn, among all that hold rows; None is any number."""
         others = [each for each in queues if each.name != queue.name and each.name not in self._full]
         if queue.budget_rows is not None:
@@ -164,7 +166,7 @@ class Purse:
             time = min(time, self._whole(queue) / SLICES)
         return min(queue.cost.rows_in(time), queue.cost.bold - self.let_go.get(queue.name, 0))
 
-    def spend(self, queue: Waiting, rows: int) -> None:
+    def spend(self, queue: WaitingQueue, rows: int) -> None:
         """Take into account what a queue has let go at its turn."""
         name, account = queue.name, _account(queue)
         self.let_go[name] = self.let_go.get(name, 0) + rows
@@ -173,20 +175,20 @@ class Purse:
         if not rows or not self._shares_time(queue) or self.let_go[name] >= queue.cost.bold:
             self._full.add(name)
 
-    def _fits(self, queue: Waiting) -> bool:
+    def _fits(self, queue: WaitingQueue) -> bool:
         """Whether there is time for another row, more or less; there always is for the first one."""
         return not self._shares_time(queue) or not self._spent(queue) or self._left(queue) >= (queue.cost.row or 0) / 2
 
-    def _shares_time(self, queue: Waiting) -> bool:
+    def _shares_time(self, queue: WaitingQueue) -> bool:
         return queue.budget_rows is None and not (queue.budget_time is None and self.free)
 
-    def _whole(self, queue: Waiting) -> float:
+    def _whole(self, queue: WaitingQueue) -> float:
         return self.pace.time(queue.budget_time, self.share)
 
-    def _left(self, queue: Waiting) -> float:
+    def _left(self, queue: WaitingQueue) -> float:
         return self._whole(queue) - self._spent(queue)
 
-    def _spent(self, queue: Waiting) -> float:
+    def _spent(self, queue: WaitingQueue) -> float:
         return self._time.get(_account(queue), 0.0)
 
     def _share(self, rows: int) -> int:
@@ -195,7 +197,7 @@ class Purse:
         return each + ((self.place + self.turn) % self.buckets < rest)
 
 
-def _account(queue: Waiting) -> str | None:
+def _account(queue: WaitingQueue) -> str | None:
     """Who shares time with a queue: its own query if that has a budget, else all queries without one."""
     return None if queue.budget_time is None else queue.query
 

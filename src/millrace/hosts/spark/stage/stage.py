@@ -26,7 +26,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from millrace.errors import CheckpointError
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
-from millrace.hosts.spark.commit_log.progress_files import StandingFiles
+from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 from millrace.hosts.spark.exchange.rows import (
     BOUNDS_PORT,
     CONTROL_PORT,
@@ -41,17 +41,17 @@ from millrace.hosts.spark.exchange.rows import (
 from millrace.hosts.spark.exchange.split import split
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.stage.bucket import Bucket
-from millrace.hosts.spark.stage.bucket_input import News, plan_of, read_news, rows_of
-from millrace.hosts.spark.stage.bucket_state import SCHEMA, Store
-from millrace.hosts.spark.stage.budget import Pace
+from millrace.hosts.spark.stage.bucket_input import BucketInput, plan_of, read_input, rows_of
+from millrace.hosts.spark.stage.bucket_state import SCHEMA, BucketState
+from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.segment_files import SegmentFiles, shared_folder
 from millrace.kernel.elements import Batch
 
-_LAYOUT = 6
+_LAYOUT = 7
 _MOST_BYTES = 64 << 20
 """What Spark is given at once, about; its limit is that of an array of Java's."""
 
-_AT_HAND: dict[tuple[str, int, int], tuple[float, Bucket]] = {}
+_CACHED: dict[tuple[str, int, int], tuple[float, Bucket]] = {}
 """Buckets by folder, level and number, and when each was at work last."""
 _IDLE = 300.0
 """Seconds after which a bucket that was not at work is let go: its run has ended, or another worker has it."""
@@ -61,7 +61,7 @@ class Stage(StatefulProcessor):
     """Runs one high level of a network for one bucket at a time."""
 
     def __init__(
-        self, folder: str, buckets: Sequence[int], *, level: int, last: bool, pace: Pace | None = None
+        self, folder: str, buckets: Sequence[int], *, level: int, last: bool, pace: TriggerPace | None = None
     ) -> None:
         self.folder = folder
         self.buckets = tuple(buckets)
@@ -83,13 +83,13 @@ class Stage(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """Called once a micro-batch with all exchange rows of a bucket."""
-        number, store, watch = int(key[0]), Store(self._state, self._files), Stopwatch()
+        number, store, watch = int(key[0]), BucketState(self._state, self._files), Stopwatch()
         with carrying():
             taken = rows_of(rows)
             with watch("open"):
                 bucket = self._open(store, number, plan_of(taken))
             with watch("work"):
-                news = read_news(taken, self.level, bucket.level.ports)
+                news = read_input(taken, self.level, bucket.level.ports)
                 given = bucket.work(news, self.pace)
             with watch("send"):
                 leaving = [*news.passing, *self._sent(bucket, number, given)]
@@ -100,9 +100,9 @@ class Stage(StatefulProcessor):
             leaving.append(Row(number, REPORT_OUTPUT, 0, note=json.dumps(told)))
         for together in _framed(leaving):
             yield _outputs(together) if self.last else pd.DataFrame(together, columns=list(Row._fields))
-        _keep_at_hand((self.folder, self.level, number), bucket)
+        _cache((self.folder, self.level, number), bucket)
 
-    def _took(self, watch: Stopwatch, news: News, number: int) -> dict[str, float]:
+    def _took(self, watch: Stopwatch, news: BucketInput, number: int) -> dict[str, float]:
         """The seconds of this bucket; the first one of all tells those of the readers, too."""
         tasks = [summary["took"] for summaries in news.summaries.values() for summary in summaries]
         first = self.level == 1 and number == self.buckets[0]
@@ -125,9 +125,9 @@ class Stage(StatefulProcessor):
 
     # State
 
-    def _open(self, store: Store, number: int, version: int) -> Bucket:
+    def _open(self, store: BucketState, number: int, version: int) -> Bucket:
         """The bucket as the last committed micro-batch left it, at work by a version of the plan."""
-        _, at_hand = _AT_HAND.pop((self.folder, self.level, number), (0.0, None))
+        _, cached = _CACHED.pop((self.folder, self.level, number), (0.0, None))
         manifest = store.manifest()
         if manifest is None:
             return self._new(number, version)
@@ -137,16 +137,16 @@ class Stage(StatefulProcessor):
                 hint="Go on with the version it was made with, or start anew with another --checkpoint folder.",
             )
         version = max(version, manifest["plan"])
-        if at_hand is not None and at_hand.token == manifest["token"] and at_hand.version == version:
-            return at_hand
+        if cached is not None and cached.token == manifest["token"] and cached.version == version:
+            return cached
         return self._restored(store, number, manifest, version)
 
     def _new(self, number: int, version: int) -> Bucket:
         plan, place = self._plans.read(version).plan, self.buckets.index(number)
-        standings = StandingFiles(Path(self.folder) / "commits")
-        return Bucket.new(plan, self.level, len(self.buckets), standings, version, place)
+        progress_files = ProgressFiles(Path(self.folder) / "commits")
+        return Bucket.new(plan, self.level, len(self.buckets), progress_files, version, place)
 
-    def _restored(self, store: Store, number: int, manifest: dict[str, Any], version: int) -> Bucket:
+    def _restored(self, store: BucketState, number: int, manifest: dict[str, Any], version: int) -> Bucket:
         bucket = self._new(number, version)
         bucket.recall(manifest["bucket"])
         segments = {(node, part): store.segment(node, place) for (node, part), place in bucket.segments.items()}
@@ -154,7 +154,7 @@ class Stage(StatefulProcessor):
         bucket.catch_up(manifest["control"]["sources"])
         return bucket
 
-    def _save(self, store: Store, bucket: Bucket) -> None:
+    def _save(self, store: BucketState, bucket: Bucket) -> None:
         """Write what has changed since the last micro-batch."""
         saved = bucket.executor.save()
         for (node, part), table in saved.added.items():
@@ -176,11 +176,11 @@ class Stage(StatefulProcessor):
         )
 
 
-def _keep_at_hand(place: tuple[str, int, int], bucket: Bucket) -> None:
+def _cache(place: tuple[str, int, int], bucket: Bucket) -> None:
     now = time.monotonic()
-    for idle in [each for each, (used, _) in _AT_HAND.items() if now - used > _IDLE]:
-        del _AT_HAND[idle]
-    _AT_HAND[place] = now, bucket
+    for idle in [each for each, (used, _) in _CACHED.items() if now - used > _IDLE]:
+        del _CACHED[idle]
+    _CACHED[place] = now, bucket
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:

@@ -3,6 +3,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
+from millrace.errors import CheckpointError
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.plan.nodes.query_network import Network
 
@@ -31,3 +34,11 @@ def test_reading_a_version_lets_its_classes_be_found(tmp_path: Path) -> None:
         assert "beside-the-file" in sys.path
     finally:
         sys.path.remove("beside-the-file")
+
+
+def test_a_version_that_names_a_module_of_another_release_is_refused(tmp_path: Path) -> None:
+    log = PlanLog(tmp_path / "plans")
+    log.write(1, Version(Network(())))
+    (tmp_path / "plans" / "00000001.plan").write_bytes(b"cmillrace.network\nNetwork\n.")
+    with pytest.raises(CheckpointError, match=f'"{tmp_path}" was made by another version of Millrace'):
+        log.read(1)

@@ -11,9 +11,9 @@ import pytest
 from staged import Staged
 
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
-from millrace.hosts.spark.commit_log.progress_files import StandingFiles
-from millrace.hosts.spark.source.stream_files import Look
-from millrace.hosts.spark.stage.stage import _AT_HAND
+from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
+from millrace.hosts.spark.source.stream_files import FileScan
+from millrace.hosts.spark.stage.stage import _CACHED
 from millrace.kernel.progress.order import PerGroup
 from millrace.kernel.progress.partition_progress import PartitionProgress
 from millrace.language import parse_network
@@ -51,11 +51,11 @@ def after(folder: Path, order: str, groups: int) -> tuple[int, int, int, int]:
     staged = Staged(network(order), folder)
     staged.batch({"s": [devices(groups, 1)]}, now=1)
     staged.batch({"s": [devices(2, 2)]}, now=2)
-    notes = sum(len(row.note) for row in staged._exchanged("s", [devices(2, 3)], Look(3, 3, 3, all=True)))
+    notes = sum(len(row.note) for row in staged._exchanged("s", [devices(2, 3)], FileScan(3, 3, 3, all=True)))
     staged.read["s"] -= 1
-    before = set((folder / "commits" / "standings").iterdir())
+    before = set((folder / "commits" / "progress").iterdir())
     staged.batch({"s": [devices(2, 3)]}, now=3)
-    written = sum(path.stat().st_size for path in set((folder / "commits" / "standings").iterdir()) - before)
+    written = sum(path.stat().st_size for path in set((folder / "commits" / "progress").iterdir()) - before)
     manifests = sum(len(each["", 0][0]) for state in staged.states for each in state.values.values())
     return notes, manifests, len(json.dumps(staged.record)), written
 
@@ -95,19 +95,19 @@ def test_a_replayed_micro_batch_begins_where_the_first_attempt_did(order: str, t
         staged.batch({"s": [devices(30, second)]}, now=second)
     saved = staged.saved()
     first = staged.batch({"s": [devices(3, 14), devices(30, 15)]}, now=4)
-    known = standing(staged)
+    known = answers(staged)
     staged.back_to(saved)
     assert staged.batch({"s": [devices(3, 14), devices(30, 15)]}, now=4) == first
-    assert standing(staged) == known
+    assert answers(staged) == known
     assert first["q0"], "promises of all groups close windows"
 
 
-def standing(staged: Staged) -> dict[str, int]:
+def answers(staged: Staged) -> dict[str, int]:
     """What the record says of each group."""
-    standings = PartitionProgress()
-    known = StandingFiles(staged.folder / "commits").whole(staged.record["sources"]["s"])
-    standings.restore(known["order"]["partitions"])
-    return dict(zip(standings.names, standings.allowed.tolist(), strict=True))
+    progress_files = PartitionProgress()
+    known = ProgressFiles(staged.folder / "commits").whole(staged.record["sources"]["s"])
+    progress_files.restore(known["order"]["partitions"])
+    return dict(zip(progress_files.names, progress_files.allowed.tolist(), strict=True))
 
 
 def test_a_partition_that_is_silent_for_long_still_holds_the_bound(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_partition_that_is_silent_for_long_still_holds_the_bound(tmp_path: Pat
         if number % 7 == 0:
             assert staged.batch({}, now=number, control=True) == {}
     assert staged.record["sources"]["s"]["bound"] == SECOND
-    assert standing(staged) == {'["slow"]': SECOND, '["a"]': 38 * SECOND, '["b"]': 39 * SECOND}
+    assert answers(staged) == {'["slow"]': SECOND, '["a"]': 38 * SECOND, '["b"]': 39 * SECOND}
     assert len(staged.record["sources"]["s"]["order"]["runs"]) < 4, "runs of similar size are merged"
 
 
@@ -139,7 +139,7 @@ def test_a_level_that_comes_to_read_a_stream_learns_of_all_its_partitions(tmp_pa
     if woken:
         staged.batch({}, now=2, control=True)
     staged.batch({"s": [rows(("a", 500))], "t": [rows(("a", 500))]}, now=3)
-    edges = [bucket.edges["s"] for (folder, _, _), (_, bucket) in _AT_HAND.items() if folder == str(tmp_path)]
+    edges = [bucket.edges["s"] for (folder, _, _), (_, bucket) in _CACHED.items() if folder == str(tmp_path)]
     assert len(edges) == 2 * len(staged.buckets)
     for edge in edges:
         assert [(part.values, part.bound) for part in edge.order.slowest(9)] == [
@@ -151,16 +151,16 @@ def test_a_level_that_comes_to_read_a_stream_learns_of_all_its_partitions(tmp_pa
 def test_pruning_drops_the_runs_on_which_no_record_stands(tmp_path: Path) -> None:
     log, order = CommitLog(tmp_path), {"runs": [], "partitions": []}
     for batch in range(6):
-        standings = PartitionProgress()
-        standings.see(standings.numbers_of([f"k{batch}"]), pa.array([batch]).to_numpy(), now=batch)
-        known = {"files": batch + 1, "order": {**order, "partitions": [standings.whole()]}}
-        sources = log.standings.put_down({"s": known, "t": {"files": 1}})
+        progress_files = PartitionProgress()
+        progress_files.see(progress_files.numbers_of([f"k{batch}"]), pa.array([batch]).to_numpy(), now=batch)
+        known = {"files": batch + 1, "order": {**order, "partitions": [progress_files.whole()]}}
+        sources = log.progress_files.save_changed({"s": known, "t": {"files": 1}})
         order = sources["s"]["order"]
         log.write(batch, {"sources": sources})
     log.prune(keep=2)
     kept = [record["sources"]["s"]["order"] for _, record in log.records()]
     needed = {run for each in kept for run in (*each["runs"], *each["from"])}
-    assert {path.name for path in log.standings.folder.iterdir()} == needed
+    assert {path.name for path in log.progress_files.folder.iterdir()} == needed
     whole = PartitionProgress()
-    whole.restore(log.standings.whole(log.source("s", 6))["order"]["partitions"])
+    whole.restore(log.progress_files.whole(log.source("s", 6))["order"]["partitions"])
     assert sorted(whole.names) == [f"k{batch}" for batch in range(6)]

@@ -15,8 +15,8 @@ from millrace.connectors.push_pull import Pushed
 from millrace.hosts.answers.answer_files import folder_of, stored
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack
-from millrace.hosts.spark.sink.destinations import Sinks
-from millrace.hosts.spark.sink.network_sink import Written
+from millrace.hosts.spark.sink.destinations import Destinations
+from millrace.hosts.spark.sink.network_sink import TaskOutput
 from millrace.hosts.spark.source.polls import Polls, has_read
 from millrace.plan.nodes.query_network import Network, Query
 
@@ -29,10 +29,10 @@ def queries(sql: str = SQL) -> tuple[Query, ...]:
     return mr.parse_network(sql).queries
 
 
-def committed(folder: Path, sinks: Sinks, batch: int, *partitions: list[tuple[str, int]]) -> None:
+def committed(folder: Path, sinks: Destinations, batch: int, *partitions: list[tuple[str, int]]) -> None:
     """A micro-batch with results (k, n) in each partition."""
     PlanLog(folder / "plans").write(1, Version(Network(()), sinks.specs))
-    tasks: list[Written] = []
+    tasks: list[TaskOutput] = []
     schema = pa.schema([("output", pa.string()), ("blob", pa.binary()), ("note", pa.string())])
     for number, rows in enumerate(partitions):
         told: list[dict[str, Any]] = [{"output": "__report", "blob": None, "note": json.dumps(REPORT)}]
@@ -48,8 +48,8 @@ def writer(folder: Path) -> ToyWriter:
     return ToyWriter({"folder": str(folder)})
 
 
-def answers(sinks: Sinks, query: str = "q") -> dict[str, int]:
-    return {row["k"]: row["n"] for row in sinks.standing.of(query).table().to_pylist()}
+def answers(sinks: Destinations, query: str = "q") -> dict[str, int]:
+    return {row["k"]: row["n"] for row in sinks.answers.of(query).table().to_pylist()}
 
 
 def kept(folder: Path, batch: int) -> dict[str, int]:
@@ -58,7 +58,7 @@ def kept(folder: Path, batch: int) -> dict[str, int]:
 
 
 def test_answers_stand_when_their_micro_batch_is_committed_and_outlive_the_run(tmp_path: Path) -> None:
-    sinks = Sinks(tmp_path, queries(), fresh=True)
+    sinks = Destinations(tmp_path, queries(), fresh=True)
     expected: dict[str, int] = {}
     for batch in range(40):
         rows = [[("a", batch), ("a", batch + 100)], [(f"k{batch % 7}", batch)]]
@@ -68,12 +68,12 @@ def test_answers_stand_when_their_micro_batch_is_committed_and_outlive_the_run(t
         assert answers(sinks) == expected
     assert kept(tmp_path, 39) == expected
     assert len(list(folder_of(tmp_path, "q").iterdir())) < 40, "files are merged"
-    again = Sinks(tmp_path, queries(), fresh=False)
+    again = Destinations(tmp_path, queries(), fresh=False)
     assert answers(again) == expected
 
 
 def test_a_replayed_micro_batch_replaces_what_it_gave(tmp_path: Path) -> None:
-    sinks = Sinks(tmp_path, queries(), fresh=True)
+    sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)], [("b", 1)])
     committed(tmp_path, sinks, 0, [("a", 2)], [])
     assert kept(tmp_path, 0) == {"a": 2}
@@ -82,7 +82,7 @@ def test_a_replayed_micro_batch_replaces_what_it_gave(tmp_path: Path) -> None:
 
 
 def test_an_aborted_micro_batch_leaves_nothing(tmp_path: Path) -> None:
-    sinks = Sinks(tmp_path, queries(), fresh=True)
+    sinks = Destinations(tmp_path, queries(), fresh=True)
     PlanLog(tmp_path / "plans").write(1, Version(Network(()), sinks.specs))
     schema = pa.schema([("output", pa.string()), ("blob", pa.binary()), ("note", pa.string())])
     told = [
@@ -96,23 +96,23 @@ def test_an_aborted_micro_batch_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_query_that_replaces_another_has_none_of_its_answers_also_after_a_restart(tmp_path: Path) -> None:
-    sinks = Sinks(tmp_path, queries(), fresh=True)
+    sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)])
     sinks.stand(0)
     other = queries(SQL.replace("SELECT k, n FROM s", "SELECT k, n FROM s WHERE n > 5"))
     sinks.prepare(other)()
     assert answers(sinks) == {}
-    assert answers(Sinks(tmp_path, other, fresh=False)) == {}
+    assert answers(Destinations(tmp_path, other, fresh=False)) == {}
 
 
 def test_a_renamed_query_keeps_its_answers(tmp_path: Path) -> None:
-    sinks = Sinks(tmp_path, queries(), fresh=True)
+    sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)])
     sinks.stand(0)
     renamed = queries(SQL.replace("QUERY q", "QUERY r"))
     sinks.prepare(renamed, {"r": "q"})()
     assert answers(sinks, "r") == {"a": 1}
-    assert answers(Sinks(tmp_path, renamed, fresh=False), "r") == {"a": 1}
+    assert answers(Destinations(tmp_path, renamed, fresh=False), "r") == {"a": 1}
     assert not folder_of(tmp_path, "q").exists()
 
 

@@ -12,7 +12,7 @@ from toys import ToyWriter
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack
-from millrace.hosts.spark.sink.network_sink import Written, clean
+from millrace.hosts.spark.sink.network_sink import TaskOutput, clean
 from millrace.plan.nodes.query_network import Network
 
 REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 2}
@@ -31,10 +31,10 @@ def rows(*values: int) -> list[dict[str, Any]]:
     return [*results, {"output": "__report", "blob": None, "note": json.dumps(REPORT)}]
 
 
-def written(folder: Path, partition: int, *values: int) -> Written:
+def written(folder: Path, partition: int, *values: int) -> TaskOutput:
     schema = pa.schema([("output", pa.string()), ("blob", pa.binary()), ("note", pa.string())])
     task = writer(folder).write(iter([pa.RecordBatch.from_pylist(rows(*values), schema=schema)]))
-    return Written(partition, task.files, task.reports)
+    return TaskOutput(partition, task.files, task.reports)
 
 
 def visible(folder: Path) -> dict[str, list[int]]:

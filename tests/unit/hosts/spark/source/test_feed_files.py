@@ -15,7 +15,7 @@ import millrace as mr
 from millrace.connectors.push_pull import Pushed
 from millrace.errors import RunError
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
-from millrace.hosts.spark.commit_log.commit_reader import Committed
+from millrace.hosts.spark.commit_log.commit_reader import CommitReader
 from millrace.hosts.spark.source import feed_files
 from millrace.hosts.spark.source.feed_files import count_files, count_removed, put_rows, remove_files
 from millrace.hosts.spark.source.feeds import write_feed
@@ -67,7 +67,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.pushed, self.polls = Pushed(), Polls()
         self.log = CommitLog(folder / "commits")
-        self.committed = Committed(self.log, profiled=False)
+        self.committed = CommitReader(self.log, profiled=False)
         self.committed.go_on()
         self.folder = folder / "feed"
         connector = self.polls.add(self.pushed, stream(), COLUMNS, self.folder)
@@ -196,7 +196,7 @@ def test_what_the_newest_micro_batch_read_or_a_stream_that_came_back_is_not_sett
         return committed.settled()
 
     commit(0, a=3)
-    committed = Committed(log, profiled=False)
+    committed = CommitReader(log, profiled=False)
     committed.go_on()
     assert settled() == {}
     commit(1, a=5, b=1)

@@ -11,7 +11,7 @@ import pytest
 
 from millrace.hosts.spark.exchange.rows import STREAM_PORT
 from millrace.hosts.spark.source.low_level import StreamLowLevel
-from millrace.hosts.spark.source.stream_files import Look
+from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.kernel.progress.partition_progress import PartitionProgress
 from millrace.language import parse_network
 from millrace.plan.physical.stages import physical
@@ -39,7 +39,7 @@ def summary(
     """What the stream has come to after some files, and how many rows each of its ports was sent."""
     notes = [
         json.loads(row["note"])
-        for batch in low.read(paths, 0, Look(now, now, now if came is None else came, all=True), {}, alone=alone)
+        for batch in low.read(paths, 0, FileScan(now, now, now if came is None else came, all=True), {}, alone=alone)
         for row in batch.to_pylist()
         if row["port"] == STREAM_PORT
     ]

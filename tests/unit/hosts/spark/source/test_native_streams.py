@@ -104,7 +104,7 @@ def test_the_bound_follows_the_partitions_where_one_task_has_all_rows(tmp_path: 
         edge.follow([note])
         bounds.append(edge.bound)
         known = {**edge.progress({**edge.order.changes(), "runs": note["order"].get("runs", [])}), "files": number + 1}
-        sources = log.standings.put_down({"s": known})
+        sources = log.progress_files.save_changed({"s": known})
         log.write(number, {"batch": number, "now": (50 + number) * SECOND, "sources": sources})
     assert bounds == [5 * SECOND, 15 * SECOND, 15 * SECOND]
 

@@ -9,7 +9,7 @@ from toys import IntegerFiles
 
 from millrace.errors import RunError
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
-from millrace.hosts.spark.source.stream_files import START, FilePartition, Limit, Look, Offset, StreamFiles
+from millrace.hosts.spark.source.stream_files import START, FileLimit, FilePartition, FileScan, Offset, StreamFiles
 
 
 class Files(StreamFiles):
@@ -19,7 +19,7 @@ class Files(StreamFiles):
         return super().next_offset(start, time_ns() // 1000 if clock is None else clock)
 
 
-def reader(folder: Path, limit: Limit | None = None, *, in_sequence: bool = False) -> Files:
+def reader(folder: Path, limit: FileLimit | None = None, *, in_sequence: bool = False) -> Files:
     return Files(IntegerFiles(str(folder), in_sequence), "bids", CommitLog(folder / "commits"), limit)
 
 
@@ -58,7 +58,7 @@ def test_a_file_came_when_it_was_put_in_its_place_unless_nobody_looked(tmp_path:
     assert first["now"] + 90_000 < second["came"] <= placed < second["now"]
     assert second["first"] == second["came"], "it is the only one"
     put(tmp_path, "c.txt", "d.txt")
-    files.limit = Limit(files=1)
+    files.limit = FileLimit(files=1)
     sleep(0.05)
     third = files.next_offset(second)
     sleep(0.05)
@@ -89,9 +89,9 @@ def _read(part: FilePartition) -> tuple[list[str], int]:
 
 def test_a_low_level_that_reads_in_sequence_has_one_partition_a_micro_batch(tmp_path: Path) -> None:
     put(tmp_path, "a.txt", "b.txt", "c.txt")
-    files = reader(tmp_path, Limit(files=1), in_sequence=True)
+    files = reader(tmp_path, FileLimit(files=1), in_sequence=True)
     one = files.next_offset(dict(START))
-    files.limit = Limit()
+    files.limit = FileLimit()
     two = files.next_offset(one)
     parts = [*files.partitions(dict(START), one), *files.partitions(one, two)]
     assert [_read(part) for part in parts] == [(["a.txt"], 0), (["b.txt", "c.txt"], 1)]
@@ -101,15 +101,15 @@ def test_a_low_level_that_reads_in_sequence_has_one_partition_a_micro_batch(tmp_
 
 def test_the_read_limit_is_kept_and_a_partition_is_one_file_in_order(tmp_path: Path) -> None:
     put(tmp_path, "a.txt", "b.txt", "c.txt")
-    files = reader(tmp_path, Limit.of({"max_files_per_trigger": "2"}))
+    files = reader(tmp_path, FileLimit.of({"max_files_per_trigger": "2"}))
     one = files.next_offset(dict(START))
     two = files.next_offset(one)
     CommitLog(tmp_path / "commits").write(0, {"sources": {"bids": {"files": 2, "greatest": 8}}})
     parts = [*files.partitions(dict(START), one), *files.partitions(one, two)]
     assert [_read(part) for part in parts] == [(["a.txt"], 0), (["b.txt"], 1), (["c.txt"], 2)]
     assert [part.before for part in parts] == [{}, {}, {"files": 2, "greatest": 8}]
-    assert parts[2].look == Look(two["now"], two["first"], two["came"], all=True)
-    assert not parts[0].look.all, "a file is left unread"
+    assert parts[2].scan == FileScan(two["now"], two["first"], two["came"], all=True)
+    assert not parts[0].scan.all, "a file is left unread"
     assert [part.alone for part in parts] == [False, False, True]
 
 
@@ -158,7 +158,7 @@ def test_one_file_gone_and_another_come_is_noticed_after_a_restart(tmp_path: Pat
 def test_a_micro_batch_takes_no_more_bytes_than_its_limit_but_one_file_in_any_case(tmp_path: Path) -> None:
     for name, size in (("a", 4), ("b", 3), ("c", 9), ("d", 1)):
         (tmp_path / f"{name}.txt").write_text("1" * size)
-    files, offsets = reader(tmp_path, Limit.of({"max_bytes_per_trigger": "7"})), [dict(START)]
+    files, offsets = reader(tmp_path, FileLimit.of({"max_bytes_per_trigger": "7"})), [dict(START)]
     while (after := files.next_offset(offsets[-1])) is not offsets[-1]:
         offsets.append(after)
     assert [offset["last"] for offset in offsets] == ["", "b.txt", "c.txt", "d.txt"]
@@ -173,5 +173,5 @@ def test_files_behind_the_limit_are_not_looked_at(tmp_path: Path) -> None:
     sized: list[str] = []
     put(tmp_path, "a.txt", "b.txt", "c.txt", "d.txt")
     low_level = Counted(str(tmp_path))
-    assert Limit(bytes=2).allowed(low_level, low_level.files().paths) == 2
+    assert FileLimit(bytes=2).allowed(low_level, low_level.files().paths) == 2
     assert sized == ["a.txt", "b.txt", "c.txt"]

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
-from millrace.hosts.spark.source.wakeups import AT_REST as START
-from millrace.hosts.spark.source.wakeups import ControlPartition, Waking, waking_rows
+from millrace.hosts.spark.source.wakeups import NO_WAKEUP as START
+from millrace.hosts.spark.source.wakeups import WakeupPartition, Wakeups, wakeup_rows
 
 STREAMS = ("a", "b")
 
 
-def reader(folder: Path, clock: str = "on") -> Waking:
-    return Waking(CommitLog(folder), clock_on=clock == "on")
+def reader(folder: Path, clock: str = "on") -> Wakeups:
+    return Wakeups(CommitLog(folder), clock_on=clock == "on")
 
 
 def test_it_stays_until_the_wake_up_of_the_newest_commit_is_due(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_a_waking_is_one_row_per_bucket(tmp_path: Path) -> None:
     control = reader(tmp_path)
     assert control.partitions(START, START) == []
     (partition,) = control.partitions(START, {"now": 70, "ended": ["a"], "wants": {"p": 50}})
-    assert partition == ControlPartition(now=70, end=True, wants={"p": 50})
-    batch = waking_rows(partition, (12, 6), plan=3, live=True)
+    assert partition == WakeupPartition(now=70, end=True, wants={"p": 50})
+    batch = wakeup_rows(partition, (12, 6), plan=3, live=True)
     assert batch.column("bucket").to_pylist() == [12, 6]
     assert set(batch.column("port").to_pylist()) == {"__control"}
     note = {"now": 70, "end": True, "wants": {"p": 50}, "plan": 3, "live": True, "committed": 0}

@@ -11,7 +11,7 @@ from staged import Staged, State
 
 from millrace.hosts.spark.exchange.rows import pack, unpack
 from millrace.hosts.spark.stage import segment_files
-from millrace.hosts.spark.stage.bucket_state import Store
+from millrace.hosts.spark.stage.bucket_state import BucketState
 from millrace.hosts.spark.stage.segment_files import SegmentFiles, shared_folder
 from millrace.language import parse_network
 
@@ -24,8 +24,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "blockmgr-1" / "millrace-segments"
 
 
-def store(state: State, folder: Path | None, checkpoint: str = "here") -> Store:
-    return Store(state, SegmentFiles(checkpoint, folder))
+def store(state: State, folder: Path | None, checkpoint: str = "here") -> BucketState:
+    return BucketState(state, SegmentFiles(checkpoint, folder))
 
 
 def names(folder: Path) -> list[str]:

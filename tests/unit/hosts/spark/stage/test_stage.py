@@ -30,8 +30,8 @@ def test_rows_go_together_as_far_as_they_fit(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_bucket_that_was_not_at_work_for_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     bucket: Any = object()
-    at_hand: dict[Any, Any] = {("an earlier run", 1, 0): (time.monotonic() - 301, bucket)}
-    monkeypatch.setattr(stage, "_AT_HAND", at_hand)
+    cached: dict[Any, Any] = {("an earlier run", 1, 0): (time.monotonic() - 301, bucket)}
+    monkeypatch.setattr(stage, "_CACHED", cached)
     for number in range(2):
-        stage._keep_at_hand(("this run", 1, number), bucket)
-    assert list(at_hand) == [("this run", 1, 0), ("this run", 1, 1)]
+        stage._cache(("this run", 1, number), bucket)
+    assert list(cached) == [("this run", 1, 0), ("this run", 1, 1)]
