@@ -46,7 +46,7 @@ from millrace.language.updates.update_queries import ALTERED, altered_queue, bin
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.query_network import Network, Query
-from millrace.plan.updates.queue_options import is_append
+from millrace.plan.updates.queue_configuration import is_append
 
 Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement | FunctionStatement)
 

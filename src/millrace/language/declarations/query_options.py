@@ -21,7 +21,6 @@ from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project
 from millrace.plan.physical.named_parts import is_breaks, is_strategy
-from millrace.plan.physical.pane_choice import by_window
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,7 @@ def _without_end(window: AnyWindow) -> bool:
 
 
 def _by_window(root: Node) -> bool:
-    return any(isinstance(each, Aggregate) and by_window(each.window) for each in walk(root))
+    return any(isinstance(each, Aggregate) and each.window.is_same_for_groups for each in walk(root))
 
 
 def _grows(root: Node) -> bool:

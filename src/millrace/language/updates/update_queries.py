@@ -17,7 +17,7 @@ from millrace.language.grammar.statements import AccessClause, Options
 from millrace.language.select.node_places import NodePlaces
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
-from millrace.plan.updates.queue_options import settings_of
+from millrace.plan.updates.queue_configuration import settings_of
 from millrace.plan.updates.queue_placement import check_updates, mode_of, with_queues
 from millrace.plan.updates.update_keys import NotAnUpdate, first_of, keyed
 

@@ -33,8 +33,7 @@ from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.nodes.relational_nodes import Since, Union
-from millrace.plan.physical.levels import read_by
-from millrace.plan.physical.operators import has_state
+from millrace.plan.physical.operator_choice import has_state
 from millrace.plan.physical.stages import physical, since_points
 
 Became = Literal["kept", "changed", "started", "dropped"]
@@ -282,8 +281,8 @@ class _Growing:
         if kept is not None:
             return self._cut(kept) if can_be_cut(kept) else self._begun(node)
         below = cut or has_state(node, self.query.options)
-        trees = [self._tree(each, f"{path}.{place}", cut=below) for place, each in enumerate(read_by(node))]
-        return _over(node, trees)
+        trees = [self._tree(each, f"{path}.{place}", cut=below) for place, each in enumerate(node.operands())]
+        return node.with_operands(trees)
 
     def _kept(self, node: Node, path: str) -> Node | None:
         """A part with state that ran, under operators that remember nothing; None if there is none."""
@@ -294,7 +293,7 @@ class _Growing:
             return found
         (below,) = node.children()
         kept = self._kept(below, f"{path}.0")
-        return None if kept is None else _over(node, [kept])
+        return None if kept is None else node.with_operands([kept])
 
     def _cut(self, kept: Node) -> Node:
         """The rows of a kept part that nobody has been given."""
@@ -315,14 +314,6 @@ class _Growing:
 
 def _by_source(time: Microseconds, outlets: Iterable[tuple[str, Microseconds]]) -> dict[str, Microseconds]:
     return {**dict(outlets), "": time}
-
-
-def _over(node: Node, trees: list[Node]) -> Node:
-    """A node over other trees than those that it reads."""
-    given = iter(trees)
-    if read_by(node) != node.children():
-        return node.map_children(lambda union: union.map_children(lambda _: next(given)))
-    return node.map_children(lambda _: next(given))
 
 
 # What is said

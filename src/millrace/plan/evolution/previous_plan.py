@@ -10,8 +10,8 @@ from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Network, Query
 from millrace.plan.nodes.relational_nodes import Numbered, Scan, Since
 from millrace.plan.nodes.update_nodes import WindowQueue
-from millrace.plan.physical.levels import Cuts, read_by
-from millrace.plan.physical.operators import has_state
+from millrace.plan.physical.levels import Cuts
+from millrace.plan.physical.operator_choice import has_state
 from millrace.plan.physical.stages import operators_by_place, physical
 
 
@@ -53,7 +53,7 @@ def _placed(node: Node, path: str) -> Iterable[tuple[str, Node]]:
     while isinstance(node, Since):
         node = node.input
     yield path, node
-    for position, each in enumerate(read_by(node)):
+    for position, each in enumerate(node.operands()):
         yield from _placed(each, f"{path}.{position}")
 
 

@@ -10,7 +10,7 @@ from millrace.plan.joins.join_cost import JoinCost, assured_improvement, switchi
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Scan
-from millrace.plan.physical.operators import ALPHA, Method
+from millrace.plan.physical.operator_choice import ALPHA, Method
 
 _PAIR = 1.0
 """What comparing a pair of rows takes where nobody says, in microseconds."""

@@ -50,10 +50,10 @@ from millrace.plan.nodes.relational_nodes import (
     Union,
 )
 from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
-from millrace.plan.physical.levels import Cut, Exchange, read_by
-from millrace.plan.physical.operators import Method, is_in_order, method_of
-from millrace.plan.physical.pane_choice import chosen
-from millrace.plan.physical.stages import Physical, low_level
+from millrace.plan.physical.levels import Cut, Exchange
+from millrace.plan.physical.operator_choice import Method, is_in_order, method_of
+from millrace.plan.physical.pane_choice import low_level, pane_choice
+from millrace.plan.physical.stages import Physical
 
 _IN_ORDER = "union in order: a row leaves when no input can send an earlier one"
 
@@ -101,7 +101,7 @@ class _Tree:
         yield self._label(node, method)
         yield from (f"| {line}" for line in self._notes(node, method))
         passed = method if isinstance(node, OrderByTime | Filter | Project) else None
-        for place, child in enumerate(read_by(node)):
+        for place, child in enumerate(node.operands()):
             yield from (f"  {line}" for line in self.lines(child, f"{path}.{place}", passed))
 
     def _label(self, node: Node, method: Method | None) -> str:
@@ -151,7 +151,7 @@ def _low_level_text(node: Aggregate, options: Mapping[str, str]) -> str:
 def _choice_text(node: Aggregate, options: Mapping[str, str]) -> str:
     if not isinstance(node.window, Window) or node.window.range == node.window.slide:
         return ""
-    choice = chosen(node, options)
+    choice = pane_choice(node, options)
     return f", {'rows buffered' if choice.buffered else 'panes'}: {choice.why}"
 
 

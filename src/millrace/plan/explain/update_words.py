@@ -11,7 +11,7 @@ from millrace.plan.explain.join_words import band_text, names_of
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.relational_nodes import Filter, Project
 from millrace.plan.nodes.update_nodes import AnyQueue, UpdateJoin, UpdateQueue, WindowQueue
-from millrace.plan.updates.queue_options import settings_of
+from millrace.plan.updates.queue_configuration import settings_of
 
 _POLICIES: Mapping[str, str] = {
     "append": "every row passes, in the order in which it came",

@@ -65,6 +65,9 @@ class Join(AnyJoin):
     def spread_keys(self, position: int) -> Keys | None:
         return self.sides[position].keys
 
+    def gives_keys_of(self, position: int) -> bool:
+        return not any(side.outer for other, side in enumerate(self.sides) if other != position)
+
 
 @dataclass(frozen=True)
 class RowsJoin(AnyJoin):
@@ -111,3 +114,6 @@ class Following(AnyJoin):
 
     def spread_keys(self, position: int) -> Keys | None:
         return self.keys[position]
+
+    def gives_keys_of(self, position: int) -> bool:
+        return position == 0 or not self.outer

@@ -41,6 +41,14 @@ class Node:
         """The node over its rewritten children."""
         return self.with_children([rewrite(each) for each in self.children()])
 
+    def operands(self) -> tuple[Node, ...]:
+        """What its operator reads: its children, but for nodes that are one operator with the union below them."""
+        return self.children()
+
+    def with_operands(self, operands: Sequence[Node]) -> Self:
+        """The node over other operands."""
+        return self.with_children(operands)
+
     @property
     def schema(self) -> pa.Schema:
         """The columns that it gives."""
@@ -62,8 +70,16 @@ class Node:
         """The columns of a child whose equal values must meet in one bucket; None if rows may be spread in any way."""
         return None
 
+    def gives_keys_of(self, position: int) -> bool:
+        """True if each row has the spread keys of a child: not if it may be a row of another one without a match."""
+        return True
+
     def renamed(self, columns: Keys) -> Keys | None:
         """The names that it gives to columns of its child; None if it drops one."""
+        return columns
+
+    def read_as(self, columns: Keys) -> Keys | None:
+        """What its child calls columns that it gives; None if it computes one."""
         return columns
 
     @property

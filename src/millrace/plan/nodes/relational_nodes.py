@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import pyarrow as pa
 
@@ -76,6 +76,10 @@ class Project(OneInput):
     def renamed(self, columns: Keys) -> Keys | None:
         return renamed_by(self.columns, columns)
 
+    def read_as(self, columns: Keys) -> Keys | None:
+        read = {name: each.name for name, each in self.columns if isinstance(each, Column)}
+        return tuple(read[name] for name in columns) if all(name in read for name in columns) else None
+
 
 def renamed_by(given: Sequence[tuple[str, Expression]], columns: Keys) -> Keys | None:
     """The names under which expressions hold some columns as they are; None if one is lost."""
@@ -94,14 +98,32 @@ class Union(SeveralInputs):
 
 
 @dataclass(frozen=True)
-class Numbered(OneInput):
+class _Ordered(OneInput):
+    """A sequence of all rows, so that they must meet; with a union below it is one operator."""
+
+    def operands(self) -> tuple[Node, ...]:
+        return self.input.children() if isinstance(self.input, Union) else (self.input,)
+
+    def with_operands(self, operands: Sequence[Node]) -> Self:
+        if isinstance(self.input, Union):
+            return self.with_children([self.input.with_children(operands)])
+        return self.with_children(operands)
+
+    def spread_keys(self, position: int) -> Keys | None:
+        return ()
+
+
+@dataclass(frozen=True)
+class OrderByTime(_Ordered):
+    """The rows as a sequence sorted by their own time."""
+
+
+@dataclass(frozen=True)
+class Numbered(_Ordered):
     """The rows of a union under one sequence: by time, then input, then order in the input.
 
     The number, from 0 on, is their progressing attribute from here on.
     """
-
-    def spread_keys(self, position: int) -> Keys | None:
-        return ()
 
 
 @dataclass(frozen=True)
@@ -144,14 +166,6 @@ class Rank(OneInput):
 
     def spread_keys(self, position: int) -> Keys | None:
         return self.partition
-
-
-@dataclass(frozen=True)
-class OrderByTime(OneInput):
-    """The rows as a sequence sorted by their own time."""
-
-    def spread_keys(self, position: int) -> Keys | None:
-        return ()
 
 
 @dataclass(frozen=True)

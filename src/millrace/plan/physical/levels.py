@@ -1,4 +1,4 @@
-"""Where a plan is cut for Spark: into a low level a stream, and high levels that follow each other.
+"""Where a plan is cut for Spark: into a low level per stream, and high levels that follow each other.
 
 Rules:
 - The low level of a stream is the stateless prefix above its scan. Between it and the high level that reads it stands
@@ -6,9 +6,9 @@ Rules:
 - An operator with keys needs rows of equal keys to meet. If what it reads is spread by some of its keys, or is in one
   bucket, it stays on that level; if not, the rows cross to the next level, spread by its keys. What it reads of several
   inputs must be spread alike, by all its keys; each input of a join has names of its own for them.
-- A query ordered by time meets in one bucket; one without keyed operators may be spread at will.
-- Rows of equal update key meet in their queue, so it stands above the exchange. It is content with fewer columns of the
-  key, in any order, if an operator above wants them so; one that appends has no wish of its own. So maps and joins
+- A query ordered by time meets in one bucket; one without keyed operators may be spread in any way.
+- Rows of equal update key meet in their queue, so it stands above the exchange. Fewer columns of the key, in any order,
+  are enough for it, so an operator above decides; a queue that appends requires nothing itself. So maps and joins
   above queues need no second level; an aggregate groups by the update key, so it has rows together already.
 """
 
@@ -21,13 +21,19 @@ from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.content_names import content_name, meaning
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.join_nodes import Following, Join
 from millrace.plan.nodes.node import Keys, Node
-from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, RollUp, Slack, Union, scan_of
+from millrace.plan.nodes.relational_nodes import (
+    Filter,
+    OrderByTime,
+    Project,
+    RollUp,
+    Slack,
+    Union,
+    below_maps,
+    scan_of,
+)
 from millrace.plan.nodes.update_nodes import AnyQueue
 from millrace.plan.physical.pane_choice import takes_partials
-from millrace.plan.physical.spread import all_renamed, is_over_queue, read_as
-from millrace.plan.physical.spread import read_by as read_by
 
 SCHEDULING = ("strategy", "share", "breaks", "ets_arcs", "queue", "keep", "memory", "page", "budget")
 """The options that change how a query is run, and not which of its parts is which."""
@@ -71,8 +77,8 @@ Cut = Exchange | Crossing
 
 
 @dataclass(frozen=True)
-class Placed:
-    """On which level the rows of a tree are, and by which of its columns they are spread; () if nobody knows.
+class _Placement:
+    """On which level the rows of a tree are, and by which of its columns they are spread; () if that is not known.
 
     There are several ways to say it where columns are equal, as the keys of a join are.
     """
@@ -82,19 +88,19 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class _Wish:
-    """How an operator wants its rows: those of equal keys together (None: anyhow).
+class _Requirement:
+    """How an operator needs its rows: those of equal keys together (None: in any way).
 
-    `single` keeps all that it is made of in one bucket; `alike` wants them spread by exactly these keys, because other
-    rows are, too.
+    `single` keeps all that it is made of in one bucket; `alike` asks for a spread by exactly these keys, because those
+    of other inputs are spread so.
     """
 
     keys: Keys | None
     single: bool = False
     alike: bool = False
 
-    def is_met(self, placed: Placed) -> bool:
-        """Whether rows are as they should be already."""
+    def is_met(self, placed: _Placement) -> bool:
+        """True if rows are where they should be already."""
         if self.keys is None:
             return True
         return any(each == self.keys if self.alike else set(each) <= set(self.keys) for each in placed.spread)
@@ -106,95 +112,99 @@ class Cuts:
 
     options: Mapping[str, str]
     cuts: dict[str, Cut] = field(default_factory=dict)
-    _placed: dict[str, Placed] = field(default_factory=dict)
+    _placed: dict[str, _Placement] = field(default_factory=dict)
 
     def root(self, node: Node, path: str) -> int:
         """Cut a whole tree; the level on which it ends."""
         if node.is_prefix:
-            self._bring(node, path, _Wish(None), 1)
+            self._bring(node, path, _Requirement(None), 1)
             return 1
         return self._place(node, path, single=False).level
 
-    def _place(self, node: Node, path: str, *, single: bool) -> Placed:
+    def _place(self, node: Node, path: str, *, single: bool) -> _Placement:
         """Where the rows of a tree with state are; `single` keeps all of it in one bucket."""
         if path not in self._placed:
             self._placed[path] = self._placed_anew(node, path, single=single)
         return self._placed[path]
 
-    def _placed_anew(self, node: Node, path: str, *, single: bool) -> Placed:
-        keys = [node.spread_keys(position) for position in range(len(read_by(node)))]
+    def _placed_anew(self, node: Node, path: str, *, single: bool) -> _Placement:
+        keys = [node.spread_keys(position) for position in range(len(node.operands()))]
         if None in keys and not _is_transparent(node) and not isinstance(node, AnyQueue):
-            (below,) = node.children()
-            placed = self._place(below, f"{path}.0", single=single)
-            return Placed(placed.level, all_renamed(node, placed.spread))
+            placed = self._place(node.children()[0], f"{path}.0", single=single)
+            return _Placement(placed.level, _renamed(node, placed.spread))
         single = single or isinstance(node, OrderByTime)
         alike = _count(node) > 1
-        wishes = [_Wish(() if single else each, single, alike) for each in keys]
-        inputs = [(each, f"{path}.{position}") for position, each in enumerate(read_by(node))]
-        level = max(self._needed(*each, wish) for each, wish in zip(inputs, wishes, strict=True))
-        for (each, place), wish in zip(inputs, wishes, strict=True):
-            self._bring(each, place, wish, level, self._exchanged(node))
+        requirements = [_Requirement(() if single else each, single, alike) for each in keys]
+        inputs = [(each, f"{path}.{position}") for position, each in enumerate(node.operands())]
+        level = max(self._needed(*each, required) for each, required in zip(inputs, requirements, strict=True))
+        for (each, place), required in zip(inputs, requirements, strict=True):
+            self._bring(each, place, required, level, self._exchanged(node))
         if alike:
-            return Placed(level, _given_keys(node, wishes))
-        return Placed(level, all_renamed(node, self._spread(*inputs[0], wishes[0])))
+            return _Placement(level, _given_keys(node, requirements))
+        return _Placement(level, _renamed(node, self._spread(*inputs[0], requirements[0])))
 
-    def _spread(self, node: Node, path: str, wish: _Wish) -> tuple[Keys, ...]:
-        """By which columns the rows of the one input of an operator with this wish are spread, now that it is cut."""
+    def _spread(self, node: Node, path: str, required: _Requirement) -> tuple[Keys, ...]:
+        """By which columns the rows of the one input of an operator are spread, now that it is cut."""
         if path in self.cuts or node.is_prefix:
-            return () if wish.keys is None else (wish.keys,)
-        if (below := self._below(node, wish)) is None:
+            return () if required.keys is None else (required.keys,)
+        if (below := self._below(node, required)) is None:
             return self._placed[path].spread
-        return all_renamed(node, self._spread(node.children()[0], f"{path}.0", below))
+        return _renamed(node, self._spread(node.children()[0], f"{path}.0", below))
 
-    def _below(self, node: Node, wish: _Wish) -> _Wish | None:
-        """How all that an operator reads must be for its rows to be as wished; None if it has a say in that itself."""
+    def _below(self, node: Node, required: _Requirement) -> _Requirement | None:
+        """How all that an operator reads must be for its rows to be as required; None if its own keys decide."""
         if _is_transparent(node):
-            return wish
+            return required
         if isinstance(node, AnyQueue):
-            return replace(wish, alike=wish.alike or len(node.children()) > 1) if self._follows(node, wish) else None
-        if not isinstance(node, Filter | Project) or (names := read_as(node, wish.keys)) is None:
+            alike = required.alike or len(node.inputs) > 1
+            return replace(required, alike=alike) if self._follows(node, required) else None
+        if not isinstance(node, Filter | Project) or not isinstance(below_maps(node), AnyQueue):
             return None
-        below = replace(wish, keys=names)
-        return below if is_over_queue(node.input) and self._below(node.input, below) is not None else None
+        if required.keys is None or (names := node.read_as(required.keys)) is None:
+            return None
+        below = replace(required, keys=names)
+        return below if self._below(node.input, below) is not None else None
 
-    def _follows(self, queue: AnyQueue, wish: _Wish) -> bool:
-        """Whether a queue can have its rows as an operator above it wants them."""
-        if wish.keys is None:
+    def _follows(self, queue: AnyQueue, required: _Requirement) -> bool:
+        """True if a queue can have its rows as an operator above it requires them."""
+        if required.keys is None:
             return False
         appends = self.options.get("queue") in LOSSLESS
-        return queue.key is None or appends or set(wish.keys) <= set(queue.key)
+        return queue.key is None or appends or set(required.keys) <= set(queue.key)
 
     def _exchanged(self, node: Node) -> Aggregate | None:
-        """The aggregate whose partials may be exchanged for rows."""
+        """The aggregate, if its partials can be exchanged instead of rows."""
         return node if isinstance(node, Aggregate) and takes_partials(node, self.options) else None
 
-    def _needed(self, node: Node, path: str, wish: _Wish) -> int:
+    def _needed(self, node: Node, path: str, required: _Requirement) -> int:
         """The level on which rows can meet as they should."""
         if node.is_prefix:
             return 1
-        if (below := self._below(node, wish)) is not None:
+        if (below := self._below(node, required)) is not None:
             return max(self._needed(each, f"{path}.{place}", below) for place, each in enumerate(node.children()))
-        placed = self._place(node, path, single=wish.single)
-        return placed.level if wish.is_met(placed) else placed.level + 1
+        placed = self._place(node, path, single=required.single)
+        return placed.level if required.is_met(placed) else placed.level + 1
 
-    def _bring(self, node: Node, path: str, wish: _Wish, level: int, aggregate: Aggregate | None = None) -> None:
+    def _bring(
+        self, node: Node, path: str, required: _Requirement, level: int, aggregate: Aggregate | None = None
+    ) -> None:
         """Cut so that the rows of a tree are on a level, equal keys together."""
         if node.is_prefix:
             groups = self.options.get("low_level_groups")
             limit = int(groups) if groups is not None and aggregate is not None else None
             partials = aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)
-            port = content_name("exchange", (meaning(node), wish.keys, level, limit, partials))
-            self.cuts[path] = Exchange(port, scan_of(node).stream, node, wish.keys, aggregate, level, limit)
+            port = content_name("exchange", (meaning(node), required.keys, level, limit, partials))
+            self.cuts[path] = Exchange(port, scan_of(node).stream, node, required.keys, aggregate, level, limit)
             return
-        if (below := self._below(node, wish)) is not None:
+        if (below := self._below(node, required)) is not None:
             passes = isinstance(node, Union) and self.options.get("order") != "in"
             for place, each in enumerate(node.children()):
                 self._bring(each, f"{path}.{place}", below, level, aggregate if passes else None)
             return
-        placed = self._place(node, path, single=wish.single)
-        if placed.level != level or not wish.is_met(placed):
-            port = content_name("crossing", (meaning(node), wish.keys, level, _meant(self.options)))
-            self.cuts[path] = Crossing(port, node, wish.keys, placed.level, level)
+        placed = self._place(node, path, single=required.single)
+        if placed.level != level or not required.is_met(placed):
+            port = content_name("crossing", (meaning(node), required.keys, level, _meant(self.options)))
+            self.cuts[path] = Crossing(port, node, required.keys, placed.level, level)
 
 
 def _meant(options: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -203,7 +213,7 @@ def _meant(options: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _is_transparent(node: Node) -> bool:
-    """Whether an operator needs no rows to meet, so that a cut goes below it.
+    """True if an operator needs no rows to meet, so that a cut goes below it.
 
     Promises of groups do not cross: they are rolled up before their rows do, unless the low level brings them.
     """
@@ -212,18 +222,15 @@ def _is_transparent(node: Node) -> bool:
 
 def _count(node: Node) -> int:
     """How many trees an operator reads, through others that need no rows to meet."""
-    return sum(_count(each) if _is_transparent(each) else 1 for each in read_by(node))
+    return sum(_count(each) if _is_transparent(each) else 1 for each in node.operands())
 
 
-def _given_keys(node: Node, wishes: list[_Wish]) -> tuple[Keys, ...]:
-    """By which columns of its own the rows of an operator with several inputs are spread.
+def _given_keys(node: Node, requirements: list[_Requirement]) -> tuple[Keys, ...]:
+    """By which columns of its own the rows of an operator with several inputs are spread."""
+    keys = [required.keys for place, required in enumerate(requirements) if node.gives_keys_of(place)]
+    return tuple(dict.fromkeys(each for each in keys if each is not None))
 
-    Rows that matched nothing have no keys of the other input.
-    """
-    match node:
-        case Join() if any(side.outer for side in node.sides):
-            first, second = (side.outer for side in node.sides)
-            wishes = [] if first and second else wishes[:1] if first else wishes[1:]
-        case Following(outer=True):
-            wishes = wishes[:1]
-    return tuple(dict.fromkeys(wish.keys for wish in wishes if wish.keys is not None))
+
+def _renamed(node: Node, spread: tuple[Keys, ...]) -> tuple[Keys, ...]:
+    """The ways to say how rows are spread, under the names that a node gives; without those that it drops."""
+    return tuple(found for each in spread if (found := node.renamed(each)) is not None)

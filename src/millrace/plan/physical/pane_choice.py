@@ -13,50 +13,48 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import mergeable, partial_bytes
-from millrace.plan.nodes.aggregate_nodes import (
-    Aggregate,
-    AnyWindow,
-    CalendarWindow,
-    DividedWindow,
-    InstantWindow,
-    Window,
-)
-from millrace.plan.nodes.node import walk
-from millrace.plan.nodes.relational_nodes import Scan
+from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, Window
+from millrace.plan.nodes.relational_nodes import scans_of
 
+FLUSH = "lazy_flush(1)"
+_LOW_LEVEL_GROUPS = 65_536
+"""The low level of an aggregate, where a query asks for one and does not say more."""
 _TEXT_BYTES = 32
 _SECOND = 1_000_000
 _RATED = ("generate", "nexmark")
-"""The connectors whose `rate` is rows a second."""
+"""The connectors whose `rate` is in rows per second."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Whether rows are buffered, and why."""
+class PaneChoice:
+    """True for `buffered` if rows are kept instead of partials, and why."""
 
     buffered: bool
     why: str
 
 
-def by_window(window: AnyWindow) -> bool:
-    """Whether windows are the same for all groups, so that rows can be reduced to panes."""
-    return isinstance(window, Window | CalendarWindow | DividedWindow | InstantWindow)
-
-
 def takes_partials(node: Aggregate, options: Mapping[str, str]) -> bool:
-    """Whether an aggregate can be given partials that were made before an exchange, or by a low level."""
-    return by_window(node.window) and not chosen(node, options).buffered
+    """True if an aggregate can be given partials that were made before an exchange, or by a low level."""
+    return node.window.is_same_for_groups and not pane_choice(node, options).buffered
 
 
-def chosen(node: Aggregate, options: Mapping[str, str]) -> Choice:
-    """How an aggregate by window keeps what it has seen."""
+def low_level(node: Aggregate, options: Mapping[str, str]) -> tuple[int, str] | None:
+    """How many groups the table below an aggregate holds, and its flush policy; None where there is no table."""
+    flush, groups = options.get("flush"), options.get("low_level_groups")
+    if (flush is None and groups is None) or not takes_partials(node, options):
+        return None
+    return int(groups or _LOW_LEVEL_GROUPS), flush or FLUSH
+
+
+def pane_choice(node: Aggregate, options: Mapping[str, str]) -> PaneChoice:
+    """How an aggregate whose windows are the same for all groups keeps what it has seen."""
     for each in node.aggregations:
         if not mergeable(each.function):
             name = each.function if isinstance(each.function, str) else each.function.name
-            return Choice(True, f"{name} cannot merge partials")
+            return PaneChoice(True, f"{name} cannot merge partials")
     wished = options.get("panes", "auto")
     if wished != "auto":
-        return Choice(wished == "off", f"panes = {wished}")
+        return PaneChoice(wished == "off", f"panes = {wished}")
     given = node.input.schema
     partial = sum(
         partial_bytes(each.function, [one.type_in(given) for one in each.arguments]) for each in node.aggregations
@@ -64,9 +62,11 @@ def chosen(node: Aggregate, options: Mapping[str, str]) -> Choice:
     row = sum(_width(each.type_in(given)) for each in node.expressions()) or 1
     rows = _rows_per_pane(node)
     if rows is None:
-        return Choice(False, f"a partial takes {partial} bytes, a row {row}; how many rows a pane holds is not known")
+        return PaneChoice(
+            False, f"a partial takes {partial} bytes, a row {row}; how many rows a pane holds is not known"
+        )
     words = f"a pane holds {rows:g} rows of {row} bytes, a partial takes {partial}"
-    return Choice(rows * row < partial and not _is_tumbling(node.window), words)
+    return PaneChoice(rows * row < partial and not _is_tumbling(node.window), words)
 
 
 def _is_tumbling(window: AnyWindow) -> bool:
@@ -80,7 +80,7 @@ def _rows_per_pane(node: Aggregate) -> float | None:
     width = math.gcd(node.window.range, node.window.slide)
     if node.window.unit == "rows":
         return width
-    sources = [each.stream.connector for each in walk(node) if isinstance(each, Scan)]
+    sources = [each.stream.connector for each in scans_of(node)]
     rates = [each.options.get("rate") if each.format in _RATED else None for each in sources]
     if not rates or None in rates:
         return None

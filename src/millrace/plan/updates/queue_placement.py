@@ -26,7 +26,7 @@ from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, scan_of
 from millrace.plan.nodes.update_nodes import MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
-from millrace.plan.updates.queue_options import is_append
+from millrace.plan.updates.queue_configuration import is_append
 from millrace.plan.updates.update_keys import (
     NotAnUpdate,
     first_of,

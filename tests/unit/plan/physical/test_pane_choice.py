@@ -8,7 +8,7 @@ from millrace.language import parse_network
 from millrace.plan.explain.explain import explain
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.node import walk
-from millrace.plan.physical.pane_choice import Choice, chosen
+from millrace.plan.physical.pane_choice import PaneChoice, pane_choice
 from millrace.plan.physical.stages import physical
 
 STREAM = """
@@ -17,10 +17,10 @@ CREATE AGGREGATE latest(x DOUBLE) RETURNS DOUBLE LANGUAGE SQL AS INITIALIZE (v =
 """
 
 
-def choice(select: str) -> Choice:
+def choice(select: str) -> PaneChoice:
     """How the first aggregate of a query keeps what it has seen."""
     query, root = physical(parse_network(STREAM + select)).roots[0]
-    return chosen(next(each for each in walk(root) if isinstance(each, Aggregate)), query.options)
+    return pane_choice(next(each for each in walk(root) if isinstance(each, Aggregate)), query.options)
 
 
 @pytest.mark.parametrize(

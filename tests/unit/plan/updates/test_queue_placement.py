@@ -17,9 +17,9 @@ from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.nodes.relational_nodes import RollUp, Since
 from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
-from millrace.plan.physical.operators import settings_of
+from millrace.plan.physical.operator_choice import settings_of
 from millrace.plan.physical.stages import Physical, physical, starting_at
-from millrace.plan.updates.queue_options import access_at
+from millrace.plan.updates.queue_configuration import access_at
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND

@@ -1,0 +1,234 @@
+"""Which operator of the kernel carries out a node of a plan, under the options of its query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from millrace.kernel import operators as kernel
+from millrace.kernel.aggregates.low_aggregate import FlushPolicy
+from millrace.kernel.aggregates.panes.window_geometry import Calendar, Divided, Frames, Instants
+from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.columns.expressions import Column, Expression
+from millrace.plan.nodes import aggregate_nodes as windows
+from millrace.plan.nodes import join_nodes as joins
+from millrace.plan.nodes import relational_nodes as relational
+from millrace.plan.nodes import update_nodes as updates
+from millrace.plan.nodes.content_names import meaning
+from millrace.plan.nodes.node import Node, walk
+from millrace.plan.physical.group_promises import groups_of
+from millrace.plan.physical.levels import Exchange
+from millrace.plan.physical.pane_choice import FLUSH, low_level, pane_choice
+from millrace.plan.updates.queue_configuration import settings_of
+
+Options = Mapping[str, str]
+Method = Literal["sync_filter", "filter_order", "adaptive"]
+
+ALPHA = 0.3
+"""The load from which on an adaptive join joins rows as they come, where a query does not say."""
+
+_MEANING: Mapping[type, tuple[str, ...]] = {
+    windows.Aggregate: ("panes", "state_limit"),
+    joins.Following: ("state_limit",),
+    joins.RowsJoin: ("state_limit",),
+    joins.Join: ("alpha",),
+}
+"""The options, beside the order, that change what an operator is."""
+
+
+def content_of(node: Node, options: Options, method: Method | None = None) -> object:
+    """All that an operator's answer depends on; its name is made of it."""
+    if node.is_prefix:
+        return meaning(node)
+    further: list[object] = [options.get(each) for each in _MEANING.get(type(node), ())]
+    if isinstance(node, windows.Aggregate) and node.window.is_same_for_groups:
+        # The rate of a stream decides too, and is not among what it means.
+        further.append(pane_choice(node, options).buffered)
+    return meaning(node), is_in_order(options), further if method is None else [*further, method]
+
+
+def is_in_order(options: Options) -> bool:
+    """True if a query is carried out by the plan that keeps everything in order, for comparison."""
+    return options.get("order") == "in"
+
+
+def has_state(node: Node, options: Options) -> bool:
+    """True if the operator of a node remembers rows; some nodes have no operator of their own."""
+    match node:
+        case relational.Union():
+            return is_in_order(options)
+        case relational.OrderByTime():
+            return not _is_latent(node) and method_of(node, options) is None
+        case _:
+            return not (node.is_row_wise or isinstance(node, relational.RollUp))
+
+
+def operator_of(node: Node, options: Options, method: Method | None = None) -> kernel.Operator:
+    """A new operator for a node; a join by `method` gives its rows in order of time."""
+    match node:
+        case relational.Filter():
+            return kernel.Filter(node.predicate)
+        case relational.Project():
+            return kernel.Project(node.columns)
+        case relational.Union():
+            return kernel.Merge() if is_in_order(options) else kernel.Union()
+        case relational.OrderByTime():
+            return kernel.Union() if _is_latent(node) else kernel.Merge()
+        case relational.Numbered():
+            return kernel.Number()
+        case relational.Distinct():
+            return kernel.Distinct(tuple(node.column_names()))
+        case relational.Rank():
+            return kernel.Rank(node.function, node.partition, node.order, node.name, node.limit)
+        case relational.Since():
+            return kernel.Since(node.time)
+        case relational.RollUp():
+            return kernel.RollUp()
+        case relational.Slack():
+            return kernel.Slack(node.slack)
+        case windows.Aggregate():
+            return _aggregate(node, options)
+        case joins.AnyJoin():
+            return _join(node, options, method)
+        case updates.UpdateQueue():
+            return kernel.UpdateQueue(node.key or (), settings_of(options), len(node.inputs), node.truth)
+        case updates.WindowQueue():
+            return kernel.WindowQueue(
+                node.key,
+                node.range,
+                node.slide,
+                settings_of(options),
+                origin=node.origin,
+                update_window=node.update_window,
+                close=node.close,
+                tick=node.tick,
+                inputs=len(node.inputs),
+                truth=node.truth,
+            )
+        case updates.MarkedAggregate():
+            return kernel.MarkedAggregate(partials_of(node.aggregate), node.span)
+    raise AssertionError(node)
+
+
+def method_of(node: Node, options: Options) -> Method | None:
+    """How the join below an order by time gives its rows in order; None if there is no such join, or rows are sorted.
+
+    Filters and projections between leave the order as it is. Rows in order of another time than the latest of their
+    parts, and rows that matched nothing, are sorted after the join.
+    """
+    asked = options.get("join", "adaptive")
+    if not isinstance(node, relational.OrderByTime) or asked == "oop" or is_in_order(options):
+        return None
+    below = relational.below_maps(node.input)
+    if not isinstance(below, joins.Join) or below.time != "max" or any(side.outer for side in below.sides):
+        return None
+    return asked  # type: ignore[return-value]  # the language has checked it
+
+
+def _is_latent(node: Node) -> bool:
+    """True if nothing below has a time to be ordered by: rows keep the order in which they arrive."""
+    return not any(isinstance(each, windows.Aggregate) for each in walk(node)) and all(
+        scan.stream.time.kind == "latent" for scan in relational.scans_of(node)
+    )
+
+
+# Joins
+
+
+def _join(node: joins.AnyJoin, options: Options, method: Method | None) -> kernel.Operator:
+    schemas = [each.schema for each in node.inputs]
+    limit = _state_limit(options)
+    match node:
+        case joins.Join() if method is not None:
+            alpha = float(options.get("alpha", ALPHA))
+            return kernel.OrderedJoin(schemas, node.sides, node.residual, method=method, alpha=alpha)
+        case joins.Join():
+            return kernel.Join(schemas, node.sides, node.residual, node.time, joint=node.joint)
+        case updates.UpdateJoin():
+            return kernel.UpdateJoin(schemas, node.keys, node.within, node.residual)
+    first, second = (each.keeps_entry for each in node.inputs)
+    match node:
+        case joins.RowsJoin():
+            return kernel.RowsJoin(schemas, node.sides, node.residual, by_entry=(first, second), state_limit=limit)
+        case joins.Following(mode="recent", keys=keys, within=within, strict=strict, outer=outer):
+            return kernel.Recent(schemas, keys, within, strict=strict, outer=outer, by_entry=second, state_limit=limit)
+        case joins.Following(keys=keys, within=within, outer=outer):
+            return kernel.Chronicle(schemas, keys, within, outer=outer, by_entry=(first, second), state_limit=limit)
+    raise AssertionError(node)
+
+
+def _state_limit(options: Options) -> int | None:
+    return int(options["state_limit"]) if "state_limit" in options else None
+
+
+# Aggregates
+
+
+def _aggregate(node: windows.Aggregate, options: Options) -> kernel.Operator:
+    partials, limit = partials_of(node), _state_limit(options)
+    match node.window:
+        case windows.SessionWindow(gap):
+            return kernel.SessionAggregate(partials, gap, groups=groups_of(node))
+        case windows.TrailingWindow(reach, unit):
+            return kernel.TrailingAggregate(partials, reach, counts_rows=unit == "rows", state_limit=limit)
+        case windows.PartitionedRows(rows, slide):
+            where = None if node.where is None else _name(node.where)
+            return kernel.PartitionedRowsAggregate(partials, rows, slide, where=where, state_limit=limit)
+        case windows.PairWindow(first, second):
+            return kernel.PairAggregate(partials, first, second)
+        case window:
+            return kernel.WindowAggregate(
+                partials,
+                in_order=is_in_order(options),
+                buffered=pane_choice(node, options).buffered,
+                groups=groups_of(node),
+                counts_rows=isinstance(window, windows.Window) and window.unit == "rows",
+            )
+
+
+def partials_of(node: windows.Aggregate) -> Partials:
+    """How an aggregate reduces rows by frame and key."""
+    aggregations = [
+        Aggregation(
+            each.name,
+            each.function,
+            tuple(map(_name, each.arguments)),
+            None if each.where is None else _name(each.where),
+            each.parameters,
+        )
+        for each in node.aggregations
+    ]
+    return Partials(_frames(node.window), [name for name, _ in node.keys], aggregations)
+
+
+def low_aggregate(node: windows.Aggregate, options: Options) -> kernel.LowAggregate | None:
+    """The bounded table below an aggregate, if the query asks for one."""
+    asked = low_level(node, options)
+    return None if asked is None else kernel.LowAggregate(partials_of(node), asked[0], FlushPolicy.parse(asked[1]))
+
+
+def pre_aggregate(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggregate:
+    """The aggregate below an exchange: partials of one task, by a bounded table if the query asks for one."""
+    assert exchange.aggregate is not None
+    partials = partials_of(exchange.aggregate)
+    if exchange.low_level_groups is None:
+        return kernel.PreAggregate(partials)
+    return kernel.LowAggregate(partials, exchange.low_level_groups, FlushPolicy.parse(FLUSH))
+
+
+def _frames(window: windows.AnyWindow) -> Frames:
+    match window:
+        case windows.CalendarWindow():
+            return Calendar({"month": 1, "quarter": 3, "year": 12}[window.every])
+        case windows.DividedWindow():
+            return Divided(window.tick, window.count)
+        case windows.Window():
+            return Frames(window.range, window.slide, window.origin)
+        case _:
+            # Windows that follow single groups make their own frames.
+            return Instants()
+
+
+def _name(expression: Expression) -> str:
+    assert isinstance(expression, Column), "keys and arguments have been prepared"
+    return expression.name
