@@ -163,6 +163,11 @@ def concat(batches: Sequence[Batch]) -> Batch:
     return Batch(pa.concat_batches([batch.rows for batch in batches]))
 
 
+def concat_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all tables, in order, in one chunk per column."""
+    return pa.concat_tables(tables).combine_chunks()
+
+
 def without_reserved(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The user's columns alone."""
     return rows.select([name for name in rows.schema.names if name not in RESERVED])

@@ -4,11 +4,12 @@ Rules:
 - A segment is an immutable Arrow table under a number that its operator never uses again.
 - Saving hands out the segments added and the numbers removed since the last save, never the whole.
 - A segment that came and went between two saves is never seen.
+- The segments of an operator with several stores have one numbering, so that a host sees a single state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,3 +69,26 @@ class Segments:
     def following(self) -> int:
         """The number of the next segment."""
         return self._next
+
+
+def combined(stores: Sequence[Changes], note: Mapping[str, Any]) -> Changes:
+    """The changes of all stores as one, with a note of the operator's own."""
+    count = len(stores)
+    added = {
+        number * count + place: table for place, store in enumerate(stores) for number, table in store.added.items()
+    }
+    removed = [number * count + place for place, store in enumerate(stores) for number in store.removed]
+    return Changes(added, tuple(sorted(removed)), {**note, "stores": [dict(store.note) for store in stores]})
+
+
+def separated(changes: Changes) -> list[Changes]:
+    """What each store goes on from; undoes `combined`."""
+    notes = changes.note["stores"]
+    return [
+        Changes(
+            {number // len(notes): table for number, table in changes.added.items() if number % len(notes) == place},
+            (),
+            note,
+        )
+        for place, note in enumerate(notes)
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.kernel.columns.ordinals import ordinals
+from millrace.kernel.columns.comparison import ordinals
 from millrace.kernel.elements import ARRIVED, TIME, Batch
 from tests.unit.kernel.check_operator import Script
 

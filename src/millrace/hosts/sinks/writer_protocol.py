@@ -22,7 +22,7 @@ from millrace.connectors.native import HANDED
 from millrace.errors import RequestError, RunError
 from millrace.hosts.checkpoint.durable_files import replace_file, sync
 from millrace.hosts.sinks.writer import Writer
-from millrace.kernel.columns.user_code import class_at
+from millrace.kernel.columns.user_functions import class_at
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
 

@@ -11,11 +11,21 @@ from millrace.kernel.aggregates.panes.panes import for_windows
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.aggregates.panes.window_results import TIMESTAMP
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.elements import ARRIVED, MARK, NO_BOUND, TIME, Batch, Element, GroupPunctuation, Mask, concat
+from millrace.kernel.elements import (
+    ARRIVED,
+    MARK,
+    NO_BOUND,
+    TIME,
+    Batch,
+    Element,
+    GroupPunctuation,
+    Mask,
+    concat,
+    concat_tables,
+)
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
-from millrace.kernel.stores.sorted_runs import concat_tables
 
 _FEW = 2**18
 """Rows are gathered up to this number before they are aggregated."""

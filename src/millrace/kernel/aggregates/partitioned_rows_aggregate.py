@@ -13,13 +13,22 @@ from millrace.errors import RunError
 from millrace.kernel.aggregates.panes.window_results import row_bounds, windowed
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import folded, leaves
-from millrace.kernel.columns.sorting import starts
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Element, Mask, Microseconds, Punctuation
+from millrace.kernel.columns.grouping import groups_of
+from millrace.kernel.columns.integers import ranges, starts
+from millrace.kernel.elements import (
+    ARRIVED,
+    END_OF_TIME,
+    NO_BOUND,
+    Batch,
+    Element,
+    Mask,
+    Microseconds,
+    Punctuation,
+    concat_tables,
+)
 from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
-from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns, groups_of, spread
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 from millrace.kernel.stores.waiting_rows import WaitingRows
 
 _NUMBER = "__number"
@@ -198,7 +207,7 @@ class PartitionedRowsAggregate(Operator):
         lasts = members.integers(_NUMBER)[members.lasts]
         firsts = self._first_needed(lasts + 1) // slide
         counts = np.maximum(lasts // slide - firsts + 1, 0)
-        opened = spread(firsts, counts) * slide
+        opened = ranges(firsts, counts) * slide
         return _Windows(opened, opened + self.rows, np.repeat(members.lasts, counts))
 
     def _first_needed(self, counts: Numbers) -> Numbers:
@@ -255,10 +264,10 @@ class PartitionedRowsAggregate(Operator):
 
     def changes(self) -> Changes:
         note = {"bound": self._bound, "count": self._count, "timed": self._timed}
-        return joined([self._waiting.changes(), self._groups.changes()], note)
+        return combined([self._waiting.changes(), self._groups.changes()], note)
 
     def restore(self, changes: Changes) -> None:
-        waiting, groups = parted(changes)
+        waiting, groups = separated(changes)
         self._waiting.restore(waiting)
         self._groups.restore(groups)
         self._bound, self._count = changes.note["bound"], changes.note["count"]

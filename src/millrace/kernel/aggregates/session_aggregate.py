@@ -11,7 +11,9 @@ import pyarrow as pa
 from millrace.kernel.aggregates.panes.window_results import time_bounds, windowed
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import leaves, merged
-from millrace.kernel.columns.sorting import starts
+from millrace.kernel.columns.grouping import groups_of
+from millrace.kernel.columns.hashing import Hashes, hashes_of
+from millrace.kernel.columns.integers import starts
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -24,12 +26,12 @@ from millrace.kernel.elements import (
     Punctuation,
     Times,
     concat,
+    concat_tables,
 )
 from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
-from millrace.kernel.stores.keyed_runs import HASH, Hashes, KeyedRuns, groups_of, hashes_of
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _FIRST = "__first"
 _LAST = "__last"
@@ -225,12 +227,12 @@ class SessionAggregate(Operator):
 
     def changes(self) -> Changes:
         self._settle()
-        return joined(
+        return combined(
             [self._sessions.changes(), self._calendar.changes()], {"bound": self._bound, "timed": self._timed}
         )
 
     def restore(self, changes: Changes) -> None:
-        sessions, calendar = parted(changes)
+        sessions, calendar = separated(changes)
         self._sessions.restore(sessions)
         self._calendar.restore(calendar)
         self._bound, self._timed = changes.note["bound"], changes.note["timed"]

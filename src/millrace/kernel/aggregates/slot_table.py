@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.elements import Mask
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.elements import Mask, concat_tables
 
 Places = npt.NDArray[np.int64]
 

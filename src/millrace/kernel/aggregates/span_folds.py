@@ -13,9 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.columns.sorting import starts
-from millrace.kernel.stores.keyed_runs import spread
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.columns.integers import ranges, starts
+from millrace.kernel.elements import concat_tables
 
 Numbers = npt.NDArray[np.int64]
 _Level = tuple[Numbers, Numbers]
@@ -53,7 +52,7 @@ def folded(partials: Partials, leaves: pa.Table, lows: Numbers, highs: Numbers) 
         return
     lengths = highs - lows
     if lengths.sum() <= _FEW:
-        own = leaves.take(pa.array(spread(lows, lengths)))
+        own = leaves.take(pa.array(ranges(lows, lengths)))
         yield slice(0, len(lows)), merged(partials, own, np.repeat(np.arange(len(lows)), lengths))
         return
     levels = _levels(lows, highs)

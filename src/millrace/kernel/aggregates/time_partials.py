@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import folded, leaves
-from millrace.kernel.columns.sorting import starts
-from millrace.kernel.elements import NO_BOUND, Microseconds, Times
-from millrace.kernel.stores.keyed_runs import HASH, Hashes, KeyedRuns, groups_of
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.columns.grouping import groups_of
+from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.integers import starts
+from millrace.kernel.elements import NO_BOUND, Microseconds, Times, concat_tables
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
 Numbers = npt.NDArray[np.int64]
 

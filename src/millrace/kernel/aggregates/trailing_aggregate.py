@@ -13,12 +13,20 @@ from millrace.kernel.aggregates.panes.window_results import Bounds, row_bounds, 
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.time_partials import Points, points_of, running, within
 from millrace.kernel.aggregates.two_stacks import TwoStacks, small
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation, Times
+from millrace.kernel.elements import (
+    ARRIVED,
+    END_OF_TIME,
+    NO_BOUND,
+    Batch,
+    Element,
+    Microseconds,
+    Punctuation,
+    Times,
+    concat_tables,
+)
 from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
-from millrace.kernel.stores.sorted_runs import concat_tables
 from millrace.kernel.stores.waiting_rows import WaitingRows
 
 
@@ -143,10 +151,10 @@ class TrailingAggregate(Operator):
 
     def changes(self) -> Changes:
         note = {"bound": self._bound, "timed": self._timed}
-        return joined([self._rows.changes(), self._groups.changes()], note)
+        return combined([self._rows.changes(), self._groups.changes()], note)
 
     def restore(self, changes: Changes) -> None:
-        rows, groups = parted(changes)
+        rows, groups = separated(changes)
         self._rows.restore(rows)
         self._groups.restore(groups)
         self._bound, self._timed = changes.note["bound"], changes.note["timed"]

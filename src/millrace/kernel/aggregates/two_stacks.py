@@ -20,9 +20,10 @@ from millrace.kernel.aggregates.functions import partial_bytes
 from millrace.kernel.aggregates.partials import Partials
 from millrace.kernel.aggregates.span_folds import merged, suffixes
 from millrace.kernel.aggregates.time_partials import Points, points_of, running
-from millrace.kernel.elements import Microseconds, Times
-from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns, groups_of, spread
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.columns.grouping import groups_of
+from millrace.kernel.columns.integers import ranges
+from millrace.kernel.elements import Microseconds, Times, concat_tables
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
 Numbers = npt.NDArray[np.int64]
 
@@ -106,7 +107,7 @@ class _Suffixes:
         hashes = np.unique(points.hashes)
         begins = np.searchsorted(self._hashes, hashes)
         counts = np.searchsorted(self._hashes, hashes, side="right") - begins
-        chosen = spread(begins, counts)
+        chosen = ranges(begins, counts)
         # Groups may share a hash, so their keys are compared.
         heads = self._heads.take(pa.array(chosen))
         codes = groups_of(concat_tables([heads, points.partials.select(heads.schema.names)]), self.partials.keys)

@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.columns.hashing import hashes
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times
+from millrace.kernel.columns.integers import ranges
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times, concat_tables
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.keyed_runs import spread
 from millrace.kernel.stores.row_blocks import ENTRY, RowBlocks
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.sorted_runs import SortedRuns
 from millrace.kernel.updates.policies.key_cells import NONE
 from millrace.kernel.updates.policies.row_counts import LET_GO, SHED, Counts
 from millrace.kernel.updates.windows.commitments import Release
@@ -115,7 +115,7 @@ class AllWindows:
         oldest = self.spans.oldest(times)
         counts = (self.spans.newest(times) - oldest) // self.spans.slide + 1
         places = np.repeat(np.arange(len(keys)), counts)
-        starts = oldest[places] + spread(np.zeros_like(counts), counts) * self.spans.slide
+        starts = oldest[places] + ranges(np.zeros_like(counts), counts) * self.spans.slide
         marks, kept = self._marks_of(keys[places], starts)
         self._add(port, rows, places[kept], marks[kept], len(keys))
         if self.tick is not None:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.columns.ordinals import ordinals
-from millrace.kernel.columns.sorting import stable_order
+from millrace.kernel.columns.comparison import ordinals
+from millrace.kernel.columns.integers import stable_order
 
 Places = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
@@ -129,6 +129,11 @@ def codes_of(columns: Sequence[pa.Array], count: int) -> tuple[Places, Places]:
     first = np.empty(size, np.int64)
     first[codes[::-1]] = np.arange(count)[::-1]
     return codes, first
+
+
+def groups_of(rows: pa.Table, keys: Sequence[str]) -> Places:
+    """Each row's group by number: the same where the keys themselves are equal; null equals null."""
+    return codes_of([rows.column(name).combine_chunks() for name in keys], rows.num_rows)[0]
 
 
 def _places(columns: Sequence[pa.ChunkedArray], count: int) -> tuple[Places, int]:

@@ -15,6 +15,7 @@ import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,6 @@ import pyarrow as pa
 
 from millrace.errors import RequestError, RunError
 from millrace.kernel.columns.expressions import Expression, sql_name
-from millrace.kernel.columns.user_code import found_at
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -225,3 +225,28 @@ def _check_call(spec: UserFunction, given: Any) -> None:
             f"{spec.place} takes {signature}",
             hint="Let the declaration and the code agree.",
         ) from error
+
+
+def class_at(place: str, what: str) -> Any:
+    """What stands at a place "package.module:Class"; `what` names it where nothing does.
+
+    >>> class_at("fractions:Fraction", 'the class of aggregate "f"').__name__
+    'Fraction'
+    """
+    return found_at(place, what, "'package.module:Class'")
+
+
+def found_at(place: str, what: str, written: str) -> Any:
+    """What stands at a place; `what` names it where nothing does, and `written` is how its place is written."""
+    module, _, path = place.partition(":")
+    # Importing runs a user's code, which may raise anything.
+    try:
+        found: Any = import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except Exception as error:
+        raise RequestError(
+            f'{what} is not found at "{place}": {error}',
+            hint=f"Write its place as {written}, and let the package be where Python finds it.",
+        ) from error
+    return found

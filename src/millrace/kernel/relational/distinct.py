@@ -9,11 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.columns.grouping import codes_of
-from millrace.kernel.elements import TIME, Batch, Element, Mask, Punctuation, Times
+from millrace.kernel.columns.hashing import Hashes, hashes_of
+from millrace.kernel.columns.integers import ranges
+from millrace.kernel.elements import TIME, Batch, Element, Mask, Punctuation, Times, concat_tables
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.keyed_runs import HASH, Hashes, hashes_of, spread
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.keyed_runs import HASH
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 Places = npt.NDArray[np.int64]
 
@@ -79,7 +81,7 @@ def _alike(table: pa.Table, times: Times, hashes: Hashes) -> pa.Table:
     low, high, hashes = low[wanted], high[wanted], hashes[wanted]
     held = _integers(table, HASH)
     begins, ends = _bisected(held, hashes, low, high, after=False), _bisected(held, hashes, low, high, after=True)
-    return table.take(pa.array(np.unique(spread(begins, ends - begins))))
+    return table.take(pa.array(np.unique(ranges(begins, ends - begins))))
 
 
 def _bisected(held: Hashes, wanted: Hashes, low: Places, high: Places, *, after: bool) -> Places:

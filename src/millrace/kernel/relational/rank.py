@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.columns.ordinals import ordinals
+from millrace.kernel.columns.comparison import ordinals
 from millrace.kernel.elements import RESERVED, TIME, Batch, Element, Mask, Microseconds, Punctuation
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes

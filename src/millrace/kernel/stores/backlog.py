@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import TIME, Microseconds, column_times
+from millrace.kernel.elements import TIME, Microseconds, column_times, concat_tables
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _FEW = 2**16
 """Rows are gathered up to this number before they are sorted, so that single rows cost little."""

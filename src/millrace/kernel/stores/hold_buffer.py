@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Microseconds, concat
+from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Microseconds, concat, concat_tables
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _FEW = 2**16
 """Rows are gathered until there are as many, so that single rows cost little, and what leaves at once is not kept."""

@@ -20,13 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns import hashing
+from millrace.kernel.columns.comparison import canonical, same_keys
 from millrace.kernel.columns.grouping import codes_of
-from millrace.kernel.columns.key_equality import same_keys
-from millrace.kernel.columns.ordinals import canonical
+from millrace.kernel.columns.integers import grown
 from millrace.kernel.elements import Mask
 from millrace.kernel.state import Changes, Segments
 from millrace.kernel.stores.fresh_rows import compact
-from millrace.kernel.stores.growing_arrays import grown
 from millrace.kernel.stores.row_gather import gathered, parts_of
 
 Numbers = npt.NDArray[np.int64]
@@ -175,7 +174,7 @@ class KeyTable:
             self._enter(hashes[new])
         return found[codes]
 
-    def _found(self, columns: Sequence[pa.Array], hashes: hashing.Hashes) -> Numbers:
+    def _found(self, columns: Sequence[pa.Array], hashes: hashing.Words) -> Numbers:
         """The number of each key, -1 for those that are not here."""
         found = np.full(len(hashes), _NONE, np.int64)
         asked, probes = np.arange(len(hashes)), _Probes(hashes, self._mask)
@@ -228,7 +227,7 @@ class KeyTable:
         begin = self._size + rows.num_rows - count
         self._chunks.append(_Chunk(self._segments.add(pa.Table.from_batches([merged])), merged, begin))
 
-    def _enter(self, hashes: hashing.Hashes) -> None:
+    def _enter(self, hashes: hashing.Words) -> None:
         """Put the next keys into the index, which doubles when it is half full."""
         numbers = np.arange(self._size, self._size + len(hashes))
         self._size += len(hashes)
@@ -257,7 +256,7 @@ class KeyTable:
 class _Probes:
     """Where each of some hashes is looked for next: steps that grow by one each lead through all slots."""
 
-    def __init__(self, hashes: hashing.Hashes, mask: int) -> None:
+    def __init__(self, hashes: hashing.Words, mask: int) -> None:
         self.hashes = hashes
         self.slots = (hashes & np.uint64(mask)).astype(np.int64)
         self._steps = np.zeros(len(hashes), np.int64)

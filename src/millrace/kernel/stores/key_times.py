@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.columns.ordinals import ordinals
-from millrace.kernel.columns.sorting import dense, distinct, stable_order, starts
+from millrace.kernel.columns.comparison import ordinals
+from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.integers import Integers, dense, distinct, stable_order, starts
 from millrace.kernel.elements import Mask, Times
-from millrace.kernel.stores.keyed_runs import Hashes, Places
 
 _CELLS = 2**62
 """More cells than this are too many for the numbers that there are."""
@@ -25,10 +25,10 @@ class KeyTimes:
 
     def __init__(self, hashes: Hashes, times: Times) -> None:
         first = starts(hashes)
-        self.begins: Places = np.flatnonzero(first)
+        self.begins: Integers = np.flatnonzero(first)
         self.hashes = hashes[self.begins]
         self.times = times
-        self.codes: Places = np.cumsum(first) - 1
+        self.codes: Integers = np.cumsum(first) - 1
         """The number of each row's hash among the distinct ones."""
         self._low, self._high = (int(times.min()), int(times.max())) if len(times) else (0, 0)
         self._width = self._high - self._low + 1
@@ -47,30 +47,30 @@ class KeyTimes:
         return int(self._cells.nbytes + self.codes.nbytes + self.begins.nbytes + self.hashes.nbytes)
 
     @property
-    def limits(self) -> Places:
+    def limits(self) -> Integers:
         """Behind the last row of each distinct hash."""
         return np.append(self.begins[1:], len(self.times))
 
-    def codes_of(self, hashes: Hashes) -> tuple[Places, Mask]:
+    def codes_of(self, hashes: Hashes) -> tuple[Integers, Mask]:
         """The number of each hash among the distinct ones, and whether it is there; if not, the number is any."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.bool_)
         codes = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return codes, self.hashes[codes] == hashes
 
-    def ends(self, codes: Places, times: Times) -> Places:
+    def ends(self, codes: Integers, times: Times) -> Integers:
         """Behind the last row of each numbered hash that is at or before each time; where it begins if none is."""
         return np.searchsorted(self._cells, codes * self._width + self._offsets(times), side="right")
 
-    def _offsets(self, times: Times) -> Places:
+    def _offsets(self, times: Times) -> Integers:
         """Each time's place in the row of cells of a hash; -1 before all."""
         if self._moments is not None:
             return np.searchsorted(self._moments, times, side="right") - 1
-        offsets: Places = np.minimum(np.maximum(times, self._low - 1), self._high) - self._low
+        offsets: Integers = np.minimum(np.maximum(times, self._low - 1), self._high) - self._low
         return offsets
 
 
-def order_of(hashes: Hashes, times: Times) -> Places:
+def order_of(hashes: Hashes, times: Times) -> Integers:
     """The places of rows by hash and then time; those of equal time keep their order."""
     _, codes = dense(hashes)
     if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
@@ -79,7 +79,7 @@ def order_of(hashes: Hashes, times: Times) -> Places:
     return by_time[stable_order(codes[by_time])]
 
 
-def merged_order(older: KeyTimes, newer: KeyTimes) -> Places:
+def merged_order(older: KeyTimes, newer: KeyTimes) -> Integers:
     """The places of sorted rows and other ones behind them, by hash and then time; of equal ones the older first."""
     codes = np.searchsorted(older.hashes, newer.hashes)
     at = np.append(older.begins, len(older))[codes]
@@ -97,7 +97,7 @@ def merged_order(older: KeyTimes, newer: KeyTimes) -> Places:
     return order
 
 
-def by_contents(rows: pa.Table, order: Places, same: Mask, columns: Sequence[str]) -> Places:
+def by_contents(rows: pa.Table, order: Integers, same: Mask, columns: Sequence[str]) -> Integers:
     """The order with ties told apart by contents; `same` says which places tie with the one before them."""
     tied = same.copy()
     tied[:-1] |= same[1:]

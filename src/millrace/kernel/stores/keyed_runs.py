@@ -10,24 +10,19 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.columns import hashing
-from millrace.kernel.columns.grouping import codes_of
-from millrace.kernel.elements import Mask
+from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.integers import Integers, ranges
+from millrace.kernel.elements import Mask, concat_tables
 from millrace.kernel.state import Changes, Segments
-from millrace.kernel.stores.sorted_runs import concat_tables
 
 HASH = "__hash"
 _GONE = "__gone"
-
-Hashes = npt.NDArray[np.int64]
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +94,14 @@ class KeyedRuns:
         self._runs = [_run(number, table) for number, table in self._segments.live.items()]
         self._rows = changes.note["rows"]
 
-    def _found(self, wanted: Hashes) -> Iterator[tuple[_Run, Places]]:
+    def _found(self, wanted: Hashes) -> Iterator[tuple[_Run, Integers]]:
         """Where the rows of some hashes stand, tombstones among them: the newest run that names a hash counts."""
         for run in reversed(self._runs):
             begins = np.searchsorted(run.hashes, wanted)
             counts = np.searchsorted(run.hashes, wanted, side="right") - begins
             named = counts > 0
             if named.any():
-                yield run, spread(begins[named], counts[named])
+                yield run, ranges(begins[named], counts[named])
                 wanted = wanted[~named]
             if not len(wanted):
                 return
@@ -135,33 +130,13 @@ class KeyedRuns:
         self._segments.remove(run.number)
 
 
-def hashes_of(rows: pa.Table | pa.RecordBatch, keys: Sequence[str]) -> Hashes:
-    """Each row's hash by its key columns."""
-    return hashing.hashes([rows.column(name) for name in keys], rows.num_rows).view(np.int64)
-
-
-def groups_of(rows: pa.Table, keys: Sequence[str]) -> Places:
-    """Each row's group by number: the same where the keys themselves are, null being equal to null."""
-    return codes_of([rows.column(name).combine_chunks() for name in keys], rows.num_rows)[0]
-
-
-def spread(begins: Places, counts: Places) -> Places:
-    """The numbers from each beginning on, as many as its count, one after another.
-
-    >>> spread(np.array([10, 20]), np.array([2, 3])).tolist()
-    [10, 11, 20, 21, 22]
-    """
-    before = np.cumsum(counts) - counts
-    return np.repeat(begins - before, counts) + np.arange(int(counts.sum()))
-
-
 def _run(number: int, table: pa.Table) -> _Run:
     gone: Mask = table.column(_GONE).to_numpy()
     return _Run(number, table, _integers(table, HASH), gone)
 
 
-def _integers(table: pa.Table, name: str) -> Places:
-    integers: Places = table.column(name).to_numpy()
+def _integers(table: pa.Table, name: str) -> Integers:
+    integers: Integers = table.column(name).to_numpy()
     return integers
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import NO_BOUND, Times
-from millrace.kernel.stores.keyed_runs import Hashes, Places
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.integers import Integers
+from millrace.kernel.elements import NO_BOUND, Times, concat_tables
 
 ENOUGH = 2**12
 """This many are put in order without waiting for anybody to look."""
@@ -65,13 +65,13 @@ class Newcomers:
         """Whether it is cheap to look all rows through for `count` others."""
         return count * self._rows <= _PAIRS
 
-    def latest(self, hashes: Hashes, times: Times) -> Places:
+    def latest(self, hashes: Hashes, times: Times) -> Integers:
         """The latest row of each hash at or before each time, the last of equal ones; -1 for none."""
         eligible = (self.hashes == hashes[:, None]) & (self.times <= times[:, None])
         when = np.where(eligible, self.times, NO_BOUND)[:, ::-1]
         return np.where(eligible.any(axis=1), self._rows - 1 - np.argmax(when, axis=1), -1)
 
-    def rows(self, places: Places) -> pa.Table:
+    def rows(self, places: Integers) -> pa.Table:
         """The rows at some places."""
         owners = np.searchsorted(self._begins, places, side="right") - 1
         parts, order = [], []

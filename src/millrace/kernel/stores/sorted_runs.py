@@ -144,8 +144,3 @@ class SortedRuns:
     def _keys_of(self, table: pa.Table) -> Times:
         keys: Times = table.column(self.key).to_numpy()
         return keys
-
-
-def concat_tables(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of all tables, in order, in one chunk a column."""
-    return pa.concat_tables(tables).combine_chunks()

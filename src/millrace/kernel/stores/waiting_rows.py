@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import in_panes
-from millrace.kernel.elements import END_OF_TIME, Batch, Microseconds, concat
+from millrace.kernel.columns.hashing import hashes_of
+from millrace.kernel.elements import END_OF_TIME, Batch, Microseconds, concat, concat_tables
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.keyed_runs import HASH, hashes_of
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.keyed_runs import HASH
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _FEW = 2**16
 """Rows are gathered up to this number before they are sorted, so that single rows cost little."""

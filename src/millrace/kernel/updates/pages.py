@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from millrace.kernel.columns.sorting import distinct
-from millrace.kernel.stores.growing_arrays import grown
+from millrace.kernel.columns.integers import distinct, grown
 
 Numbers = npt.NDArray[np.int64]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from millrace.kernel.columns.comparison import with_whole_keys
 from millrace.kernel.columns.expressions import Expression
-from millrace.kernel.columns.key_equality import with_whole_keys
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -26,8 +26,7 @@ from millrace.kernel.elements import (
 )
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.order import plus
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.row_blocks import ENTRY, Numbers, RowBlocks
 
@@ -163,12 +162,12 @@ class UpdateJoin(Operator):
     def changes(self) -> Changes:
         self._expire(at_once=True)
         note = {"bounds": list(self._bounds), "promised": self._promised, "timed": self._timed}
-        return joined([self._table.changes(), *(side.rows.changes() for side in self._sides)], note)
+        return combined([self._table.changes(), *(side.rows.changes() for side in self._sides)], note)
 
     def restore(self, changes: Changes) -> None:
         self._bounds, self._promised = list(changes.note["bounds"]), changes.note["promised"]
         self._timed = changes.note["timed"]
-        table, *sides = parted(changes)
+        table, *sides = separated(changes)
         self._table.restore(table)
         for port, (side, saved) in enumerate(zip(self._sides, sides, strict=True)):
             side.restore(saved, self._bounds[port], self._bounds[1 - port])

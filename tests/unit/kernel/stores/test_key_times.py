@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.columns.key_equality import same_keys, without_null
+from millrace.kernel.columns.comparison import same_keys, without_null
 from millrace.kernel.stores.key_times import KeyTimes, by_contents, merged_order, order_of
 
 SPANS = [20, 2**61]

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.elements import concat_tables
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 
 def runs_of(*batches: list[int]) -> SortedRuns:

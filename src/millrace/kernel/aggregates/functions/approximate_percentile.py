@@ -14,7 +14,7 @@ from millrace.kernel.aggregates.functions.function import AggregateFunction, Col
 from millrace.kernel.aggregates.functions.lists import elements, listed, unlisted
 from millrace.kernel.aggregates.functions.percentile import checked_fraction
 from millrace.kernel.columns.grouping import Groups
-from millrace.kernel.columns.sorting import starts
+from millrace.kernel.columns.integers import starts
 
 Buckets = npt.NDArray[np.int64]
 

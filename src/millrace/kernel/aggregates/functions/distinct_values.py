@@ -9,9 +9,9 @@ import pyarrow as pa
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, valid
 from millrace.kernel.aggregates.functions.lists import elements, listed, unlisted
 from millrace.kernel.aggregates.functions.plain import Count
+from millrace.kernel.columns.comparison import canonical
 from millrace.kernel.columns.grouping import Groups
-from millrace.kernel.columns.ordinals import canonical
-from millrace.kernel.columns.sorting import distinct
+from millrace.kernel.columns.integers import distinct
 
 
 class Distinct(AggregateFunction):

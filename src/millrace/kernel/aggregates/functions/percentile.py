@@ -11,7 +11,7 @@ from millrace.errors import RequestError
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, valid
 from millrace.kernel.aggregates.functions.lists import concatenated, elements, listed
 from millrace.kernel.columns.grouping import Groups
-from millrace.kernel.columns.sorting import order_within
+from millrace.kernel.columns.integers import order_within
 
 
 class Percentile(AggregateFunction):

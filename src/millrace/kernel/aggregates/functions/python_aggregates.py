@@ -19,7 +19,7 @@ from millrace.kernel.aggregates.functions.time_order import InTime
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate
 from millrace.kernel.columns.expressions import sql_name
 from millrace.kernel.columns.grouping import Groups
-from millrace.kernel.columns.user_code import class_at
+from millrace.kernel.columns.user_functions import class_at
 
 _METHODS = ("initialize", "iterate", "terminate")
 

@@ -13,7 +13,7 @@ from millrace.kernel.aggregates.functions.time_order import InTime
 from millrace.kernel.aggregates.functions.user_aggregates import Assignments, SqlAggregate
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.grouping import Groups, Places
-from millrace.kernel.columns.sorting import stable_order, starts
+from millrace.kernel.columns.integers import stable_order, starts
 
 _ROW = "__row"
 """A column that lets a batch have rows before it has variables."""

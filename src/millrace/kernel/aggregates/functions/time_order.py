@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns
 from millrace.kernel.aggregates.functions.lists import concatenated, elements, listed
+from millrace.kernel.columns.comparison import ordinals
 from millrace.kernel.columns.grouping import Groups
-from millrace.kernel.columns.ordinals import ordinals
 
 
 class InTime(AggregateFunction):

@@ -20,11 +20,11 @@ from millrace.kernel.aggregates.panes.panes import for_windows, partials_of
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.grouping import codes_of
-from millrace.kernel.elements import GroupPunctuation, Microseconds
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
-from millrace.kernel.stores.keyed_runs import HASH, Hashes, KeyedRuns, hashes_of
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.columns.hashing import Hashes, hashes_of
+from millrace.kernel.elements import GroupPunctuation, Microseconds, concat_tables
+from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _NEXT = "__next"
 """The next window that a row of partials is to be reported in."""
@@ -105,11 +105,11 @@ class GroupedPanes:
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        return joined([self._units.changes(), self._calendar.changes()], {})
+        return combined([self._units.changes(), self._calendar.changes()], {})
 
     def restore(self, changes: Changes) -> None:
         """Go on from what was saved."""
-        units, calendar = parted(changes)
+        units, calendar = separated(changes)
         self._units.restore(units)
         self._calendar.restore(calendar)
         _, following = _next_windows(self._units.whole())

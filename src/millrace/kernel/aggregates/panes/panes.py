@@ -18,10 +18,10 @@ import pyarrow as pa
 from millrace.kernel.aggregates.panes.shared_panes import Parts, numbered, spans
 from millrace.kernel.aggregates.panes.window_geometry import Frames, Numbers
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.elements import NO_BOUND, Microseconds
+from millrace.kernel.columns.integers import ranges
+from millrace.kernel.elements import NO_BOUND, Microseconds, concat_tables
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.keyed_runs import spread
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _PAIRS = 2**18
 """Rows times windows that are grouped at once."""
@@ -161,7 +161,7 @@ def for_windows(table: pa.Table, lowest: Numbers, highest: Numbers) -> pa.Table:
     """Each row once for every window from its lowest to its highest, under the window's number."""
     counts = np.maximum(highest - lowest + 1, 0)
     rows = table.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
-    return rows.set_column(rows.schema.get_field_index(PANE), PANE, pa.array(spread(lowest, counts)))
+    return rows.set_column(rows.schema.get_field_index(PANE), PANE, pa.array(ranges(lowest, counts)))
 
 
 def _holding(frames: Frames, panes: Numbers, first: int, last: int) -> Numbers:
@@ -170,4 +170,4 @@ def _holding(frames: Frames, panes: Numbers, first: int, last: int) -> Numbers:
     lowest, highest = np.maximum(lowest, first), np.minimum(highest, last)
     # Panes are in order, so a pane brings only the windows after those of the pane before it.
     lowest[1:] = np.maximum(lowest[1:], highest[:-1] + 1)
-    return spread(lowest, np.maximum(highest - lowest + 1, 0))
+    return ranges(lowest, np.maximum(highest - lowest + 1, 0))

@@ -25,8 +25,7 @@ from millrace.kernel.joins.any_order.match_run import Questions, Rows
 from millrace.kernel.joins.any_order.match_store import Holder, Matches, passed
 from millrace.kernel.joins.any_order.recent_rows import concat_rows
 from millrace.kernel.joins.sides import JoinTime, Side
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, combined, separated
 
 _FEW = 1024
 """Results of fewer rows, from several places, are made together."""
@@ -221,12 +220,12 @@ class Joining:
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        return joined([store.changes() for store in self.stores], {"bounds": self.bounds[:], "timed": self._timed})
+        return combined([store.changes() for store in self.stores], {"bounds": self.bounds[:], "timed": self._timed})
 
     def restore(self, changes: Changes) -> None:
         """Go on from all saved segments and the last note."""
         self.bounds, self._timed = list(changes.note["bounds"]), changes.note["timed"]
-        for store, saved in zip(self.stores, parted(changes), strict=True):
+        for store, saved in zip(self.stores, separated(changes), strict=True):
             store.restore(saved)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.sorting import dense, distinct
+from millrace.kernel.columns.integers import dense, distinct
 from millrace.kernel.elements import END_OF_TIME, Mask, Microseconds
 from millrace.kernel.joins.any_order.match_keys import Integers
 from millrace.kernel.joins.any_order.match_run import Rows, Run

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns import hashing
-from millrace.kernel.columns.key_equality import without_null
-from millrace.kernel.columns.ordinals import ordinals
-from millrace.kernel.columns.text_hashes import is_text, text_words
+from millrace.kernel.columns.comparison import ordinals, without_null
+from millrace.kernel.columns.hashing import is_text, text_words
 from millrace.kernel.elements import Mask
 
 Integers = npt.NDArray[np.int64]

@@ -14,10 +14,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.sorting import dense, starts
+from millrace.kernel.columns.integers import dense, ranges, starts
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times
 from millrace.kernel.joins.any_order.match_keys import Integers, KeyReader, same, same_as_before
-from millrace.kernel.stores.keyed_runs import spread
 
 FEW = 64
 """Up to so many questions are looked up one by one."""
@@ -224,7 +223,7 @@ class Run(Rows):
         begins, counts = self._find(codes[places], lower[places], asked.upper[places])
         for part in _parts(counts):
             questions = np.repeat(places[part], counts[part])
-            rows = spread(begins[part], counts[part])
+            rows = ranges(begins[part], counts[part])
             kept = self._kept(asked, questions, rows, lower, each_until)
             if kept is not None:
                 questions, rows = questions[kept], rows[kept]

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millrace.kernel.columns.comparison import canonical
 from millrace.kernel.columns.grouping import codes_of
-from millrace.kernel.columns.ordinals import canonical
+from millrace.kernel.columns.hashing import hashes_of
+from millrace.kernel.elements import concat_tables
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns, hashes_of
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
 _NUMBER = "__number"
 

@@ -14,14 +14,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.ordered_pairs import Numbers, OrderedPairs
-from millrace.kernel.columns.sorting import stable_order, starts
+from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.integers import Integers, OrderedPairs, stable_order, starts
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Mask, Microseconds, Times
 from millrace.kernel.joins.by_rows.partition_numbers import Partitions
 from millrace.kernel.joins.by_rows.window_runs import PARTITION, RANK, Found, WindowRuns, integers
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
-from millrace.kernel.stores.keyed_runs import HASH, Hashes
+from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.stores.keyed_runs import HASH
 
 _NONE = np.empty(0, np.int64)
 
@@ -68,15 +67,15 @@ class RowWindow:
         """Go on from what was saved."""
         self._rows.restore(changes)
 
-    def _ranked(self, rows: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+    def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
         """Each row's partition and rank."""
         raise AssertionError("a window says how its rows are ranked")
 
-    def _span(self, partitions: Numbers, times: Times) -> tuple[Numbers, Numbers]:
+    def _span(self, partitions: Integers, times: Times) -> tuple[Integers, Integers]:
         """The first rank that is in the window of each partition at a time, and the first behind it."""
         raise AssertionError("a window says what is in it")
 
-    def _alive(self, partitions: Numbers, ranks: Numbers) -> Mask:
+    def _alive(self, partitions: Integers, ranks: Integers) -> Mask:
         """Which rows are in the window after the last bound."""
         raise AssertionError("a window says what has left it")
 
@@ -94,7 +93,7 @@ class LastRows(RowWindow):
         """How many rows are in the window."""
         self._fresh = OrderedPairs(_NONE, _NONE)
         """The partitions and times of the last ones, and how many of these each partition has."""
-        self._added: tuple[Numbers, Numbers] = (_NONE, _NONE)
+        self._added: tuple[Integers, Integers] = (_NONE, _NONE)
 
     def __len__(self) -> int:
         return min(self._held, len(self._rows))
@@ -103,7 +102,7 @@ class LastRows(RowWindow):
     def nbytes(self) -> int:
         return self._rows.nbytes + self._partitions.nbytes + int(self._counts.nbytes)
 
-    def _ranked(self, rows: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+    def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
         self._settle()
         partitions = self._partitions.numbers(rows)
         self._counts = _grown(self._counts, self._partitions.count)
@@ -117,12 +116,12 @@ class LastRows(RowWindow):
         ranks[order] = np.arange(len(order)) + np.repeat(self._counts[ordered[begins]] - begins, counts)
         return partitions, ranks
 
-    def _span(self, partitions: Numbers, times: Times) -> tuple[Numbers, Numbers]:
+    def _span(self, partitions: Integers, times: Times) -> tuple[Integers, Integers]:
         before = self._fresh.before(partitions, np.full(len(times), NO_BOUND))
         ends = self._counts[partitions] + self._fresh.before(partitions, times + 1) - before
         return ends - self.rows, ends
 
-    def _alive(self, partitions: Numbers, ranks: Numbers) -> Mask:
+    def _alive(self, partitions: Integers, ranks: Integers) -> Mask:
         mask: Mask = ranks >= self._counts[partitions] - self.rows
         return mask
 
@@ -140,10 +139,10 @@ class LastRows(RowWindow):
 
     def changes(self) -> Changes:
         self._settle()
-        return joined([self._rows.changes(), self._partitions.changes()], {})
+        return combined([self._rows.changes(), self._partitions.changes()], {})
 
     def restore(self, changes: Changes) -> None:
-        rows, partitions = parted(changes)
+        rows, partitions = separated(changes)
         self._rows.restore(rows)
         self._partitions.restore(partitions)
         # The last row of a partition is always there, so its rank says how many there were.
@@ -165,13 +164,13 @@ class LastWhile(RowWindow):
     def __len__(self) -> int:
         return self._rows.above(self._floor)
 
-    def _ranked(self, rows: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+    def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
         return np.zeros(rows.num_rows, np.int64), integers(rows, TIME)
 
-    def _span(self, partitions: Numbers, times: Times) -> tuple[Numbers, Numbers]:
+    def _span(self, partitions: Integers, times: Times) -> tuple[Integers, Integers]:
         return np.maximum(times, NO_BOUND + self.range) - self.range, times + 1
 
-    def _alive(self, partitions: Numbers, ranks: Numbers) -> Mask:
+    def _alive(self, partitions: Integers, ranks: Integers) -> Mask:
         mask: Mask = ranks >= self._floor
         return mask
 
@@ -188,7 +187,7 @@ class LastWhile(RowWindow):
         self._floor = changes.note["floor"]
 
 
-def _grown(counts: Numbers, size: int) -> Numbers:
+def _grown(counts: Integers, size: int) -> Integers:
     """The counts of so many partitions; those that are new have none."""
     if len(counts) >= size:
         return counts

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.errors import RunError
+from millrace.kernel.columns.comparison import ordinals, same_keys, without_null
 from millrace.kernel.columns.expressions import Expression
-from millrace.kernel.columns.key_equality import same_keys, without_null
-from millrace.kernel.columns.ordered_pairs import Numbers
-from millrace.kernel.columns.ordinals import ordinals
+from millrace.kernel.columns.hashing import Hashes, hashes_of
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     TIME,
@@ -30,10 +30,8 @@ from millrace.kernel.joins.by_rows.row_windows import LastRows, LastWhile, RowWi
 from millrace.kernel.joins.by_rows.window_runs import integers
 from millrace.kernel.joins.sides import RowsSide
 from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.backlog import Backlog
-from millrace.kernel.stores.combined import joined, parted
-from millrace.kernel.stores.keyed_runs import Hashes, hashes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +41,7 @@ class _Released:
     rows: pa.RecordBatch
     times: Times
     hashes: Hashes
-    whole: Numbers
+    whole: Integers
     """Those without a null among their keys, for null equals nothing."""
     current: Mask
     """Which are in their own side's window at their time."""
@@ -89,11 +87,11 @@ class _Input:
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        return joined([self.waiting.changes(), Changes() if self.window is None else self.window.changes()], {})
+        return combined([self.waiting.changes(), Changes() if self.window is None else self.window.changes()], {})
 
     def restore(self, changes: Changes) -> None:
         """Go on from what was saved."""
-        waiting, window = parted(changes)
+        waiting, window = separated(changes)
         self.waiting.restore(waiting)
         if self.window is not None:
             self.window.restore(window)
@@ -171,7 +169,7 @@ class RowsJoin(Operator):
                 later, earlier = rows.rows.take(pa.array(mine[kept])), table.take(pa.array(places[kept]))
                 yield from self._made(port, later, earlier)
 
-    def _equal(self, port: int, rows: pa.RecordBatch, mine: Numbers, table: pa.Table, theirs: Numbers) -> Mask:
+    def _equal(self, port: int, rows: pa.RecordBatch, mine: Integers, table: pa.Table, theirs: Integers) -> Mask:
         """Where the keys of rows are equal, not their hashes alone."""
         own, other = self._inputs[port].keys, self._inputs[1 - port].keys
         ones = [rows.column(name).take(pa.array(mine)) for name in own]
@@ -208,10 +206,10 @@ class RowsJoin(Operator):
         return sum(each.nbytes for each in self._inputs)
 
     def changes(self) -> Changes:
-        return joined([each.changes() for each in self._inputs], {})
+        return combined([each.changes() for each in self._inputs], {})
 
     def restore(self, changes: Changes) -> None:
-        for each, part in zip(self._inputs, parted(changes), strict=True):
+        for each, part in zip(self._inputs, separated(changes), strict=True):
             each.restore(part)
 
 

@@ -17,21 +17,20 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.ordered_pairs import Numbers, OrderedPairs
-from millrace.kernel.columns.sorting import starts
-from millrace.kernel.elements import Mask, Times
+from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.integers import Integers, OrderedPairs, ranges, starts
+from millrace.kernel.elements import Mask, Times, concat_tables
 from millrace.kernel.state import Changes, Segments
-from millrace.kernel.stores.keyed_runs import HASH, Hashes, spread
-from millrace.kernel.stores.sorted_runs import concat_tables
+from millrace.kernel.stores.keyed_runs import HASH
 
 PARTITION = "__partition"
 RANK = "__rank"
 
-Span = Callable[[Numbers, Times], tuple[Numbers, Numbers]]
+Span = Callable[[Integers, Times], tuple[Integers, Integers]]
 """The first rank that is in the window of a partition at a time, and the first behind it."""
-Alive = Callable[[Numbers, Numbers], Mask]
+Alive = Callable[[Integers, Integers], Mask]
 """Which rows, by partition and rank, are still in the window."""
-Found = tuple[pa.Table, Numbers, Numbers]
+Found = tuple[pa.Table, Integers, Integers]
 """Rows, which of those that look find one, and where it stands."""
 
 _PAIRS = 2**18
@@ -46,7 +45,7 @@ class _Run:
     table: pa.Table
     hashes: Hashes
     """The hash of each unit, and its partition."""
-    partitions: Numbers
+    partitions: Integers
     index: OrderedPairs
     """The unit and the rank of each row."""
 
@@ -54,7 +53,7 @@ class _Run:
         return int(self.table.num_rows)
 
     @cached_property
-    def ranks(self) -> Numbers:
+    def ranks(self) -> Integers:
         """All ranks, in order."""
         return np.sort(integers(self.table, RANK))
 
@@ -91,12 +90,12 @@ class WindowRuns:
         for run in self._runs:
             lows = np.searchsorted(run.hashes, hashes)
             counts = np.searchsorted(run.hashes, hashes, side="right") - lows
-            looking, units = np.repeat(np.arange(len(hashes)), counts), spread(lows, counts)
+            looking, units = np.repeat(np.arange(len(hashes)), counts), ranges(lows, counts)
             firsts, ends = self._span(run.partitions[units], times[looking])
             begins = run.index.before(units, firsts)
             sizes = run.index.before(units, ends) - begins
             for part in _parts(sizes):
-                yield run.table, np.repeat(looking[part], sizes[part]), spread(begins[part], sizes[part])
+                yield run.table, np.repeat(looking[part], sizes[part]), ranges(begins[part], sizes[part])
 
     def above(self, rank: int) -> int:
         """How many rows have at least a rank."""
@@ -139,9 +138,9 @@ class WindowRuns:
         self._segments.remove(run.number)
 
 
-def integers(table: pa.Table | pa.RecordBatch, name: str) -> Numbers:
+def integers(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
     """A column of whole numbers."""
-    found: Numbers = table.column(name).to_numpy()
+    found: Integers = table.column(name).to_numpy()
     return found
 
 
@@ -152,7 +151,7 @@ def _run(number: int, table: pa.Table) -> _Run:
     return _Run(number, table, hashes[begins], partitions[begins], index)
 
 
-def _parts(sizes: Numbers) -> Iterator[slice]:
+def _parts(sizes: Integers) -> Iterator[slice]:
     """Those that find something, in parts that find not too much at once."""
     total, place = np.cumsum(sizes), 0
     while place < len(sizes) and total[-1] > total[place] - sizes[place]:

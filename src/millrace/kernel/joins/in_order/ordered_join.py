@@ -14,8 +14,7 @@ from millrace.kernel.joins.in_order.input_queues import InputQueues
 from millrace.kernel.joins.in_order.join_monitor import JoinMonitor
 from millrace.kernel.joins.sides import Side
 from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 Method = Literal["sync_filter", "filter_order", "adaptive"]
@@ -186,10 +185,10 @@ class OrderedJoin(Operator):
             "mode": self.mode,
             "monitor": None if self.monitor is None else self.monitor.note(),
         }
-        return joined([self._joining.changes(), self._hold.changes(), *self._queues.changes()], note)
+        return combined([self._joining.changes(), self._hold.changes(), *self._queues.changes()], note)
 
     def restore(self, changes: Changes) -> None:
-        joining, hold, *queues = parted(changes)
+        joining, hold, *queues = separated(changes)
         note = changes.note
         self._joining.restore(joining)
         self._hold.restore(hold)

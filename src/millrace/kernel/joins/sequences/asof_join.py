@@ -9,8 +9,7 @@ import pyarrow as pa
 from millrace.kernel.elements import ARRIVED, Batch, Element, Microseconds
 from millrace.kernel.joins.sequences.asof_store import Latest
 from millrace.kernel.joins.sequences.sequence import Following, KeyNames, behind
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, combined, separated
 
 
 class Recent(Following):
@@ -89,10 +88,10 @@ class Recent(Following):
 
     def changes(self) -> Changes:
         note = {"bounds": list(self._bounds), "promised": self._promised, "timed": self._timed}
-        return joined([self._waiting.changes(), self._latest.changes()], note)
+        return combined([self._waiting.changes(), self._latest.changes()], note)
 
     def restore(self, changes: Changes) -> None:
-        waiting, latest = parted(changes)
+        waiting, latest = separated(changes)
         self._waiting.restore(waiting)
         self._latest.restore(latest)
         self._bounds, self._promised = list(changes.note["bounds"]), changes.note["promised"]

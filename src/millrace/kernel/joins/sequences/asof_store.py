@@ -18,16 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns import hashing
+from millrace.kernel.columns.comparison import canonical, same_keys, with_whole_keys, without_null
 from millrace.kernel.columns.grouping import Groups, codes_of
-from millrace.kernel.columns.key_equality import same_keys, with_whole_keys, without_null
-from millrace.kernel.columns.ordinals import canonical
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
+from millrace.kernel.columns.hashing import Hashes, hashes_of
+from millrace.kernel.columns.integers import Integers, ranges
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times, concat_tables
 from millrace.kernel.progress.order import less, plus
 from millrace.kernel.state import Changes, Segments
 from millrace.kernel.stores.key_times import KeyTimes, by_contents, merged_order, order_of
-from millrace.kernel.stores.keyed_runs import Hashes, Places, hashes_of, spread
 from millrace.kernel.stores.newcomers import ENOUGH, Newcomers
-from millrace.kernel.stores.sorted_runs import concat_tables
 
 _MANY = 2**10
 """So many are put in order before they are looked for."""
@@ -48,7 +47,7 @@ class _Run:
     def times(self) -> Times:
         return self.index.times
 
-    def latest(self, hashes: Hashes, times: Times) -> Places:
+    def latest(self, hashes: Hashes, times: Times) -> Integers:
         """The latest row of each hash at or before each time; -1 for none."""
         codes, known = self.index.codes_of(hashes)
         if not known.any():
@@ -56,7 +55,7 @@ class _Run:
         places = self.index.ends(codes, times) - 1
         return np.where(known & (places >= self.index.begins[codes]), places, -1)
 
-    def rows(self, places: Places) -> pa.Table:
+    def rows(self, places: Integers) -> pa.Table:
         return self.table.take(pa.array(places))
 
 
@@ -116,7 +115,7 @@ class Latest:
         if spent:
             self._merge_similar()
 
-    def find(self, keys: Sequence[pa.Array], times: Times) -> tuple[Places, pa.Table | None]:
+    def find(self, keys: Sequence[pa.Array], times: Times) -> tuple[Integers, pa.Table | None]:
         """The latest row for each of some keys and times, as its place in a table; -1 for none."""
         hashes = hashing.hashes(keys, len(times)).view(np.int64)
         if len(self._new) and not (self.by_entry and self._new.few(len(times))):
@@ -154,7 +153,7 @@ class Latest:
 
     def _in_order(
         self, sources: Sequence[_Run | Newcomers], hashes: Hashes, times: Times, wanted: Mask
-    ) -> tuple[Places, pa.Table | None]:
+    ) -> tuple[Integers, pa.Table | None]:
         """The same as `_best`: many are looked for in the order in which they stand, which is several times as fast."""
         if len(times) < _MANY:
             return self._best(sources, hashes, times, wanted)
@@ -164,7 +163,7 @@ class Latest:
 
     def _best(
         self, sources: Sequence[_Run | Newcomers], hashes: Hashes, times: Times, wanted: Mask
-    ) -> tuple[Places, pa.Table | None]:
+    ) -> tuple[Integers, pa.Table | None]:
         """Which of the wanted are found, and the latest row of each, by hash alone."""
         at = np.maximum(times, NO_BOUND + 1) - 1 if self.strict else times
         found = [source.latest(hashes, at) for source in sources]
@@ -186,7 +185,7 @@ class Latest:
                     wanted[mine] = False
         return self._decided(rows, tables, len(times))
 
-    def _decided(self, rows: list[Places], tables: list[pa.Table], count: int) -> tuple[Places, pa.Table | None]:
+    def _decided(self, rows: list[Integers], tables: list[pa.Table], count: int) -> tuple[Integers, pa.Table | None]:
         """One row for each that is asked for, of rows of equal time from several runs."""
         if not rows:
             return np.empty(0, np.int64), None
@@ -198,8 +197,8 @@ class Latest:
         return np.flatnonzero(chosen.is_valid().to_numpy(zero_copy_only=False)), table.take(chosen.drop_null())
 
     def _corrected(
-        self, places: Places, table: pa.Table, keys: Sequence[pa.Array], hashes: Hashes, times: Times, wrong: Places
-    ) -> tuple[Places, pa.Table]:
+        self, places: Integers, table: pa.Table, keys: Sequence[pa.Array], hashes: Hashes, times: Times, wrong: Integers
+    ) -> tuple[Integers, pa.Table]:
         """What was found, but where the keys only share a hash: the latest of those that are equal."""
         places[wrong] = -1
         self._settle()
@@ -250,7 +249,7 @@ class Latest:
         for run in list(self._runs):
             self._replace([run], run.table, np.arange(len(run)), run.index)
 
-    def _replace(self, runs: Sequence[_Run], table: pa.Table, order: Places, index: KeyTimes) -> None:
+    def _replace(self, runs: Sequence[_Run], table: pa.Table, order: Integers, index: KeyTimes) -> None:
         """Keep what is needed of a table instead of some neighbouring runs; `index` is over the table in order."""
         place = self._runs.index(runs[0]) if runs else len(self._runs)
         hashes = index.hashes[index.codes]
@@ -265,7 +264,7 @@ class Latest:
             rows = table.take(pa.array(order))
             self._runs.insert(place, _Run(self._segments.add(rows), rows, index, self._ends(index)))
 
-    def _order(self, table: pa.Table, order: Places, hashes: Hashes) -> Places:
+    def _order(self, table: pa.Table, order: Integers, hashes: Hashes) -> Integers:
         """The order of rows by hash and time, with ties told apart as they must be; `hashes` are in order already."""
         if self.by_entry:
             return order
@@ -273,7 +272,7 @@ class Latest:
         same = np.append(False, (hashes[1:] == hashes[:-1]) & (times[1:] == times[:-1]))[: len(order)]
         return by_contents(table, order, same, self.columns)
 
-    def _needed(self, table: pa.Table, order: Places, index: KeyTimes) -> Mask:
+    def _needed(self, table: pa.Table, order: Integers, index: KeyTimes) -> Mask:
         """Which rows may still be found; one that is followed by one of the same key up to the floor may not."""
         times, codes = index.times, index.codes
         highest = self.floor - 1 if self.strict and self.floor > NO_BOUND else self.floor
@@ -314,4 +313,4 @@ def _of_hashes(run: _Run, hashes: Hashes) -> pa.Table:
     """All rows of some hashes."""
     codes, known = run.index.codes_of(np.unique(hashes))
     begins, limits = run.index.begins[codes[known]], run.index.limits[codes[known]]
-    return run.rows(spread(begins, limits - begins))
+    return run.rows(ranges(begins, limits - begins))

@@ -10,8 +10,7 @@ import pyarrow as pa
 from millrace.kernel.elements import ARRIVED, TIME, Batch, Element, Microseconds, column_times
 from millrace.kernel.joins.sequences.keyed_fifo import Queues
 from millrace.kernel.joins.sequences.sequence import Following, KeyNames, behind
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_times import contents_of
 
 
@@ -88,10 +87,10 @@ class Chronicle(Following):
 
     def changes(self) -> Changes:
         note = {"bounds": list(self._bounds), "promised": self._promised, "timed": self._timed}
-        return joined([self._waiting.changes(), self._queues.changes()], note)
+        return combined([self._waiting.changes(), self._queues.changes()], note)
 
     def restore(self, changes: Changes) -> None:
-        waiting, queues = parted(changes)
+        waiting, queues = separated(changes)
         self._waiting.restore(waiting)
         self._queues.restore(queues)
         self._bounds, self._promised = list(changes.note["bounds"]), changes.note["promised"]

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.sorting import dense, stable_order, starts
-from millrace.kernel.elements import Mask, Microseconds, Times
-from millrace.kernel.joins.sequences.one_to_one import turns
+from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.integers import Integers, dense, ranges, stable_order, starts
+from millrace.kernel.elements import Mask, Microseconds, Times, concat_tables
 from millrace.kernel.progress.order import less
 from millrace.kernel.stores.key_times import KeyTimes, contents_of
-from millrace.kernel.stores.keyed_runs import Hashes, Places, spread
-from millrace.kernel.stores.sorted_runs import concat_tables
 
 ENTRY = "__entry"
 
@@ -26,7 +24,7 @@ class QueueRun:
         self.number = number
         self.table = table
         self.index = index
-        self.entries: Places = table.column(ENTRY).to_numpy()
+        self.entries: Integers = table.column(ENTRY).to_numpy()
         self.firsts = index.begins.copy()
         """The first row of each distinct hash that is left."""
         self.gone = 0
@@ -48,7 +46,7 @@ class QueueRun:
         own = self.firsts.nbytes + self._by_time.nbytes + self._moments.nbytes
         return int(self.table.nbytes) + self.index.nbytes + int(own)
 
-    def lose(self, places: Places) -> None:
+    def lose(self, places: Integers) -> None:
         """Let go of rows, and of all before them in their queues."""
         codes = self.index.codes[places]
         touched = codes[starts(codes)] if len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()) else np.unique(codes)
@@ -71,7 +69,7 @@ class QueueRun:
         """All rows that are left of some hashes, which are gone then."""
         codes, known = self.index.codes_of(np.unique(hashes))
         codes = codes[known]
-        places = spread(self.firsts[codes], self.index.limits[codes] - self.firsts[codes])
+        places = ranges(self.firsts[codes], self.index.limits[codes] - self.firsts[codes])
         self.lose(places)
         return self.table.take(pa.array(places))
 
@@ -86,27 +84,27 @@ class QueueRun:
         places = self._rest()
         return KeyTimes(self.index.hashes[self.index.codes[places]], self.index.times[places])
 
-    def entries_gone(self) -> Places:
+    def entries_gone(self) -> Integers:
         """The numbers of the rows that are gone."""
-        return self.entries[spread(self.index.begins, self.firsts - self.index.begins)]
+        return self.entries[ranges(self.index.begins, self.firsts - self.index.begins)]
 
-    def _rest(self) -> Places:
-        return spread(self.firsts, self.index.limits - self.firsts)
+    def _rest(self) -> Integers:
+        return ranges(self.firsts, self.index.limits - self.firsts)
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
     """Who is given a row, and which; and for each run the rows that are gone then, with those before them."""
 
-    comers: Places
+    comers: Integers
     table: pa.Table | None
-    gone: list[tuple[QueueRun, Places]]
+    gone: list[tuple[QueueRun, Integers]]
 
-    def of(self, places: Places) -> Served:
+    def of(self, places: Integers) -> Served:
         """The same, those who come being some out of more."""
         return replace(self, comers=places[self.comers])
 
-    def take(self) -> list[Places]:
+    def take(self) -> list[Integers]:
         """Let the rows go; their numbers, run by run."""
         for run, places in self.gone:
             run.lose(places)
@@ -138,28 +136,28 @@ def serve(
 class _Wanted:
     """Comers group by group and the place of its queue that each takes; of each group how much is used, and until."""
 
-    order: Places
-    groups: Places
-    taken: Places
-    used: Places
+    order: Integers
+    groups: Integers
+    taken: Integers
+    used: Integers
     times: Times
 
 
-def _left_at(run: QueueRun, codes: Places, known: Mask, groups: Places, times: Times) -> Places:
+def _left_at(run: QueueRun, codes: Integers, known: Mask, groups: Integers, times: Times) -> Integers:
     """How many rows are left of each group at or before each time."""
     own = codes[groups]
     counts = run.index.ends(own, times) - run.firsts[own] if len(run) else own
     return np.where(known[groups], np.maximum(counts, 0), 0)
 
 
-def _given(found: Sequence[tuple[QueueRun, Places, Mask]], wanted: _Wanted, columns: Sequence[str] | None) -> Served:
+def _given(found: Sequence[tuple[QueueRun, Integers, Mask]], wanted: _Wanted, columns: Sequence[str] | None) -> Served:
     """The rows that are wanted: no run has to give more of a queue than is used of it."""
     owners, groups, places = [], [], []
     for number, (run, codes, known) in enumerate(found):
         codes, used = codes[known], wanted.used[known]
         left = run.index.ends(codes, wanted.times[known]) - run.firsts[codes]
         counts = np.clip(left, 0, used)
-        places.append(spread(run.firsts[codes], counts))
+        places.append(ranges(run.firsts[codes], counts))
         groups.append(np.repeat(np.flatnonzero(known), counts))
         owners.append(np.full(len(places[-1]), number))
     if not sum([len(each) for each in places]):
@@ -173,9 +171,9 @@ def _given(found: Sequence[tuple[QueueRun, Places, Mask]], wanted: _Wanted, colu
 class _Front:
     """The first rows of some queues, from several runs: whose they are, the queue, and the place in the run."""
 
-    owners: Places
-    groups: Places
-    places: Places
+    owners: Integers
+    groups: Integers
+    places: Integers
 
     def served(self, runs: Sequence[QueueRun], wanted: _Wanted, columns: Sequence[str] | None) -> Served:
         """Put them in order, and give them out."""
@@ -196,7 +194,7 @@ class _Front:
             return Served(wanted.order[:0], None, gone)
         return Served(np.concatenate(comers), concat_tables(tables), gone)
 
-    def _order(self, runs: Sequence[QueueRun], columns: Sequence[str] | None) -> Places:
+    def _order(self, runs: Sequence[QueueRun], columns: Sequence[str] | None) -> Integers:
         """By queue, time, and entry or contents."""
         mine = [(run, self.places[self.owners == number]) for number, run in enumerate(runs)]
         times = np.concatenate([run.index.times[places] for run, places in mine])
@@ -204,3 +202,48 @@ class _Front:
             return np.lexsort((np.concatenate([run.entries[places] for run, places in mine]), times, self.groups))
         rows = concat_tables([run.table.take(pa.array(places)) for run, places in mine])
         return np.lexsort((*reversed(contents_of(rows, columns)), times, self.groups))
+
+
+def turns(first: Mask, limits: Integers, old: Integers | None = None) -> tuple[Integers, Integers]:
+    """The place of its queue that each comer takes, -1 for none, and how much of the queue is used up after him.
+
+    `first` says where those of another queue begin.
+
+    >>> taken, used = turns(np.array([True, False, False]), np.array([1, 1, 3]))
+    >>> taken.tolist(), used.tolist()
+    ([0, -1, 1], [1, 1, 2])
+    """
+    if not len(first):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    begins = np.flatnonzero(first)
+    places = np.arange(len(first)) - np.repeat(begins, np.diff(begins, append=len(first)))
+    used = _counted(first, places, limits) if old is None else _clamped(places, limits, old)
+    before = np.where(first, 0, np.roll(used, 1))
+    left = before if old is None else np.maximum(before, old)
+    return np.where(left < limits, left, -1), used
+
+
+def _counted(first: Mask, places: Integers, limits: Integers) -> Integers:
+    """How much is used up after each when nothing is too old."""
+    count = places + 1
+    # Each queue lies below the one before it, by more than anything can differ: so the running minimum begins anew.
+    below = (np.cumsum(first) - 1) * (len(first) + 1)
+    missed: Integers = np.minimum.accumulate(np.minimum(limits - count, 0) - below) + below
+    return count + missed
+
+
+def _clamped(places: Integers, limits: Integers, old: Integers) -> Integers:
+    """How much is used up after each: of what one adds and the bounds he sets, of two, of four, and so on."""
+    more, high = np.ones(len(places), np.int64), limits.copy()
+    low = np.minimum(old + 1, limits)
+    step, longest = 1, int(places.max())
+    while step <= longest:
+        at = np.flatnonzero(places >= step)
+        before, mine, lowest, highest = at - step, more[at], low[at], high[at]
+        # All of the step before is read before any of it is replaced.
+        added = more[before] + mine
+        lower = np.clip(low[before] + mine, lowest, highest)
+        higher = np.clip(high[before] + mine, lowest, highest)
+        more[at], low[at], high[at] = added, lower, higher
+        step *= 2
+    return np.clip(more, low, high)

@@ -5,7 +5,7 @@ Rules:
   a run only the first that is left is remembered.
 - A run is one segment, sorted by hash and then time, and never changed. Which of its rows have been taken is saved as
   their numbers alone. Runs of similar size are merged, and one of which more than half has gone is written anew.
-- Different keys may share a hash: what is found is compared, and where it is of another key the queues are parted.
+- Different keys may share a hash: what is found is compared, and where it is of another key the queues are separated.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns import hashing
+from millrace.kernel.columns.comparison import canonical, same_keys, with_whole_keys, without_null
 from millrace.kernel.columns.grouping import codes_of
-from millrace.kernel.columns.key_equality import same_keys, with_whole_keys, without_null
-from millrace.kernel.columns.ordinals import canonical
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Microseconds, Times
+from millrace.kernel.columns.hashing import Hashes, hashes_of
+from millrace.kernel.columns.integers import Integers
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Microseconds, Times, concat_tables
 from millrace.kernel.joins.sequences.fifo_runs import ENTRY, QueueRun, Served, serve
-from millrace.kernel.state import Changes, Segments
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, Segments, combined, separated
 from millrace.kernel.stores.key_times import KeyTimes, by_contents, merged_order, order_of
-from millrace.kernel.stores.keyed_runs import Hashes, Places, hashes_of
 from millrace.kernel.stores.newcomers import ENOUGH, Newcomers
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _FEW = 2**16
 """Rows are gathered up to this number before they are sorted, so that single rows cost little."""
@@ -51,7 +50,7 @@ class Queues:
         self._entered = 0
         self._taken = SortedRuns(ENTRY, concat_tables)
         """The numbers of rows that have been taken, but stand in a segment."""
-        self._unsaved: list[Places] = []
+        self._unsaved: list[Integers] = []
 
     def __len__(self) -> int:
         return sum([run.left for run in self._runs]) + len(self._new)
@@ -81,7 +80,7 @@ class Queues:
                 run.expire(self._oldest)
             self._tidy()
 
-    def take(self, keys: Sequence[pa.Array], times: Times) -> tuple[Places, pa.Table | None]:
+    def take(self, keys: Sequence[pa.Array], times: Times) -> tuple[Integers, pa.Table | None]:
         """The first row left for each of some keys and times, in their order, as its place in a table; -1 for none.
 
         They come in order of time, and never before one that has come already.
@@ -121,11 +120,11 @@ class Queues:
             self._unsaved = []
         note = {"order": [run.number for run in self._runs], "floor": self.floor, "entered": self._entered,
                 "next": self._segments.following}  # fmt: skip
-        return joined([self._segments.changes(note), self._taken.changes()], {})
+        return combined([self._segments.changes(note), self._taken.changes()], {})
 
     def restore(self, changes: Changes) -> None:
         """Go on from saved segments (all of them, as `added`) and the note of the last save."""
-        rows, taken = parted(changes)
+        rows, taken = separated(changes)
         self._segments.restore(rows.added, rows.note["next"])
         self._taken.restore(taken)
         self.floor, self._entered = rows.note["floor"], rows.note["entered"]
@@ -139,10 +138,10 @@ class Queues:
 
     # Serving
 
-    def _serve(self, runs: Sequence[QueueRun], hashes: Hashes, times: Times, comers: Places) -> Served:
+    def _serve(self, runs: Sequence[QueueRun], hashes: Hashes, times: Times, comers: Integers) -> Served:
         return serve(runs, hashes[comers], times[comers], self.within, self.columns).of(comers)
 
-    def _of_other_keys(self, served: Served, keys: Sequence[pa.Array]) -> Places:
+    def _of_other_keys(self, served: Served, keys: Sequence[pa.Array]) -> Integers:
         """Who would be given a row that only shares the hash of his keys."""
         if served.table is None:
             return served.comers
@@ -150,7 +149,7 @@ class Queues:
         same = same_keys(own, [served.table.column(name) for name in self.keys])
         return served.comers[:0] if same is None else served.comers[~same]
 
-    def _parted(self, keys: Sequence[pa.Array], hashes: Hashes, times: Times, comers: Places) -> Served:
+    def _parted(self, keys: Sequence[pa.Array], hashes: Hashes, times: Times, comers: Integers) -> Served:
         """Serve those whose keys share a hash with others: by the keys themselves, in queues of their own."""
         pulled = [run.pull(hashes[comers]) for run in self._runs]
         near = concat_tables(pulled)
@@ -186,10 +185,10 @@ class Queues:
         order = order[times[order] >= self._oldest]
         self._insert(len(self._runs), rows.take(pa.array(order)), KeyTimes(hashes[order], times[order]))
 
-    def _order(self, rows: pa.Table, hashes: Hashes, times: Times) -> Places:
+    def _order(self, rows: pa.Table, hashes: Hashes, times: Times) -> Integers:
         return self._tied(rows, order_of(hashes, times), hashes, times)
 
-    def _tied(self, rows: pa.Table, order: Places, hashes: Hashes, times: Times) -> Places:
+    def _tied(self, rows: pa.Table, order: Integers, hashes: Hashes, times: Times) -> Integers:
         """The order of rows by hash and time, with ties told apart as they must be."""
         if self.columns is None:
             return order
@@ -249,7 +248,7 @@ def _times(table: pa.Table) -> Times:
     return times
 
 
-def _together(parts: Sequence[Served], count: int) -> tuple[Places, pa.Table | None]:
+def _together(parts: Sequence[Served], count: int) -> tuple[Integers, pa.Table | None]:
     """What all have been given, as places in one table."""
     places, tables = np.full(count, -1, np.int64), []
     before = 0

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.errors import RunError
-from millrace.kernel.columns.key_equality import with_whole_keys
+from millrace.kernel.columns.comparison import with_whole_keys
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -23,7 +24,6 @@ from millrace.kernel.elements import (
 )
 from millrace.kernel.operator import Operator
 from millrace.kernel.stores.backlog import Backlog
-from millrace.kernel.stores.keyed_runs import Places
 
 KeyNames = tuple[Sequence[str], Sequence[str]]
 
@@ -111,7 +111,7 @@ class Following(Operator):
         least = self._waiting.least()
         return self._bounds[0] if least is None else min(self._bounds[0], least)
 
-    def _paired(self, rows: pa.RecordBatch, places: Places, found: pa.Table | None) -> Iterator[Batch]:
+    def _paired(self, rows: pa.RecordBatch, places: Integers, found: pa.Table | None) -> Iterator[Batch]:
         """Rows of the first input, each with the row at its place of what was found, -1 being none."""
         missing = places < 0
         self.compared += len(places) - int(missing.sum())

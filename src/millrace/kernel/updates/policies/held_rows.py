@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.sorting import stable_order, starts
+from millrace.kernel.columns.integers import grown, stable_order, starts
 from millrace.kernel.elements import END_OF_TIME, Microseconds, Times
-from millrace.kernel.stores.growing_arrays import grown
 from millrace.kernel.stores.sorted_runs import SortedRuns
 from millrace.kernel.updates.frequency import Frequency
 from millrace.kernel.updates.policies.held import Held, Taken

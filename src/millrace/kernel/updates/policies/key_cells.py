@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millrace.kernel.columns.integers import grown
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.growing_arrays import grown
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
 Numbers = npt.NDArray[np.int64]

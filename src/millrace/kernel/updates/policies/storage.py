@@ -17,12 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times, concat_tables
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.row_blocks import RowBlocks
-from millrace.kernel.stores.sorted_runs import SortedRuns, concat_tables
+from millrace.kernel.stores.sorted_runs import SortedRuns
 from millrace.kernel.updates.frequency import Frequency
 from millrace.kernel.updates.policies.held_keys import HeldKeys
 from millrace.kernel.updates.policies.held_rows import HeldRows
@@ -244,11 +243,11 @@ class Storage:
             "held": self.held.note(), "least": self._least, "gone": self._gone,
         }  # fmt: skip
         stores = (self.table, self.cells, self._blocks, self._line, self._slots)
-        return joined([store.changes() for store in stores], note)
+        return combined([store.changes() for store in stores], note)
 
     def restore(self, changes: Changes, settings: QueueSettings) -> None:
         """Go on from a save, in the kind of queue that saved it."""
-        table, cells, blocks, line, slots = parted(changes)
+        table, cells, blocks, line, slots = separated(changes)
         self._set_up(changes.note["kind"], settings)
         self.table.restore(table)
         self.cells.restore(cells)

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from millrace.kernel.columns.sorting import stable_order, starts
+from millrace.kernel.columns.integers import stable_order, starts
 from millrace.kernel.elements import Mask, Times
 from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
-from millrace.kernel.columns.sorting import starts
+from millrace.kernel.columns.integers import starts
 from millrace.kernel.elements import Mask, Microseconds, Times
 from millrace.kernel.updates.policies.key_cells import NONE
 from millrace.kernel.updates.windows.window_cells import FAR, WindowCells

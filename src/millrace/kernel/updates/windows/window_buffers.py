@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import grown, ranges
 from millrace.kernel.elements import Mask
-from millrace.kernel.stores.growing_arrays import grown
-from millrace.kernel.stores.keyed_runs import spread
 from millrace.kernel.updates.pages import Pages
 
 _NONE = -1
@@ -101,7 +100,7 @@ class WindowBuffers:
         tails = self._tail[owners]
         wanted = -(-(filled + counts) // self.zone) - had
         fresh = self._link(owners, wanted)
-        offsets = spread(filled, counts)
+        offsets = ranges(filled, counts)
         places = np.repeat(np.arange(len(owners)), counts)
         number = offsets // self.zone - had[places]
         zones = tails[places]
@@ -126,7 +125,7 @@ class WindowBuffers:
         """The rows of some keys."""
         counts, zones = self.counts[keys], self._zones[keys]
         chain = self._chain(keys, zones)
-        offsets = spread(self._dequeue[keys], counts)
+        offsets = ranges(self._dequeue[keys], counts)
         places = np.repeat(np.arange(len(keys)), counts)
         begins = np.cumsum(zones) - zones
         locations = chain[begins[places] + offsets // self.zone] * self.zone + offsets % self.zone
@@ -147,7 +146,7 @@ class WindowBuffers:
         if torn.any():
             gone[torn] = (held.counts - left)[torn]
             ends = (begins + held.counts)[torn]
-            into = held.locations[spread(ends - left[torn], left[torn])]
+            into = held.locations[ranges(ends - left[torn], left[torn])]
             moved = kept & torn[held.places]
             self._write(into, held.entries[moved], held.times[moved], held.ports[moved])
         self._advance(held, gone, left)
@@ -158,7 +157,7 @@ class WindowBuffers:
         offsets = self._dequeue[keys] + gone
         passed = np.where(left > 0, offsets // self.zone, held.zones)
         begins = np.cumsum(held.zones) - held.zones
-        zones = held.chain[spread(begins, passed)]
+        zones = held.chain[ranges(begins, passed)]
         if len(zones):
             self._pages.release(zones)
         self._zones[keys] -= passed

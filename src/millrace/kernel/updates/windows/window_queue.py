@@ -25,8 +25,7 @@ from millrace.kernel.elements import (
     Times,
 )
 from millrace.kernel.metrics import InputCounts, QueueMetrics
-from millrace.kernel.state import Changes
-from millrace.kernel.stores.combined import joined, parted
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.updates.policies.row_counts import ENTERED, SUPERSEDED, Counts
 from millrace.kernel.updates.queue import Queue
@@ -306,10 +305,10 @@ class WindowQueue(Queue):
             "cost": self._cost,
             "told": self.told_cost,
         }
-        return joined([self.table.changes(), *self._windows.changes()], note)
+        return combined([self.table.changes(), *self._windows.changes()], note)
 
     def restore(self, changes: Changes) -> None:
-        keys, *windows = parted(changes)
+        keys, *windows = separated(changes)
         note = changes.note
         self.table.restore(keys)
         self.counts.restore(note["counts"])

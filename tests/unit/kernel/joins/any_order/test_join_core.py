@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.columns import text_hashes
+from millrace.kernel.columns import hashing
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element
 from millrace.kernel.joins.any_order import (
@@ -247,7 +247,7 @@ def test_runs_of_three_inputs_give_what_a_nested_loop_gives(name: str) -> None:
 @pytest.mark.parametrize("bits", [0, 1])
 @pytest.mark.parametrize("name", ["band", "two keys", "full"])
 def test_different_keys_of_equal_hashes_do_not_match(name: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = text_hashes.text_words
+    whole = hashing.text_words
     monkeypatch.setattr(match_keys, "text_words", lambda column: whole(column) & np.uint64(bits))
     for seed in (30, 31):
         script = random_scripts(seed)

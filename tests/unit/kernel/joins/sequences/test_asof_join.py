@@ -84,7 +84,7 @@ def test_gives_the_same_rows_however_few_are_gathered(rules: Rules, monkeypatch:
 
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_keys_that_share_a_hash_are_not_taken_for_each_other(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
-    def alike(columns: Any, count: int | None = None) -> hashing.Hashes:
+    def alike(columns: Any, count: int | None = None) -> hashing.Words:
         return found(columns, count) % np.uint64(2)
 
     found = hashing.hashes

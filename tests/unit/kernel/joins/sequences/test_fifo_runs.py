@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from millrace.kernel.joins.sequences.one_to_one import turns
+from millrace.kernel.joins.sequences.fifo_runs import turns
 
 
 def one_by_one(first: list[bool], limits: list[int], old: list[int]) -> tuple[list[int], list[int]]:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.kernel.columns.sorting import dense, distinct, order_within, stable_order
+from millrace.kernel.columns.integers import dense, distinct, order_within, stable_order
 
 CODES = st.lists(st.integers(0, 5), max_size=20)
 

@@ -1,17 +1,21 @@
-"""Whole numbers in the order of a column's values.
+"""Values compared: equality of keys, and whole numbers in the order of a column's values.
 
-Values of any kind that has an order can then be compared in numpy. Null is less than every value, NaN greater than all
-numbers, and 0.0 equals -0.0. Ordinals of different columns, or of different calls, have nothing to do with each other.
+Rules:
+- Keys of a join are equal as in SQL: null equals nothing, NaN equals NaN, and 0.0 equals -0.0.
+- In an order null is less than every value and NaN greater than all numbers. Ordinals compare within one call only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from millrace.kernel.elements import Batch, Mask
 
 _MAGNITUDE = np.int64(2**63 - 1)
 
@@ -59,3 +63,31 @@ def canonical(column: pa.Array) -> pa.Array:
         return column
     zero, nan = pa.scalar(0.0, column.type), pa.scalar(np.nan, column.type)
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
+
+
+def without_null(keys: Sequence[pa.Array]) -> Mask | None:
+    """Which rows have no null among their keys, for null equals nothing; None when all are such."""
+    found: Mask | None = None
+    for column in keys:
+        if column.null_count:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            found = valid if found is None else found & valid
+    return found
+
+
+def with_whole_keys(batch: Batch, keys: Sequence[str]) -> Batch:
+    """The rows that have no null among their keys."""
+    valid = without_null([batch.rows.column(name) for name in keys])
+    return batch if valid is None else batch.where(valid)
+
+
+def same_keys(ones: Sequence[pa.ChunkedArray | pa.Array], others: Sequence[pa.ChunkedArray | pa.Array]) -> Mask | None:
+    """Where two rows of columns are equal; None when there are no columns. NaN equals NaN, null nothing."""
+    found: Mask | None = None
+    for one, other in zip(ones, others, strict=True):
+        equal = pc.equal(one, other)
+        if pa.types.is_floating(one.type):
+            equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+        mask = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
+        found = mask if found is None else found & mask
+    return found
