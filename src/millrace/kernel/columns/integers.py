@@ -82,14 +82,17 @@ def ranges(begins: Integers, counts: Integers) -> Integers:
 
 
 def grown(numbers: npt.NDArray[Any], needed: int, filler: int | bool) -> npt.NDArray[Any]:
-    """The array itself if it has `needed` places, else a copy at least twice as long, filled up.
+    """The array itself if it has `needed` places, else a copy that is doubled until it has, filled up.
 
     >>> grown(np.array([7, 8, 9]), 5, -1).tolist()
     [7, 8, 9, -1, -1, -1]
     """
-    if needed <= len(numbers):
+    room = max(len(numbers), 1)
+    while room < needed:
+        room *= 2
+    if room <= len(numbers):
         return numbers
-    larger = np.full(max(needed, 2 * len(numbers)), filler, numbers.dtype)
+    larger = np.full(room, filler, numbers.dtype)
     larger[: len(numbers)] = numbers
     return larger
 

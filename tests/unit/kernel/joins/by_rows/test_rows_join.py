@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from millrace.errors import RunError
+from millrace.kernel.columns import hashing
 from millrace.kernel.columns.expressions import Call, Column
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
 from millrace.kernel.joins.by_rows import window_runs
 from millrace.kernel.joins.by_rows.rows_join import RowsJoin
 from millrace.kernel.joins.sides import RowsSide
-from millrace.kernel.stores import keyed_runs
 from tests.unit.kernel.check_by_input import interleaved, random_scripts, schemas
 from tests.unit.kernel.check_operator import Script, check_operator, outputs, rows_of
 
@@ -119,7 +119,7 @@ def test_the_answer_does_not_depend_on_which_input_came_first(sides: str) -> Non
 
 @pytest.mark.parametrize("sides", SIDES)
 def test_keys_and_partitions_that_share_a_hash_are_told_apart(sides: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_runs.hashing, "hashes", lambda columns, count: np.zeros(count, np.uint64))
+    monkeypatch.setattr(hashing, "hashes", lambda columns, count: np.zeros(count, np.uint64))
     for seed in range(2):
         script = merged(random_scripts(seed, keys=2, batches=10))
         assert rows_of(outputs(make(sides), script)) == naive(script, SIDES[sides], True)
