@@ -1,96 +1,253 @@
-"""What a query reads from: streams, unions of them and subqueries, each with a window and a name."""
+"""FROM: streams, unions and subqueries, each with a window and a name, joined by commas, JOIN of all kinds, or SEQ."""
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import NotYet, QueryError
-from millrace.language.grammar.statements import Body, FromItem, Name, WindowClause
-from millrace.language.grammar.window_parser import WindowParser
+from millrace.language.grammar.cursor import Cursor
+from millrace.language.grammar.statements import (
+    Body,
+    FromItem,
+    JoinClause,
+    JoinKind,
+    Name,
+    SequenceClause,
+    WindowClause,
+)
+from millrace.language.grammar.window_parser import bare_window, table_function, window
 
-_TRUTH_HINT = "Name the stream of the union that wins where two have a row of one key and time: FROM a UNION b TRUTH b."
 SELECT_HINT = "A query reads SELECT columns FROM stream [window] WHERE ... GROUP BY ... HAVING ..."
+_TRUTH_HINT = "Name the stream of the union that wins where two have a row of one key and time: FROM a UNION b TRUTH b."
+_JOIN_HINT = "Write a AS x JOIN b AS y ON x.k = y.k AND y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS."
+_ASOF_HINT = "Write b ASOF JOIN a ON a.ts <= b.ts AND a.k = b.k, or b ASOF JOIN a MATCH_CONDITION (b.ts >= a.ts)."
+_SEQ_HINT = (
+    "Write FROM a SEQ b SEQ c ON a.k = b.k AND b.k = c.k MODE RECENT | CHRONICLE OUTER WITHIN INTERVAL 5 MINUTES, "
+    "in this order; ON, OUTER and WITHIN may be left out."
+)
+_ALONE_HINT = "Put the sequence into a subquery: FROM (SELECT ... FROM a SEQ b MODE RECENT) AS s JOIN ..."
+_SIDES: tuple[Literal["left", "right", "full"], ...] = ("left", "right", "full")
+_UNSUPPORTED = {
+    "NATURAL": "Name the columns: JOIN b USING (k).",
+    "SEMI": "JOIN gives a row once for each that it meets; to have it once, make the second input unique first: "
+    "JOIN (SELECT k, count(*) AS n FROM b [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) AS y ON ...",
+    "ANTI": "Use LEFT JOIN, and WHERE y.k IS NULL around it.",
+    "LATERAL": "Use JOIN with a window or a band on the times.",
+}
 
 
-class FromParser(WindowParser):
-    """Reads the items of FROM."""
+@dataclass(frozen=True)
+class FromClause:
+    """All that a select reads: the first input, those joined to it, and what holds for all of them."""
 
-    def body(self) -> Body:
-        """Selects under UNION, and ORDER BY for the whole."""
-        raise AssertionError("the parser of selects says what a body is")
+    source: FromItem
+    joins: tuple[JoinClause, ...] = ()
+    sequence: SequenceClause | None = None
+    window: WindowClause | None = None
 
-    def from_item(self) -> FromItem:
+
+class FromParser:
+    """Reads FROM; `body` reads a subquery."""
+
+    def __init__(self, cursor: Cursor, body: Callable[[], Body]) -> None:
+        self.cursor = cursor
+        self.body = body
+
+    def clause(self) -> FromClause:
+        """The inputs of a select."""
+        source = self._item()
+        joins: list[JoinClause] = []
+        while (join := self._join()) is not None:
+            joins.append(join)
+        if not any(each.kind == "seq" for each in joins):
+            return _with_bare_window(FromClause(source, tuple(joins)))
+        for each in joins:
+            if each.kind != "seq":
+                raise QueryError("SEQ stands beside another join", hint=_ALONE_HINT, place=each.place)
+        sequence = self._sequence()
+        here = self.cursor.place()
+        if self.cursor.token and self._join() is not None:
+            raise QueryError("a sequence stands alone in its FROM", hint=_ALONE_HINT, place=here)
+        return FromClause(source, tuple(joins), sequence)
+
+    def with_window_after(self, read: FromClause) -> FromClause:
+        """`WINDOW i` after WHERE, which holds for all inputs."""
+        if not self.cursor.at("WINDOW"):
+            return read
+        found = bare_window(self.cursor)
+        if (read.source.window if not read.joins else read.window) is not None:
+            raise QueryError("a second window stands after WHERE", hint="Write one of them.", place=found.place)
+        if read.joins:
+            return replace(read, window=found)
+        return replace(read, source=replace(read.source, window=found))
+
+    # One input
+
+    def _item(self) -> FromItem:
         """`a UNION b UNION c [TRUTH c] [window] AS name`: what follows the last stream holds for the whole union."""
-        first = self._curr
+        cursor = self.cursor
+        first = cursor.token
         sources: list[Name | Body] = []
-        window: WindowClause | None = None
-        alias: Name | None = None
         while True:
-            found, window = self._source()
+            found, laid = self._source()
             sources.append(found)
-            truth = self.name("a stream", _TRUTH_HINT) if self.take("TRUTH") else None
-            alias = self.alias()
-            window = window or self._window_after()
-            alias = alias or self.alias()
+            truth = cursor.name("a stream", _TRUTH_HINT) if cursor.take("TRUTH") else None
+            alias = cursor.alias()
+            laid = laid or self._window()
+            alias = alias or cursor.alias()
             if not self._at_union_of_streams():
                 break
-            self._refuse_in_the_middle(window, alias or truth)
-        self._check_truth(truth, sources)
-        return FromItem(tuple(sources), window, alias, truth, place=self.place_since(first))
-
-    def _check_truth(self, truth: Name | None, sources: list[Name | Body]) -> None:
-        names = [each.text.lower() for each in sources if isinstance(each, Name)]
-        if truth is None or (len(sources) > 1 and truth.text.lower() in names):
-            return
-        fact = f'"{truth.text}" is no stream of this union' if len(sources) > 1 else "TRUTH stands without a union"
-        raise QueryError(fact, hint=_TRUTH_HINT, place=truth.place)
+            _refuse_in_the_middle(laid, alias or truth)
+        _check_truth(truth, sources)
+        return FromItem(tuple(sources), laid, alias, truth, place=cursor.place_since(first))
 
     def _source(self) -> tuple[Name | Body, WindowClause | None]:
-        if self._match(TokenType.L_PAREN):
-            body = self.body()
-            self.close("the subquery")
-            return body, None
-        if (called := self.table_function()) is not None:
+        cursor = self.cursor
+        if cursor.take_type(TokenType.L_PAREN):
+            return self.subquery(), None
+        if (called := table_function(cursor)) is not None:
             return called
-        name = self.name("a stream", "FROM takes a stream, a union of streams or a subquery in parentheses.")
-        if self._match(TokenType.DOT):
+        name = cursor.name("a stream", "FROM takes a stream, a union of streams or a subquery in parentheses.")
+        if cursor.take_type(TokenType.DOT):
             raise QueryError(
                 f'stream "{name.text}" has no parts', hint="Streams have one name, without a dot.", place=name.place
             )
         return name, None
 
-    def _window_after(self) -> WindowClause | None:
-        if self._match(TokenType.L_BRACKET, advance=False):
-            return self.window()
-        return self.bare_window() if self.at("WINDOW") else None
+    def subquery(self) -> Body:
+        """A query and the parenthesis that closes it."""
+        body = self.body()
+        self.cursor.expect(")", hint=SELECT_HINT, what='")" at the end of the subquery')
+        return body
+
+    def _window(self) -> WindowClause | None:
+        if self.cursor.at_type(TokenType.L_BRACKET):
+            return window(self.cursor)
+        return bare_window(self.cursor) if self.cursor.at("WINDOW") else None
 
     def _at_union_of_streams(self) -> bool:
         """Read UNION if a stream follows it; UNION before a select joins whole selects."""
-        here = self._index
-        if not self._match(TokenType.UNION):
+        here = self.cursor.position
+        if not self.take_union():
             return False
-        self.union_kind()
-        if self._curr.token_type in (TokenType.SELECT, TokenType.L_PAREN):
-            self._retreat(here)
+        if self.cursor.at_type(TokenType.SELECT, TokenType.L_PAREN):
+            self.cursor.back_to(here)
             return False
         return True
 
-    def union_kind(self) -> None:
-        if self.at("DISTINCT"):
-            raise NotYet("UNION DISTINCT has no engine part yet", hint="UNION keeps all rows.", place=self.place())
-        self._match(TokenType.ALL)
+    def take_union(self) -> bool:
+        """Read UNION or UNION ALL if it comes next."""
+        if not self.cursor.take_type(TokenType.UNION):
+            return False
+        if self.cursor.at("DISTINCT"):
+            raise NotYet("UNION DISTINCT is not supported yet", hint="UNION keeps all rows.", place=self.cursor.place())
+        self.cursor.take_type(TokenType.ALL)
+        return True
 
-    def _refuse_in_the_middle(self, window: WindowClause | None, alias: Name | None) -> None:
-        place = window.place if window else alias.place if alias else None
-        if place is not None:
-            what = "a window" if window else "a name"
+    # One join
+
+    def _join(self) -> JoinClause | None:
+        cursor = self.cursor
+        first = cursor.token
+        if cursor.take_type(TokenType.COMMA):
+            return self._joined("inner", first)
+        if cursor.take("SEQ"):
+            return self._joined("seq", first)
+        self._refuse_unsupported()
+        asof = cursor.take("ASOF")
+        side = next((each for each in _SIDES if cursor.take(each.upper())), None)
+        self._refuse_unsupported()
+        if side is not None:
+            cursor.take("OUTER")
+        cross = side is None and cursor.take("CROSS")
+        inner = side is None and cursor.take("INNER")
+        asof = asof or cursor.take("ASOF")
+        if not (asof or side or cross or inner or cursor.at("JOIN")):
+            return None
+        cursor.expect("JOIN", hint=_ASOF_HINT if asof else _JOIN_HINT)
+        if asof:
+            return self._asof(side, first)
+        return self._joined("inner" if side is None else side, first, bare=cross)
+
+    def _refuse_unsupported(self) -> None:
+        for word, hint in _UNSUPPORTED.items():
+            if self.cursor.at(word):
+                raise NotYet(f"{word} joins are not supported yet", hint=hint, place=self.cursor.place())
+
+    def _joined(self, kind: JoinKind, first: Token, *, bare: bool = False) -> JoinClause:
+        """An input after a comma, SEQ or JOIN; only JOIN has a condition of its own."""
+        clause = JoinClause(kind, self._item(), place=self.cursor.source.of_token(first))
+        if bare or kind == "seq" or first.token_type == TokenType.COMMA:
+            return clause
+        on, using = self._condition()
+        if kind != "inner" and on is None and not using:
+            raise self.cursor.wrong(f"ON or USING after {kind.upper()} JOIN", _JOIN_HINT)
+        return replace(clause, on=on, using=using)
+
+    def _asof(self, side: str | None, first: Token) -> JoinClause:
+        place = self.cursor.source.of_token(first)
+        if side in ("right", "full"):
             raise QueryError(
-                f"{what} stands in the middle of a union",
-                hint="It holds for the whole union: put it after the last stream.",
+                f"an as-of join cannot be {side.upper()}",
+                hint="It answers each row of the first stream: write ASOF JOIN or ASOF LEFT JOIN.",
                 place=place,
             )
+        item = self._item()
+        match = None
+        if self.cursor.take("MATCH_CONDITION"):
+            match = self.cursor.parenthesised(lambda: self.cursor.expression("a condition", _ASOF_HINT), _ASOF_HINT)[0]
+        on, using = self._condition()
+        return JoinClause("asof", item, on, using, match, outer=side is not None, place=place)
 
-    def close(self, what: str) -> None:
-        """Read the closing parenthesis."""
-        if not self._match(TokenType.R_PAREN):
-            raise self.wrong(f'")" at the end of {what}', SELECT_HINT)
+    def _condition(self) -> tuple[exp.Expr | None, tuple[Name, ...]]:
+        if self.cursor.take_type(TokenType.ON):
+            return self.cursor.expression("a condition after ON", _JOIN_HINT), ()
+        if self.cursor.take_type(TokenType.USING):
+            return None, self.cursor.names("a column", _JOIN_HINT)
+        return None, ()
+
+    # SEQ
+
+    def _sequence(self) -> SequenceClause:
+        cursor = self.cursor
+        first = cursor.token
+        on = cursor.expression("a condition after ON", _SEQ_HINT) if cursor.take_type(TokenType.ON) else None
+        if cursor.at_type(TokenType.USING):
+            raise QueryError("USING stands in a sequence", hint=_SEQ_HINT, place=cursor.place())
+        cursor.expect("MODE", hint=_SEQ_HINT)
+        mode: Literal["recent", "chronicle"] = "recent" if cursor.take("RECENT") else "chronicle"
+        if mode == "chronicle":
+            cursor.expect("CHRONICLE", hint=_SEQ_HINT, what="RECENT or CHRONICLE")
+        outer = cursor.take("OUTER")
+        within = cursor.length(_SEQ_HINT) if cursor.take("WITHIN") else None
+        return SequenceClause(mode, on, outer or cursor.take("OUTER"), within, place=cursor.place_since(first))
+
+
+def _check_truth(truth: Name | None, sources: list[Name | Body]) -> None:
+    names = [each.text.lower() for each in sources if isinstance(each, Name)]
+    if truth is None or (len(sources) > 1 and truth.text.lower() in names):
+        return
+    fact = f'"{truth.text}" is no stream of this union' if len(sources) > 1 else "TRUTH stands without a union"
+    raise QueryError(fact, hint=_TRUTH_HINT, place=truth.place)
+
+
+def _refuse_in_the_middle(laid: WindowClause | None, name: Name | None) -> None:
+    if (found := laid or name) is not None:
+        raise QueryError(
+            f"a {'name' if laid is None else 'window'} stands in the middle of a union",
+            hint="It holds for the whole union: put it after the last stream.",
+            place=found.place,
+        )
+
+
+def _with_bare_window(read: FromClause) -> FromClause:
+    """`FROM a, b WINDOW 10 minutes`: the window without brackets holds for all inputs, not for the last alone."""
+    if not read.joins or (found := read.joins[-1].item.window) is None or not found.bare:
+        return read
+    last = replace(read.joins[-1], item=replace(read.joins[-1].item, window=None))
+    return replace(read, joins=(*read.joins[:-1], last), window=found)

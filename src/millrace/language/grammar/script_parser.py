@@ -11,9 +11,11 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import Place, QueryError
-from millrace.language.grammar.aggregate_parser import AggregateParser
+from millrace.language.grammar.code_parser import aggregate_statement, function_statement
+from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.dialect import tokens_of
 from millrace.language.grammar.places import Source
+from millrace.language.grammar.select_parser import SelectParser
 from millrace.language.grammar.statements import (
     AccessClause,
     AlterStatement,
@@ -24,10 +26,10 @@ from millrace.language.grammar.statements import (
     QueryStatement,
     SelectItem,
     ShowStatement,
-    SinkStatement,
     Statement,
     Watermark,
 )
+from millrace.language.grammar.stream_parser import definition, sink_statement, stream_statement
 
 Found = TypeVar("Found")
 
@@ -35,36 +37,35 @@ _STATEMENTS = (
     "The statements are CREATE STREAM, CREATE SINK, CREATE AGGREGATE, CREATE FUNCTION, CREATE QUERY, ALTER QUERY, "
     "DROP QUERY and SELECT."
 )
-_OPTIONS_HINT = "Options read WITH (key = 'value', ...)."
 
 
 def parse_script(text: str) -> tuple[Statement, ...]:
     """The statements of a text, with the place of every name in it."""
     source = Source(text)
-    return tuple(_parse(source, tokens, ScriptParser.statement) for tokens in tokens_of(source))
+    return tuple(_parse(source, tokens, _statement) for tokens in tokens_of(source))
 
 
 def parse_expression(text: str) -> exp.Expr:
     """One expression, and nothing after it."""
-    return _parse_one(text, lambda parser: parser.expression_here("an expression", "Write one expression."))
+    return _parse_one(text, lambda queries: queries.cursor.expression("an expression", "Write one expression."))
 
 
 def parse_item(text: str) -> SelectItem:
     """One item of a select list, `expression [AS name]`, and nothing after it."""
-    return _parse_one(text, ScriptParser.item)
+    return _parse_one(text, SelectParser.item)
 
 
 def parse_columns(text: str) -> tuple[ColumnDefinition | Watermark, ...]:
     """The column list of CREATE STREAM without its parentheses."""
-    return _parse_one(text, lambda parser: parser.listed(parser.definition))
+    return _parse_one(text, lambda queries: queries.cursor.listed(lambda: definition(queries.cursor)))
 
 
 def parse_body(text: str) -> Body:
     """One query: selects under UNION, and nothing after them."""
-    return _parse_one(text, ScriptParser.body)
+    return _parse_one(text, SelectParser.body)
 
 
-def _parse_one(text: str, read: Callable[[ScriptParser], Found]) -> Found:
+def _parse_one(text: str, read: Callable[[SelectParser], Found]) -> Found:
     source = Source(text)
     statements = tokens_of(source)
     if len(statements) != 1:
@@ -74,28 +75,33 @@ def _parse_one(text: str, read: Callable[[ScriptParser], Found]) -> Found:
     return _parse(source, statements[0], read)
 
 
-def _parse(source: Source, tokens: list[Token], read: Callable[[ScriptParser], Found]) -> Found:
+def _parse(source: Source, tokens: list[Token], read: Callable[[SelectParser], Found]) -> Found:
     """What `read` finds in the tokens, all of which it must use up."""
-    parser = ScriptParser(source)
-    parser.load(tokens)
+    cursor = Cursor(source, tokens)
     try:
-        found = read(parser)
-        parser.expect_end()
+        # It reads windows after aggregates, in whatever statement they stand.
+        found = read(SelectParser(cursor))
     except ParseError as error:
-        raise _complaint(error, parser) from None
+        raise _complaint(error, cursor) from None
     except RecursionError:
         raise QueryError(
             "the statement is nested too deeply", hint="Split it.", place=source.of_token(tokens[0])
         ) from None
     except (AttributeError, TypeError, ValueError, IndexError, KeyError, AssertionError):
         # Sqlglot's parser is written for valid text; on some invalid text it fails inside.
-        raise parser.wrong("something else", _STATEMENTS) from None
+        raise cursor.wrong("something else", _STATEMENTS) from None
+    if cursor.token:
+        raise QueryError(
+            f'"{cursor.token.text}" does not fit here',
+            hint="Something before it is missing or misspelt, or a semicolon is missing.",
+            place=cursor.place(),
+        )
     return found
 
 
-def _complaint(error: ParseError, parser: ScriptParser) -> QueryError:
+def _complaint(error: ParseError, cursor: Cursor) -> QueryError:
     """Sqlglot's complaint in our words; its own name its classes."""
-    place: Place = getattr(error, "place", parser.place())
+    place: Place = getattr(error, "place", cursor.place())
     found = f'"{place.text}"' if place.text else "the end"
     expected = re.match(r"(?:Expected|Expecting) (\S+)", str(error))
     if expected:
@@ -107,92 +113,82 @@ def _complaint(error: ParseError, parser: ScriptParser) -> QueryError:
     return QueryError(fact, hint="Check the text at and before this place.", place=place)
 
 
-class ScriptParser(AggregateParser):
-    """Reads one statement."""
+# Statements
 
-    def statement(self) -> Statement:
-        """The statement that comes next."""
-        if self.take("CREATE"):
-            return self._create()
-        if self.take("DROP"):
-            self.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
-            return DropStatement(self.name("the name of a query", "Write DROP QUERY name."))
-        if self.take("ADD"):
-            self.expect("QUERY", hint="Write ADD QUERY name AS SELECT ...")
-            return self._query_statement()
-        if self.take("ALTER"):
-            return self._alter_statement()
-        if self.at("SHOW"):
-            return self._show_statement()
-        if self._curr.token_type in (TokenType.SELECT, TokenType.L_PAREN):
-            body = self.body()
-            return QueryStatement(body, options=self._with_options())
-        raise self.wrong("a statement", _STATEMENTS)
 
-    def _create(self) -> Statement:
-        if self.take("STREAM"):
-            return self.stream_statement()
-        if self.take("SINK"):
-            return self._sink_statement()
-        if self.take("QUERY"):
-            return self._query_statement()
-        if self.take("AGGREGATE"):
-            return self.aggregate_statement()
-        if self.take("FUNCTION"):
-            return self.function_statement()
-        raise self.wrong("STREAM, SINK, AGGREGATE, FUNCTION or QUERY", _STATEMENTS)
+def _statement(queries: SelectParser) -> Statement:
+    cursor = queries.cursor
+    if cursor.take("CREATE", "QUERY") or cursor.take("ADD", "QUERY"):
+        return _query_statement(queries)
+    if cursor.take("CREATE"):
+        for word, read in _DECLARED.items():
+            if cursor.take(word):
+                return read(cursor)
+        raise cursor.wrong("STREAM, SINK, AGGREGATE, FUNCTION or QUERY", _STATEMENTS)
+    if cursor.take("DROP"):
+        cursor.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
+        return DropStatement(cursor.name("the name of a query", "Write DROP QUERY name."))
+    if cursor.take("ADD"):
+        raise cursor.wrong("QUERY", "Write ADD QUERY name AS SELECT ...")
+    if cursor.take("ALTER"):
+        return _alter_statement(cursor)
+    if cursor.at("SHOW"):
+        return _show_statement(cursor)
+    if cursor.at_type(TokenType.SELECT, TokenType.L_PAREN):
+        return QueryStatement(queries.body(), options=_with_options(cursor))
+    raise cursor.wrong("a statement", _STATEMENTS)
 
-    def _sink_statement(self) -> SinkStatement:
-        hint = "Write CREATE SINK name TO parquet OPTIONS (path 'folder')."
-        name = self.name("the name of the sink", hint)
-        self.expect("TO", hint=hint)
-        return SinkStatement(name, self.connector(hint))
 
-    def _query_statement(self) -> QueryStatement:
-        hint = "Write CREATE QUERY name [WITH (...)] [INTO sink] [ACCESS EVERY ...] AS SELECT ..."
-        name = self.name("the name of the query", hint)
-        early = self._with_options()
-        into = self.name("a sink", hint) if self.take("INTO") else None
-        access = self.listed(self._access) if self.take("ACCESS") else ()
-        early = {**early, **self._with_options(early)}
-        if not self._match(TokenType.ALIAS):
-            raise self.wrong("AS and a SELECT", hint)
-        body = self.body()
-        return QueryStatement(body, name, into, {**early, **self._with_options(early)}, access)
+def _query_statement(queries: SelectParser) -> QueryStatement:
+    cursor = queries.cursor
+    hint = "Write CREATE QUERY name [WITH (...)] [INTO sink] [ACCESS EVERY ...] AS SELECT ..."
+    name = cursor.name("the name of the query", hint)
+    options = _with_options(cursor)
+    into = cursor.name("a sink", hint) if cursor.take("INTO") else None
+    access = cursor.listed(lambda: _access(cursor)) if cursor.take("ACCESS") else ()
+    options = _with_options(cursor, options)
+    cursor.expect("AS", hint=hint, what="AS and a SELECT")
+    body = queries.body()
+    return QueryStatement(body, name, into, _with_options(cursor, options), access)
 
-    def _access(self) -> AccessClause:
-        hint = "Write ACCESS EVERY INTERVAL 1 MINUTE WHEN symbol = 'GOOG', EVERY INTERVAL 1 HOUR."
-        first = self._curr
-        self.expect("EVERY", hint=hint)
-        every = self.length(hint)
-        when = self.expression_here("a condition", hint) if self._match(TokenType.WHEN) else None
-        return AccessClause(every, when, place=self.place_since(first))
 
-    def _alter_statement(self) -> AlterStatement:
-        hint = "Write ALTER QUERY name SET (strategy = 'bfs')."
-        self.expect("QUERY", hint=hint)
-        name = self.name("the name of a query", hint)
-        self.expect("SET", hint=hint)
-        return AlterStatement(name, self.options(hint))
+def _access(cursor: Cursor) -> AccessClause:
+    hint = "Write ACCESS EVERY INTERVAL 1 MINUTE WHEN symbol = 'GOOG', EVERY INTERVAL 1 HOUR."
+    first = cursor.token
+    cursor.expect("EVERY", hint=hint)
+    every = cursor.length(hint)
+    when = cursor.expression("a condition", hint) if cursor.take_type(TokenType.WHEN) else None
+    return AccessClause(every, when, place=cursor.place_since(first))
 
-    def _show_statement(self) -> ShowStatement:
-        first = self._curr
-        if self.take("SHOW", "WAITS"):
-            return ShowStatement(waits=True, place=self.place_since(first))
-        self.expect("SHOW", "QUERIES", hint="Write SHOW QUERIES or SHOW WAITS.")
-        return ShowStatement(place=self.place_since(first))
 
-    def _with_options(self, before: Options | None = None) -> Options:
-        """Read `WITH (key = value, ...)` if it comes next."""
-        if not self._match(TokenType.WITH):
-            return {}
-        return self.options(_OPTIONS_HINT, before)
+def _alter_statement(cursor: Cursor) -> AlterStatement:
+    hint = "Write ALTER QUERY name SET (strategy = 'bfs')."
+    cursor.expect("QUERY", hint=hint)
+    name = cursor.name("the name of a query", hint)
+    cursor.expect("SET", hint=hint)
+    return AlterStatement(name, cursor.options(hint))
 
-    def expect_end(self) -> None:
-        """Refuse what is left over."""
-        if self._curr:
-            raise QueryError(
-                f'"{self._curr.text}" does not fit here',
-                hint="Something before it is missing or misspelt, or a semicolon is missing.",
-                place=self.place(),
-            )
+
+def _show_statement(cursor: Cursor) -> ShowStatement:
+    first = cursor.token
+    waits = cursor.take("SHOW", "WAITS")
+    if not waits:
+        cursor.expect("SHOW", "QUERIES", hint="Write SHOW QUERIES or SHOW WAITS.")
+    return ShowStatement(waits=waits, place=cursor.place_since(first))
+
+
+def _with_options(cursor: Cursor, before: Options | None = None) -> Options:
+    """The options `before`, and those of `WITH (key = value, ...)` if it comes next."""
+    before = before or {}
+    if not cursor.take_type(TokenType.WITH):
+        return before
+    return {**before, **cursor.options("Options read WITH (key = 'value', ...).", before)}
+
+
+_DECLARED: dict[str, Callable[[Cursor], Statement]] = {
+    "STREAM": stream_statement,
+    "SINK": sink_statement,
+    "AGGREGATE": aggregate_statement,
+    "FUNCTION": function_statement,
+}
+"""What CREATE declares, by its word."""

@@ -1,129 +1,118 @@
-"""Queries: select lists, and the clauses after FROM, QUALIFY included.
-
-What is understood but has no engine part yet is refused here, where its place is known best.
-"""
+"""Queries: select lists, FROM, and the clauses after it, with UNION and ORDER BY around them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
-from millrace.errors import NotYet, Place, QueryError
-from millrace.language.grammar.from_parser import SELECT_HINT
-from millrace.language.grammar.join_parser import JoinParser
-from millrace.language.grammar.statements import Body, OrderItem, Select, SelectItem, Written
+from millrace.errors import NotYet, QueryError
+from millrace.language.grammar.cursor import Cursor
+from millrace.language.grammar.from_parser import SELECT_HINT, FromParser
+from millrace.language.grammar.statements import Body, OrderItem, Select, SelectItem, WindowClause, Written
+from millrace.language.grammar.window_parser import at_window, window
 
 
-class SelectParser(JoinParser):
-    """Reads the body of a query."""
+class SelectParser:
+    """Reads a query; a window after an aggregate is kept for the select that it stands in."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.inputs = FromParser(cursor, self.body)
+        self.aggregate_windows: list[WindowClause] = []
+        cursor.windows = self._take_window
 
     def body(self) -> Body:
         """Selects under UNION, and ORDER BY for the whole."""
-        first = self._curr
-        selects = [self._select_operand()]
-        while self._match(TokenType.UNION):
-            self.union_kind()
-            selects.append(self._select_operand())
-        self._refuse_after_select()
-        order = self._order() if self._match(TokenType.ORDER_BY) else ()
-        self._refuse_after_select()
+        cursor = self.cursor
+        first = cursor.token
+        selects = [self._operand()]
+        while self.inputs.take_union():
+            selects.append(self._operand())
+        self._refuse_unsupported()
+        order = cursor.listed(self._order_item) if cursor.take_type(TokenType.ORDER_BY) else ()
+        self._refuse_unsupported()
         self._emit()
-        return Body(tuple(selects), order, place=self.source.of_token(first))
+        return Body(tuple(selects), order, place=cursor.source.of_token(first))
 
-    def _select_operand(self) -> Select | Body:
-        if self._match(TokenType.L_PAREN):
-            body = self.body()
-            self.close("the subquery")
-            return body
-        return self._one_select()
+    def _operand(self) -> Select | Body:
+        return self.inputs.subquery() if self.cursor.take_type(TokenType.L_PAREN) else self._select()
 
-    def _one_select(self) -> Select:
-        first = self._curr
-        if not self._match(TokenType.SELECT):
-            raise self.wrong("SELECT", SELECT_HINT)
-        distinct = Written(place=self.source.of_token(self._prev)) if self.take("DISTINCT") else None
-        self._match(TokenType.ALL)
+    def _select(self) -> Select:
+        cursor = self.cursor
+        first = cursor.token
+        cursor.expect("SELECT", hint=SELECT_HINT)
+        distinct = Written(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
+        cursor.take_type(TokenType.ALL)
         outer, self.aggregate_windows = self.aggregate_windows, []
-        items = self.listed(self.item)
-        if not self._match(TokenType.FROM):
-            raise self.wrong('"," or FROM', SELECT_HINT)
-        read = self.read_from()
-        where = self.expression_here("a condition", SELECT_HINT) if self._match(TokenType.WHERE) else None
-        read = self.with_window_after(read)
-        groups = self._groups() if self._match(TokenType.GROUP_BY) else ()
-        having = self.expression_here("a condition", SELECT_HINT) if self._match(TokenType.HAVING) else None
-        qualify = self.expression_here("a condition", SELECT_HINT) if self.take("QUALIFY") else None
+        items = cursor.listed(self.item)
+        cursor.expect("FROM", hint=SELECT_HINT, what='"," or FROM')
+        read = self.inputs.clause()
+        where = self._condition() if cursor.take_type(TokenType.WHERE) else None
+        read = self.inputs.with_window_after(read)
+        groups = cursor.listed(self._group) if cursor.take_type(TokenType.GROUP_BY) else ()
+        having = self._condition() if cursor.take_type(TokenType.HAVING) else None
+        qualify = self._condition() if cursor.take("QUALIFY") else None
         windows, self.aggregate_windows = tuple(self.aggregate_windows), outer
-        place = self.source.of_token(first)
         return Select(
-            items, read.source, where, groups, having, windows, distinct, qualify,
-            read.joins, read.sequence, read.window, place=place,
+            items, read.source, where, groups, having, windows, distinct, qualify, read.joins, read.sequence,
+            read.window, place=cursor.source.of_token(first),
         )  # fmt: skip
 
     def item(self) -> SelectItem:
         """`expression [AS name]`."""
-        first = self._curr
-        expression = self.expression_here("a column or an expression", SELECT_HINT)
-        alias = self.alias()
-        return SelectItem(expression, alias, place=self.place_since(first))
+        first = self.cursor.token
+        expression = self.cursor.expression("a column or an expression", SELECT_HINT)
+        alias = self.cursor.alias()
+        return SelectItem(expression, alias, place=self.cursor.place_since(first))
 
-    # After FROM
+    def _condition(self) -> exp.Expr:
+        return self.cursor.expression("a condition", SELECT_HINT)
 
-    def _groups(self) -> tuple[exp.Expr, ...]:
-        return self.listed(lambda: self.expression_here("a column to group by", SELECT_HINT))
-
-    def _order(self) -> tuple[OrderItem, ...]:
-        return self.listed(self._order_item)
+    def _group(self) -> exp.Expr:
+        return self.cursor.expression("a column to group by", SELECT_HINT)
 
     def _order_item(self) -> OrderItem:
-        expression = self.expression_here("the time column", "ORDER BY takes the time column of the stream.")
-        descending = bool(self._match(TokenType.DESC))
-        self._match(TokenType.ASC)
-        if self.take("NULLS"):
-            self._advance()
+        cursor = self.cursor
+        expression = cursor.expression("the time column", "ORDER BY takes the time column of the stream.")
+        descending = cursor.take_type(TokenType.DESC)
+        cursor.take_type(TokenType.ASC)
+        if cursor.take("NULLS"):
+            cursor.skip()
         return OrderItem(expression, descending)
 
-    def _refuse_after_select(self) -> None:
+    def _refuse_unsupported(self) -> None:
         """What may follow a select elsewhere, but not here yet."""
-        if self.at("LIMIT") or self.at("OFFSET") or self.at("FETCH"):
-            raise NotYet(
-                f"{self._curr.text.upper()} has no engine part yet",
-                hint="An unbounded stream goes on; filter with WHERE or HAVING instead.",
-                place=self.place(),
-            )
-        if self._curr.token_type in (TokenType.EXCEPT, TokenType.INTERSECT):
-            raise NotYet(
-                f"{self._curr.text.upper()} has no engine part yet", hint="Filter with WHERE.", place=self.place()
-            )
+        word = self.cursor.token.text.upper()
+        if self.cursor.at("LIMIT") or self.cursor.at("OFFSET") or self.cursor.at("FETCH"):
+            hint = "An unbounded stream goes on; filter with WHERE or HAVING instead."
+        elif self.cursor.at_type(TokenType.EXCEPT, TokenType.INTERSECT):
+            hint = "Filter with WHERE."
+        else:
+            return
+        raise NotYet(f"{word} is not supported yet", hint=hint, place=self.cursor.place())
 
     def _emit(self) -> None:
         """`EMIT ON WINDOW CLOSE` is what happens anyway."""
-        first = self._curr
-        if not self.take("EMIT"):
+        first = self.cursor.token
+        if not self.cursor.take("EMIT"):
             return
-        if self.take("CHANGES"):
+        if self.cursor.take("CHANGES"):
             raise NotYet(
-                "EMIT CHANGES has no engine part yet",
+                "EMIT CHANGES is not supported yet",
                 hint="Leave it out: each window is reported when it closes.",
-                place=self.place_since(first),
+                place=self.cursor.place_since(first),
             )
-        self.expect("ON", "WINDOW", "CLOSE", hint="Write EMIT ON WINDOW CLOSE, or leave it out.")
+        self.cursor.expect("ON", "WINDOW", "CLOSE", hint="Write EMIT ON WINDOW CLOSE, or leave it out.")
 
-    def _parse_bracket(self, this: Any = None) -> Any:
-        """A window in brackets after an aggregate holds for the select it stands in."""
-        if this is None or self._curr.token_type != TokenType.L_BRACKET or not self.at_window():
-            return super()._parse_bracket(this)
-        if not isinstance(this, (exp.Anonymous, exp.Filter)):
-            raise self._misplaced_window(self._curr)
-        self.aggregate_windows.append(self.window())
-        return this
-
-    def _misplaced_window(self, token: Token) -> QueryError:
-        place: Place = self.source.of_token(token)
-        return QueryError(
-            "a window stands after something that is no aggregate",
-            hint="Put the window after the stream in FROM, or after an aggregate such as count(*).",
-            place=place,
-        )
+    def _take_window(self, node: exp.Expr) -> bool:
+        """Read a window in brackets after an aggregate, if one stands there."""
+        if not at_window(self.cursor):
+            return False
+        if not isinstance(node, (exp.Anonymous, exp.Filter)):
+            raise QueryError(
+                "a window stands after something that is no aggregate",
+                hint="Put the window after the stream in FROM, or after an aggregate such as count(*).",
+                place=self.cursor.place(),
+            )
+        self.aggregate_windows.append(window(self.cursor))
+        return True

@@ -1,0 +1,319 @@
+"""The tokens of one statement with a position: names, words, intervals, options and expressions, each with its place.
+
+The only module that touches sqlglot's private parts. Sqlglot reads expressions; statements and clauses are read by the
+parsers of this folder, each by way of the cursor. Every function call is read as a plain name with arguments, so that
+the binder alone decides what a name means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from millrace.errors import Place, QueryError
+from millrace.language.grammar.dialect import StreamDialect
+from millrace.language.grammar.intervals import UNITS, interval_of_words, microseconds
+from millrace.language.grammar.places import Source
+from millrace.language.grammar.statements import Length, Name, Options, Setting
+
+Item = TypeVar("Item")
+
+_GLUED = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z]+)")
+_NUMBER = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
+_NO_ALIAS = {
+    "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
+    "TRUTH",
+}  # fmt: skip
+_COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
+
+
+class Cursor:
+    """Reads the tokens of a statement from left to right; the end is a token that is false.
+
+    `windows` reads a window in brackets after an expression, if one stands there; it is set by the parser of selects.
+    """
+
+    def __init__(self, source: Source, tokens: list[Token]) -> None:
+        self.source = source
+        self.windows: Callable[[exp.Expr], bool] = lambda node: False
+        self._reader = _Expressions(self, tokens)
+
+    @property
+    def token(self) -> Token:
+        """The next token."""
+        return self._reader._curr
+
+    @property
+    def second(self) -> Token:
+        """The token after the next."""
+        return self._reader._next
+
+    @property
+    def last(self) -> Token:
+        """The last token that was read."""
+        return self._reader._prev
+
+    @property
+    def position(self) -> int:
+        return self._reader._index
+
+    def back_to(self, position: int) -> None:
+        """Go back to a position."""
+        self._reader._retreat(position)
+
+    def skip(self, tokens: int = 1) -> None:
+        """Pass over tokens."""
+        self._reader._advance(tokens)
+
+    # Places
+
+    def place(self) -> Place:
+        """Where the next token stands, or the end of the statement."""
+        if self.token:
+            return self.source.of_token(self.token)
+        return self.source.place(self.last.end + 1, self.last.end) if self.last else self.source.end()
+
+    def place_since(self, first: Token) -> Place:
+        """The place from `first` to the last token read."""
+        return self.source.place(first.start, max(first.end, self.last.end if self.last else 0))
+
+    def wrong(self, expected: str, hint: str) -> QueryError:
+        """The error for a token that does not fit here."""
+        found = f'"{self.token.text}"' if self.token else "the end"
+        return QueryError(f"expected {expected}, found {found}", hint=hint, place=self.place())
+
+    # Words
+
+    def at(self, *words: str) -> bool:
+        """True if the next tokens are these words."""
+        return bool(self._reader._match_text_seq(*words, advance=False))
+
+    def take(self, *words: str) -> bool:
+        """Read these words if they come next."""
+        return bool(self._reader._match_text_seq(*words))
+
+    def at_type(self, *types: TokenType) -> bool:
+        """True if the next token is of one of these types."""
+        return self.token.token_type in types
+
+    def take_type(self, kind: TokenType) -> bool:
+        """Read a token of this type if it comes next."""
+        return bool(self._reader._match(kind))
+
+    def expect(self, *words: str, hint: str, what: str | None = None) -> None:
+        """Read these words, or refuse."""
+        if not self.take(*words):
+            raise self.wrong(what or " ".join(words), hint)
+
+    def name(self, what: str, hint: str) -> Name:
+        """Read a name."""
+        token = self.token
+        found = self._reader._parse_id_var(any_token=False) if token else None
+        if found is None:
+            raise self.wrong(what, hint)
+        return Name(found.name, place=self.source.of_token(token))
+
+    def names(self, what: str, hint: str) -> tuple[Name, ...]:
+        """Read `(name, name, ...)`."""
+        return self.parenthesised(lambda: self.name(what, hint), hint)
+
+    def alias(self) -> Name | None:
+        """Read `AS name`, or a name alone."""
+        if self.take_type(TokenType.ALIAS):
+            return self.name("a name after AS", "Names with other characters stand in `backquotes`.")
+        token = self.token
+        if not token or (token.token_type != TokenType.IDENTIFIER and token.text.upper() in _NO_ALIAS):
+            return None
+        found = self._reader._parse_id_var(any_token=False, tokens=self._reader.TABLE_ALIAS_TOKENS)
+        return None if found is None else Name(found.name, place=self.source.of_token(token))
+
+    def type_name(self) -> Name:
+        """Read a type; its length, as in VARCHAR(10), is passed over."""
+        token = self.token
+        if not token or self.at_type(TokenType.COMMA, TokenType.R_PAREN):
+            raise self.wrong("a type", _COLUMNS_HINT)
+        self.skip()
+        if self.take_type(TokenType.L_PAREN):
+            while self.token and not self.take_type(TokenType.R_PAREN):
+                self.skip()
+        return Name(token.text.upper(), place=self.source.of_token(token))
+
+    def expression(self, what: str, hint: str) -> exp.Expr:
+        """Read an expression, or refuse."""
+        found = self._reader._parse_disjunction()
+        if found is None:
+            raise self.wrong(what, hint)
+        return found
+
+    def listed(self, item: Callable[[], Item]) -> tuple[Item, ...]:
+        """Read one or more items between commas."""
+        found = [item()]
+        while self.take_type(TokenType.COMMA):
+            found.append(item())
+        return tuple(found)
+
+    def parenthesised(self, item: Callable[[], Item], hint: str) -> tuple[Item, ...]:
+        """Read `(item, item, ...)`."""
+        self.expect("(", hint=hint, what='"("')
+        found = self.listed(item)
+        self.expect(")", hint=hint, what='"," or ")"')
+        return found
+
+    # Intervals
+
+    def length(self, hint: str = "Write a number and a unit, for example 5 MINUTES.") -> Length:
+        """Read an interval, with or without the word INTERVAL."""
+        first = self.token
+        # Elsewhere a dash is no part of a length.
+        sign = -1 if self.take_type(TokenType.INTERVAL) and self.take_type(TokenType.DASH) else 1
+        total = self._length_part()
+        if total is None:
+            raise self.wrong("a length of time", hint)
+        while (more := self._length_part()) is not None:
+            total += more
+        return Length(sign * total, place=self.place_since(first))
+
+    def _length_part(self) -> int | None:
+        """`5 MINUTES`, `'5' MINUTES`, `'5 minutes'` or `5min`; None when something else comes next."""
+        token = self.token
+        if token.token_type == TokenType.VAR and (glued := _GLUED.fullmatch(token.text)):
+            self.skip()
+            return microseconds(glued[1], glued[2], self.source.of_token(token))
+        if not self.at_type(TokenType.NUMBER, TokenType.STRING):
+            return None
+        if _NUMBER.fullmatch(token.text):
+            if not self.second:
+                return None
+            self.skip(2)
+            return microseconds(token.text.strip(), self.last.text, self.place_since(token))
+        if token.token_type == TokenType.NUMBER:
+            return None
+        self.skip()
+        return interval_of_words(token.text, self.source.of_token(token))
+
+    def at_interval(self) -> bool:
+        """True if `INTERVAL` and a length come next, and not a column of that name."""
+        tokens = [*self._reader._tokens[self.position : self.position + 4], *[None] * 4]
+        interval, first, second, unit = tokens[:4]
+        if interval is None or interval.token_type != TokenType.INTERVAL or first is None:
+            return False
+        if _counts(first):
+            return True
+        if first.token_type != TokenType.DASH or second is None:
+            return False
+        has_unit = unit is not None and unit.text.lower() in UNITS
+        return bool(_GLUED.fullmatch(second.text)) or (_counts(second) and has_unit)
+
+    # Options
+
+    def options(self, hint: str, before: Options | None = None) -> Options:
+        """Read `(key 'value', key = 'value', ...)`, each key once, `before` included."""
+        found: dict[str, Setting] = {}
+        for setting in self.parenthesised(lambda: self._option(hint), hint):
+            key = setting.key
+            if key.text in found or (before and key.text in before):
+                raise QueryError(f'option "{key.text}" stands twice', hint="Keep one of them.", place=key.place)
+            found[key.text] = setting
+        return found
+
+    def _option(self, hint: str) -> Setting:
+        first = self.token
+        parts = [self._option_key(hint)]
+        while self.take_type(TokenType.DOT):
+            parts.append(self._option_key(hint))
+        key = Name(".".join(parts).lower(), place=self.place_since(first))
+        self.take_type(TokenType.EQ)
+        return Setting(key, self.option_value(hint))
+
+    def _option_key(self, hint: str) -> str:
+        """Any word may be a key, keywords and quoted text too."""
+        token = self.token
+        if not token or self.at_type(TokenType.COMMA, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.EQ):
+            raise self.wrong("the name of an option", hint)
+        self.skip()
+        return str(token.text)
+
+    def option_value(self, hint: str) -> Name:
+        """Read the value of an option: a string, a number, a word or an interval."""
+        first = self.token
+        if self.at_type(TokenType.INTERVAL):
+            return Name(f"{self.length().micros} microseconds", place=self.place_since(first))
+        sign = "-" if self.take_type(TokenType.DASH) else ""
+        token = self.token
+        if not token or not (_is_quantity(token) or re.fullmatch(r"[\w.]+", token.text)):
+            raise self.wrong("a value", hint)
+        self.skip()
+        text = sign + token.text
+        if token.token_type == TokenType.NUMBER and self.token.text.lower() in UNITS:
+            text += f" {self.token.text}"
+            self.skip()
+        return Name(text, place=self.place_since(first))
+
+
+def _is_quantity(token: Token) -> bool:
+    return token.token_type in (TokenType.NUMBER, TokenType.STRING)
+
+
+def _counts(token: Token) -> bool:
+    """True if a token begins a length of time."""
+    return _is_quantity(token) or bool(_GLUED.fullmatch(token.text))
+
+
+class _Expressions(SparkParser):
+    """Spark's expressions, with real places, plain function calls and intervals in microseconds."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: SparkParser.FUNCTION_PARSERS[name]
+        for name in ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM")
+    }
+
+    def __init__(self, cursor: Cursor, tokens: list[Token]) -> None:
+        super().__init__(dialect=StreamDialect)
+        self.reset()
+        self.cursor = cursor
+        self.sql = cursor.source.text
+        self._tokens = tokens
+        self._tokens_size = len(tokens)
+        self._index = -1
+        self._advance()
+
+    def raise_error(self, message: str, token: Any = None) -> None:
+        """Sqlglot's own complaints, with the token they are about; it may still backtrack over them."""
+        error = ParseError(message)
+        error.place = self.cursor.source.of_token(token) if token else self.cursor.place()  # type: ignore[attr-defined]
+        raise error
+
+    def _marked(self, parse: Callable[[], Any]) -> Any:
+        first = self._curr
+        node = parse()
+        if isinstance(node, exp.Expr) and first and self._prev:
+            self.cursor.source.mark(node, first.start, max(first.end, self._prev.end))
+        return node
+
+    def _parse_unary(self) -> Any:
+        return self._marked(super()._parse_unary)
+
+    def _parse_atom(self) -> Any:
+        return self._marked(super()._parse_atom)
+
+    def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
+        """`INTERVAL ...` inside an expression, as a number of microseconds."""
+        if not self.cursor.at_interval():
+            return None
+        # Literal.number would take the sign off.
+        return exp.Interval(this=exp.Literal(this=str(self.cursor.length().micros), is_string=False))
+
+    def _parse_bracket(self, this: Any = None) -> Any:
+        """A window in brackets after an expression is not part of it."""
+        if this is not None and self._curr.token_type == TokenType.L_BRACKET and self.cursor.windows(this):
+            return this
+        return super()._parse_bracket(this)
