@@ -1,4 +1,4 @@
-"""Declared streams and sinks: every clause checked, those without an engine part refused."""
+"""Declared streams and sinks: every clause checked."""
 
 from __future__ import annotations
 

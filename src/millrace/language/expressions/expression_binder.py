@@ -162,7 +162,7 @@ class ExpressionBinder:
 
     def _in(self, node: exp.Expr) -> Typed:
         if node.args.get("query") is not None:
-            raise NotYet("IN with a subquery has no engine part yet", hint=_IN_FROM, place=place_of(node))
+            raise NotYet("IN with a subquery is not supported yet", hint=_IN_FROM, place=place_of(node))
         if not node.expressions:
             raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).", place=place_of(node))
         return self.compared("in", [node.this, *node.expressions], node)

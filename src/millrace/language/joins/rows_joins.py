@@ -51,7 +51,7 @@ def _refuse_others(given: Written) -> None:
         return
     what = "a join of more than two inputs" if len(given.inputs) > 2 else f"{kind.upper()} JOIN"
     raise NotYet(
-        f"{what} with a ROWS window has no engine part yet",
+        f"{what} with a ROWS window is not supported yet",
         hint="Join two inputs with JOIN, and others in a query around it, or use [RANGE 5 MINUTES].",
         place=next(each.place for each in given.inputs if each.rows is not None),
     )

@@ -107,7 +107,7 @@ class AggregateCalls:
         self._refuse_inner(call)
         if call.name in LATER_AGGREGATES:
             raise NotYet(
-                f'the aggregate "{call.name}" has no engine part yet', hint=LATER_AGGREGATES[call.name], place=place
+                f'the aggregate "{call.name}" is not supported yet', hint=LATER_AGGREGATES[call.name], place=place
             )
         if call.name in self.users:
             return self._user(call, self.users[call.name], place)

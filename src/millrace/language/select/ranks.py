@@ -55,7 +55,7 @@ class Ranks:
         place = place_of(node)
         if called_name(node.this) not in FUNCTIONS:
             raise NotYet(
-                "window functions with OVER have no engine part yet, but for row_number, rank and dense_rank",
+                "functions with OVER other than row_number, rank and dense_rank are not supported yet",
                 hint="Aggregate over a window of the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
                 place=place,
             )

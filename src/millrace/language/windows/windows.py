@@ -59,7 +59,7 @@ class Windows:
         over = [_over(each, relation) for each in clauses]
         if any((window, each.node) != (windows[0], over[0].node) for window, each in zip(windows, over, strict=True)):
             raise NotYet(
-                "a select with different windows has no engine part yet",
+                "a select with different windows is not supported yet",
                 hint="Write one query for each window.",
                 place=clauses[1].place,
             )
