@@ -9,7 +9,7 @@ from millrace.kernel.elements import Microseconds
 
 
 class Clock(Protocol):
-    """Time as an argument."""
+    """Time as an argument: the kernel reads no other clock."""
 
     def now(self) -> Microseconds:
         """Microseconds since the epoch."""

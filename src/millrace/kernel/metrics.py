@@ -34,7 +34,7 @@ class Latency:
         self._counts: dict[int, int] = {}
 
     def add(self, micros: npt.NDArray[np.int64]) -> None:
-        """Take lengths of time into account."""
+        """Count lengths of time."""
         self.count += len(micros)
         self.sum += int(micros.sum())
         self.max = max(self.max, int(micros.max()))
@@ -42,7 +42,7 @@ class Latency:
             self._counts[int(step)] = self._counts.get(int(step), 0) + int(count)
 
     def add_one(self, micros: Microseconds) -> None:
-        """Take one length of time into account."""
+        """Count one length of time."""
         self.count += 1
         self.sum += micros
         self.max = max(self.max, micros)
@@ -93,7 +93,7 @@ def _length(step: int) -> int:
 
 @dataclass(slots=True)
 class NodeMetrics:
-    """What went through one node, what it cost, and how long something due waited in it (microseconds)."""
+    """What went through one node, what it cost, and how long it idle-waited (microseconds)."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -106,7 +106,7 @@ class NodeMetrics:
     _since: Microseconds = 0
 
     def waits_for(self, wanted: Microseconds | None, now: Microseconds) -> None:
-        """Learn which bound a node waits for from now on; time counts as idle from when that bound is due."""
+        """Note which bound a node waits for from now on; time counts as idle from when that bound is due."""
         if wanted == self._wanted:
             return
         if self._wanted is not None:
@@ -126,7 +126,7 @@ class SinkMetrics:
     latency: Latency = field(default_factory=Latency)
 
     def count(self, batch: Batch, now: Microseconds) -> None:
-        """Take a delivered batch into account."""
+        """Count a delivered batch."""
         rows = len(batch)
         self.rows += rows
         if ARRIVED in batch.block.rows.schema.names:
@@ -154,7 +154,7 @@ class InputCounts:
 
 
 def least_processed(counts: Iterable[InputCounts]) -> InputCounts:
-    """Of several readers of a stream the one that has processed least: of the same rows it has most under other heads.
+    """The counts of the reader that has processed least: of the same rows it has most superseded, shed or waiting.
 
     >>> least_processed([InputCounts(entered=5, let_go=5), InputCounts(entered=5, let_go=2, superseded=3)]).let_go
     2
@@ -178,7 +178,7 @@ class QueueMetrics:
     """Rows that were not accepted, or overwritten before they left."""
     shed: int = 0
     allocated: int = 0
-    """Locations for rows that are set aside, as the memory manager counts them, and how many rows stand in them."""
+    """Locations that the memory manager has allocated for rows, and how many of them hold a row."""
     used: int = 0
     queue_now: float = 0.0
     queue_mean: float = 0.0
@@ -187,7 +187,7 @@ class QueueMetrics:
     cost: float = 0.0
     """Microseconds that a row takes downstream."""
     switches: int = 0
-    """How often it changed its policy by itself."""
+    """How often it switched its policy by itself."""
     oldest: Microseconds = 0
     """For how long the key that waits longest has waited."""
     by_input: tuple[InputCounts, ...] = ()
@@ -195,7 +195,7 @@ class QueueMetrics:
 
     @property
     def effective_usage(self) -> float:
-        """The share of the locations set aside in which a row stands (002 section 7); 1 if there are none."""
+        """The share of the allocated locations that hold a row (002 section 7); 1 if there are none."""
         return self.used / self.allocated if self.allocated else 1.0
 
 
@@ -220,12 +220,12 @@ class SourceMetrics:
 
     @property
     def admitted(self) -> int:
-        """Rows let in."""
+        """Rows that were admitted."""
         return self.received - self.late - self.quarantined
 
     @property
     def processed(self) -> int:
-        """Rows that every query has taken, and let go of where it has a queue."""
+        """Rows that every query has taken, and released where it has a queue."""
         return self.admitted - self.buffered - self.shed - self.superseded
 
 
@@ -241,7 +241,7 @@ class Metrics:
     peak_queued: int
     """The most that buffers and operators held at once, rows and punctuation together."""
     turned_away: dict[str, int] = field(default_factory=dict)
-    """Rows that operators dropped because they came below a bound of their own making."""
+    """Rows that operators dropped because they came below a bound that the operator itself had made."""
     queues: dict[str, QueueMetrics] = field(default_factory=dict)
     """By the name of its node."""
     titles: dict[str, str] = field(default_factory=dict)

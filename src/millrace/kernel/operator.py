@@ -1,13 +1,51 @@
-"""The contract of an operator.
+"""The contract of an operator: what to write to add one.
 
 Rules:
-- The executor calls `on_batch` for rows of an input, and `on_punctuation` when the least bound of all inputs has
-  advanced; an operator never sees a bound that did not. One that works `by_input` is told the bound of each input by
-  itself, with `on_bound`, and says of each what it waits for.
-- An operator may leave work for later: while it is `unfinished` the executor calls `on_more`, before anything else.
-- An operator yields batches and punctuation; a punctuation it yields holds for all it yields later.
-- It does not alter what it is given, and keeps what it must remember in segments.
+- The executor calls `on_batch` with rows of one input, and `on_punctuation` when the least bound of all inputs has
+  advanced; an operator never sees a bound that did not. An operator that works `by_input` gets the bound of each input
+  by itself instead, through `on_bound`, and says for each what it waits for.
+- An operator yields batches and punctuations. A punctuation it yields holds for everything it yields later.
+- An operator may postpone work: while it is `unfinished` the executor calls `on_more`, before anything else.
+- It does not alter its input. What it must remember it keeps in segments (see state.py), for `changes` and `restore`.
 - It reads no clock and does no I/O.
+
+A whole operator, with a state of one number:
+
+>>> import numpy as np, pyarrow as pa
+>>> class EveryNth(Operator):
+...     # Keep every n-th row. State: how many rows have come. Punctuations: passed on.
+...     label = "every nth"
+...
+...     def __init__(self, n):
+...         self.n, self._seen = n, 0
+...
+...     def on_batch(self, port, batch):
+...         numbers = self._seen + np.arange(1, len(batch) + 1)
+...         self._seen += len(batch)
+...         kept = batch.where(numbers % self.n == 0)
+...         if len(kept):
+...             yield kept
+...
+...     def changes(self):
+...         return Changes(note={"seen": self._seen})
+...
+...     def restore(self, changes):
+...         self._seen = changes.note["seen"]
+>>> operator = EveryNth(2)
+>>> def values(*numbers):
+...     return Batch(pa.record_batch({"v": numbers, "__time": numbers}))
+>>> [kept.rows["v"].to_pylist() for kept in operator.on_batch(0, values(1, 2, 3))]
+[[2]]
+>>> list(operator.on_punctuation(Punctuation(until=4)))
+[Punctuation(until=4, ets=False)]
+>>> again = EveryNth(2)
+>>> again.restore(operator.changes())
+>>> [kept.rows["v"].to_pylist() for kept in again.on_batch(0, values(4, 5))]
+[[4]]
+
+An operator that waits for a bound sets `holds` and `senses_bounds`, and says in `wanted` which bound releases something:
+relational/merge.py is a short one. Its tests call `check_operator`, which tries what every operator promises. To use it
+in a graph, see graph/graph.py; for queries, a plan node and plan/physical/operators.py choose it.
 """
 
 from __future__ import annotations
@@ -27,26 +65,26 @@ from millrace.kernel.state import Changes
 
 
 class Operator:
-    """Rows in, rows out; by default without state, and passing every bound on."""
+    """Rows in, rows out. By default it has no state and passes every bound on."""
 
     label = "operator"
     holds = False
-    """Whether it may hold rows, and wait for a bound."""
+    """True if it may hold rows, and wait for a bound."""
     senses_bounds = False
-    """Whether it does more with a bound than to pass it on; an ETS arc skips those that do not."""
+    """True if it does more with a bound than pass it on; ETS arcs skip operators that do not."""
     uses_every_bound = False
-    """Whether every advance of the bound may be of use to it, not only some boundaries."""
+    """True if it can use every advance of the bound, not only some boundaries."""
     by_input = False
-    """Whether it is told the bound of each input by itself, instead of the least of all."""
+    """True if it is told the bound of each input by itself, instead of the least of all."""
     leads = False
-    """Whether what it holds may leave before it works on the rows that release it."""
+    """True if what it holds may leave before it works on the rows that release it."""
     learns_cost = False
-    """Whether it wants to know what its work takes."""
+    """True if it is to be told how long its steps take."""
     unfinished = False
-    """Whether it has put work off that it can go on with at once."""
+    """True if it has postponed work that it can go on with at once."""
     queues = False
-    """Whether it is a queue (see queue.py): what it holds is its state; it takes all its input before it lets go of
-    anything, and lets go only when all that it let go before has been worked off downstream."""
+    """True if it is a queue (see updates/queue.py): it takes all its input before it releases rows, and releases rows
+    only when those it released before have been processed downstream."""
     compared = 0
     """How many pairs of rows it has compared so far."""
 
@@ -67,10 +105,10 @@ class Operator:
         raise AssertionError("an operator that puts work off says how it goes on")
 
     def on_cost(self, micros: Microseconds) -> None:
-        """Called, if it learns cost, with what its last step took."""
+        """Called, if it learns cost, with the duration of its last step."""
 
     def on_joint(self, punctuation: JointPunctuation) -> Iterator[Element]:
-        """Called when a promise about pairs of times has come."""
+        """Called with a promise about pairs of times."""
         yield punctuation
 
     def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
@@ -78,7 +116,7 @@ class Operator:
         yield punctuation
 
     def usable(self, until: Microseconds) -> Microseconds:
-        """The greatest bound up to `until` that is of use to it; `NO_BOUND` when none is."""
+        """The greatest bound up to `until` that it can use; `NO_BOUND` when it can use none."""
         return NO_BOUND
 
     def wanted(self) -> Microseconds | None:
@@ -100,7 +138,7 @@ class Operator:
 
     @property
     def turned_away(self) -> int:
-        """How many rows it has dropped because they came below a bound of its own making."""
+        """How many rows it has dropped because they came below a bound that it had made itself."""
         return 0
 
     @property

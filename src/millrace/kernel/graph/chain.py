@@ -4,7 +4,8 @@ Rules:
 - A path of operators is cut so that each piece is as steep as can be: of all ways on from a point of the progress
   chart (work so far, size of a row so far) the steepest one is the next piece (the lower envelope).
 - A row that leaves the last operator of a path for a sink has no size any more.
-- The scheduler prefers the fragment that frees most per unit of work. What has not been measured is left alone.
+- The scheduler prefers the fragment that frees most per unit of work. Operators that have not been measured are left
+  alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from millrace.kernel.graph.graph import Node
 
 _LEAST_COST = 0.01
-"""Microseconds a row: work that the clock did not see still is some."""
+"""Microseconds per row, at least: work too short for the clock still counts."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Rules:
 - A bound that follows rows rides on their batch. One that stands alone becomes a punctuation, and only when it has
   advanced to a boundary that some operator downstream can use (004 A.1.1). An ETS is sent as it is.
 - An ETS on demand goes by ETS arcs, past operators that only pass bounds on, straight into the registers of those that
-  sense them; if something stands in a buffer on the way, it goes as punctuation, behind it (001 section 4).
+  sense them; if an element waits in a buffer on the way, it goes as punctuation, behind it (001 section 4).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def usable(node: Node, until: Microseconds) -> Microseconds:
 
 
 def users(node: Node) -> list[Operator] | None:
-    """The operators downstream for which only some bounds are of use; None when one can use every advance."""
+    """The operators downstream that can use only some bounds; None when one can use every advance."""
     found: list[Operator] = []
     for arc in node.outputs:
         operator = arc.consumer.operator

@@ -2,7 +2,7 @@
 
 Rules:
 - A source node is filled by the host, a sink node is emptied by it; neither has an operator.
-- What a node yields stands once, in its buffer. Every consumer has an arc to it: a head pointer and a register. An
+- What a node yields is stored once, in its buffer. Every consumer has an arc to it: a head pointer and a register. An
   element leaves the buffer when every consumer has taken it (the fork of 001 Fig. 7).
 - A register (TSM) holds the bound of one input. An enabling timestamp may be written straight into the register of an
   empty input: the register is then active until the consumer has seen it.
@@ -64,7 +64,7 @@ class Buffer:
         return True
 
     def release(self) -> None:
-        """Let go of what every consumer has taken."""
+        """Remove what every consumer has taken."""
         arcs = self.arcs
         least = arcs[0].head if len(arcs) == 1 else min((arc.head for arc in arcs), default=self.following)
         while self.first < least:
@@ -86,7 +86,7 @@ class Arc:
     """How many rows of it have been taken already."""
     register: Microseconds = NO_BOUND
     active: bool = False
-    """Whether the register was written by an ETS that the consumer has not seen."""
+    """True if the register was written by an ETS that the consumer has not seen."""
     told: Microseconds = NO_BOUND
     """The last bound of it that an operator by input has been told."""
     broken: bool = False
@@ -131,7 +131,7 @@ class Arc:
         return element
 
     def came(self) -> None:
-        """Let both ends know that an element is there."""
+        """Count one more element at both ends."""
         self.pending += 1
         consumer = self.consumer
         consumer.waiting += 1
@@ -143,7 +143,7 @@ class Arc:
             self.producer.yielding += 1
 
     def went(self) -> None:
-        """Let both ends know that an element has been taken."""
+        """Count one element less at both ends."""
         self.pending -= 1
         consumer = self.consumer
         consumer.waiting -= 1
@@ -155,7 +155,7 @@ class Arc:
             self.producer.yielding -= 1
 
     def recount(self) -> None:
-        """Count what is there afresh, after the counts at both ends were set to nothing."""
+        """Count all elements again, after the counts at both ends were set to zero."""
         for _ in range(self.producer.buffer.following - self.head + self.active):
             self.came()
 
@@ -173,9 +173,9 @@ class Node:
     outlet: str = ""
     """A source's: which progressing attribute its rows come by."""
     takes_bounds: bool = False
-    """A sink's: whether bounds are of use to whoever empties it."""
+    """A sink's: True if the host that empties it uses bounds."""
     demand: Microseconds | None = None
-    """A sink's: the bound that whoever empties it waits for."""
+    """A sink's: the bound that the host that empties it waits for."""
     joint: tuple[Microseconds, Microseconds] | None = None
     """A sink's: the last promise about pairs of times."""
     strategy: str = "dfs"
@@ -183,9 +183,9 @@ class Node:
     """A sink's: what its query's component gets of the processor, beside others."""
     ets_arcs: bool = True
     breaks_after: bool = False
-    """Whether its consumers are to be separate fragments."""
+    """True if its consumers are to be separate fragments."""
     chain: bool = False
-    """Whether break nodes may be set around it by the memory that operators free."""
+    """True if break nodes may be set around it by the memory that operators free."""
     inputs: list[Arc] = field(default_factory=list)
     outputs: list[Arc] = field(default_factory=list)
     buffer: Buffer = field(default_factory=Buffer)
@@ -198,9 +198,9 @@ class Node:
     yielding: int = 0
     """How many elements wait in its buffer for operators of its own fragment, summed over them."""
     unfinished: bool = False
-    """Whether its operator has put work off that counts as waiting."""
+    """True if its operator has postponed work, which counts as waiting."""
     after_queue: bool = False
-    """Whether what it works on has been let go by a queue."""
+    """True if it processes what a queue has released."""
     turn: int = 0
     """The branch that a fork serves next."""
     rule: Rule | None = None
@@ -209,7 +209,7 @@ class Node:
     ets_paths: list[list[Arc]] = field(default_factory=list)
     """The ETS arcs out of it, see `ets_arcs`."""
     users: list[Operator] | None = None
-    """The operators downstream for which only some bounds are of use; None when one can use every advance."""
+    """The operators downstream that can use only some bounds; None when one can use every advance."""
     tsm_successor: Node | None = None
     """Where its last ETS went by an ETS arc."""
     ready: Callable[[Node], None] | None = None
@@ -225,11 +225,11 @@ class Node:
 
     @property
     def senses_bounds(self) -> bool:
-        """Whether an ETS must reach it: it does more with bounds than to pass them on."""
+        """True if an ETS must reach it: it does more with bounds than pass them on."""
         return self.takes_bounds or (self.operator is not None and self.operator.senses_bounds)
 
     def keep_ready(self, more: bool) -> None:
-        """Count work that the operator has put off as one element more that waits, or no longer."""
+        """Count the work that its operator has postponed as one element that waits; with False, no longer."""
         if more == self.unfinished:
             return
         self.unfinished = more
@@ -280,7 +280,7 @@ class Graph:
         return node
 
     def keep(self, names: Iterable[str]) -> None:
-        """Remove all nodes but these; what only the others had still to take is let go."""
+        """Remove all nodes but these, and what only the others had still to take."""
         kept = set(names)
         for node in [node for node in self.nodes.values() if node.name not in kept]:
             for arc in node.inputs:

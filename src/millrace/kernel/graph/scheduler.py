@@ -1,15 +1,14 @@
-"""Who is next when a rule gives control back: components by their shares, fragments by the memory they free.
+"""Which operator is next when a rule gives control back: components by share, fragments by the memory they free.
 
 Rules:
-- A component that has work and has used the least of its share is next; one that comes back from idleness gets no
-  credit for it. So a component that floods takes its share and no more.
+- The component that has work and has used the least of its share is next. A component gets no credit for idle time,
+  so one that floods takes its share and no more.
 - Break nodes cut a component into fragments. Of those with work the one with the highest priority is next (the memory
   it frees per unit of work, see chain.py), among equals the one that was served longest ago.
 - Inside a fragment the rules of the state table decide; it is entered at the operator furthest downstream with input.
-- All that has queues is one component, so that the queries together are as little stale as can be: first whatever
-  queues have let go is worked off, then all that comes enters the queues, and then the most urgent of them lets go.
-- A queue that gains nothing by what it lets go next may have urgent rows behind that: every second turn is for such
-  queues.
+- All parts that have queues are one component, so that the queries together are as fresh as can be: first what queues
+  have released is processed, then all input enters the queues, then the most urgent queue releases rows.
+- Every other turn goes to a queue whose next row saves no staleness: urgent rows may wait behind that row.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from millrace.kernel.updates.queue import Queue
 
 _Item = TypeVar("_Item")
 
-_WORKS_OFF, _ENTERS, _LETS_GO = range(3)
+_PROCESSES, _ENTERS, _RELEASES = range(3)
 """What an operator of a component with queues has to do next, in the order in which it is done."""
 
 
@@ -89,10 +88,10 @@ class Scheduler:
         self._fragment_of = {node: fragment for fragment in self.fragments for node in fragment.nodes}
         self._shares = {node: _share_below(node) for node in self._order if _is_queue(node)}
         """What the staleness of a queue counts beside that of others."""
-        self._let_go = dict.fromkeys(self._shares, 0)
-        """At which turn each queue let go last."""
+        self._released = dict.fromkeys(self._shares, 0)
+        """At which turn each queue released rows last."""
         self._gave_way = False
-        """Whether the last turn was that of a queue that gained nothing by it, while others would have."""
+        """True if the last turn went to a queue whose next row saves no staleness."""
         if before is not None:
             self._go_on(before)
             self.prefer(self._priorities)
@@ -128,10 +127,10 @@ class Scheduler:
         return fragment, node
 
     def _among_queues(self, component: Component, now: Microseconds) -> tuple[Fragment, Node]:
-        """Somebody who has something to do before queues may let go, else the most urgent queue."""
+        """An operator that has input before queues may release rows, else the most urgent queue."""
         stages = {node: _stage(node) for fragment in component.busy for node in fragment.ready}
         first = min(stages.values())
-        if first == _LETS_GO:
+        if first == _RELEASES:
             node = self._most_urgent(list(stages), now)
             fragment = self._fragment_of[node]
             fragment.taken = 0
@@ -141,13 +140,13 @@ class Scheduler:
         return fragment, self._entry(fragment, fragment.ready.intersection(ready))
 
     def _most_urgent(self, queues: list[Node], now: Microseconds) -> Node:
-        """The queue that gains most by letting go next; among equals the one that let go longest ago."""
+        """The queue that saves most staleness by releasing rows; among equals the one that released rows longest ago."""
         urgency = {node: self._shares[node] * _urgency(node, now) for node in queues}
-        for_nothing = [node for node in queues if not urgency[node]]
-        self._gave_way = bool(for_nothing) and not self._gave_way
-        some = for_nothing if self._gave_way else queues
-        chosen = min(some, key=lambda node: (-urgency[node], self._let_go[node], -self._order[node]))
-        self._let_go[chosen] = self._turn
+        without_gain = [node for node in queues if not urgency[node]]
+        self._gave_way = bool(without_gain) and not self._gave_way
+        some = without_gain if self._gave_way else queues
+        chosen = min(some, key=lambda node: (-urgency[node], self._released[node], -self._order[node]))
+        self._released[chosen] = self._turn
         return chosen
 
     def _entry(self, fragment: Fragment, ready: set[Node]) -> Node:
@@ -202,8 +201,8 @@ def _is_queue(node: Node) -> bool:
 def _stage(node: Node) -> int:
     """What an operator that is ready has to do next."""
     if _is_queue(node):
-        return _ENTERS if node.waiting > node.unfinished else _LETS_GO
-    return _WORKS_OFF if node.after_queue else _ENTERS
+        return _ENTERS if node.waiting > node.unfinished else _RELEASES
+    return _PROCESSES if node.after_queue else _ENTERS
 
 
 def _urgency(node: Node, now: Microseconds) -> float:
@@ -212,7 +211,7 @@ def _urgency(node: Node, now: Microseconds) -> float:
 
 
 def _least(items: Mapping[_Item, None], key: Callable[[_Item], Any]) -> _Item:
-    """The least of some items; mostly there is one."""
+    """The least of some items, which are mostly one."""
     if len(items) == 1:
         return next(iter(items))
     return min(items, key=key)

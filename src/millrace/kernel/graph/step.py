@@ -1,8 +1,8 @@
 """The execution step: an operator takes one element, and what it yields goes to its consumers.
 
 Rules:
-- An operator that has put work off goes on with it before it is given anything else.
-- Where held rows may leave first, an operator is told the bound that holds before its next rows, then given them.
+- An operator that has postponed work goes on with it before it gets anything else.
+- Where held rows may leave first, an operator is told the bound that holds before its next rows, then gets them.
 - An operator is told the least bound of its inputs, or, if it works by input, that of the one which advanced.
 - A queue takes all its input before it releases rows, and is told the time before every call (see queue_gate.py).
 """
@@ -99,7 +99,7 @@ class Step:
         return rows
 
     def _go_on(self, node: Node, operator: Operator) -> int:
-        """Let an operator go on with what it has put off."""
+        """Let an operator go on with what it has postponed."""
         held = operator.held
         outputs = list(operator.on_more(self.rows_per_step))
         self.delivery.queued += operator.held - held

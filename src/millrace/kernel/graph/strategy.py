@@ -3,11 +3,11 @@
 Rules:
 - A rule answers, after an operator has been executed, which one is next; None gives control back to the scheduler.
 - Forward goes to the successor of the rows (tuple-succ); if there is none, to where an ETS went (TSM-succ).
-- There is a break before every queue: who may let go next is a matter between all queries, not of one path.
+- There is a break before every queue: which queue releases rows next is decided among all queries, not on one path.
 - Before a sink or a break node there is no forward: the host, or another fragment, empties that buffer.
 - A fork serves its branches in turn. Backtracking goes to the empty input with the least register.
-- Different operators of one graph may follow different strategies; a strategy, a break node or a query changes by
-  making the table anew.
+- Different operators of one graph may follow different strategies. When a strategy, a break node or a query changes,
+  the table is made anew.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def with_breaks(graph: Graph, breaks: Container[tuple[str, str]] = ()) -> None:
 
 
 def _ends_a_path(arc: Arc) -> bool:
-    """Whether round-robin, which is defined for paths, needs a break on an arc between two operators."""
+    """True if round-robin, which is defined for paths, needs a break on an arc between two operators."""
     before, after = arc.producer, arc.consumer
     if before.operator is None or "rr" not in (before.strategy, after.strategy):
         return False
@@ -138,7 +138,7 @@ def _forks(node: Node) -> list[State]:
 
 
 def _begins(arc: Arc) -> bool:
-    """Whether an arc comes straight from a source that no other operator reads."""
+    """True if an arc comes straight from a source that no other operator reads."""
     return arc.producer.is_source and len(branches(arc.producer)) == 1
 
 

@@ -1,9 +1,9 @@
-"""How far the partitions or groups of a stream have come: three columns of numbers under a name each.
+"""How far the partitions or groups of a stream have come: three columns of numbers, a row per partition.
 
 Rules:
 - What is known of a part only grows: a later text of it says at least what an earlier one does.
-- As plain data parts are texts, each a table that is packed whole: one text for all of them, or for those that have
-  changed since they were asked for last, to be taken in by whoever knows the others.
+- As plain data they are texts, each a packed table: of all parts, or of those that have changed since the last call,
+  for a reader that knows the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Codes = npt.NDArray[np.int64]
 
 _NUMBERS = ("greatest", "seen_at", "allowed")
 _KEYS = b"keys"
-"""Under which the columns that name the parts stand in a text, with their types."""
+"""The metadata key of the columns that name the parts, with their types."""
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -39,7 +39,7 @@ class PartitionProgress:
 
     def __init__(self) -> None:
         self.keys: pa.Schema | None = None
-        """The columns that name the parts; None until someone has said so."""
+        """The columns that name the parts; None until they are known."""
         self.clear()
 
     def clear(self) -> None:
@@ -57,7 +57,7 @@ class PartitionProgress:
         return len(self.names)
 
     def numbers_of(self, names: Sequence[str]) -> Codes:
-        """The number of each name, all different; one not seen before gets the next, and has said nothing."""
+        """The number of each name, all different; a new name gets the next number, and no time or bound yet."""
         known = len(self.names)
         numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
         fresh = [name for name, number in zip(names, numbers, strict=True) if number >= known]
@@ -68,7 +68,7 @@ class PartitionProgress:
         return np.array(numbers, np.int64)
 
     def see(self, codes: Codes, times: Times, now: Microseconds) -> None:
-        """Take the times of rows into account, each of the part of that number, and when they came."""
+        """Note the times of rows, each of the part of that number, and when they came."""
         touched = np.unique(codes)
         before = self.greatest[touched]
         np.maximum.at(self.greatest, codes, times)
@@ -93,7 +93,7 @@ class PartitionProgress:
         return _text(self._table(changed)) if len(changed) else ""
 
     def absorb(self, text: str) -> None:
-        """Take in what another knows: each part is as far as either has seen it."""
+        """Learn what another text says: each part is as far as either knows it."""
         table = _read(text)
         numbers = self.numbers_of(table.column("name").to_pylist())
         greatest, seen_at, allowed = (table.column(name).to_numpy() for name in _NUMBERS)
@@ -105,7 +105,7 @@ class PartitionProgress:
             self.keys = pa.ipc.read_schema(pa.py_buffer(table.schema.metadata[_KEYS]))
 
     def restore(self, texts: Iterable[str]) -> None:
-        """Know what these texts say, one after another, and nothing else."""
+        """Start anew from these texts, read one after another."""
         self.clear()
         for text in texts:
             self.absorb(text)
@@ -119,7 +119,7 @@ class PartitionProgress:
 
 
 def newest(texts: Sequence[str]) -> str:
-    """Several texts as one: of each part what the last text that names it says."""
+    """Several texts as one: for each part what the last text that names it says."""
     table = pa.concat_tables([_read(text) for text in texts]).combine_chunks()
     codes = table.column("name").combine_chunks().dictionary_encode().indices.to_numpy()
     last = np.empty(int(codes.max(initial=-1)) + 1, np.int64)

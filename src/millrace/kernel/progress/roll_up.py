@@ -1,4 +1,4 @@
-"""Promises of single groups rolled up to one that any operator can use."""
+"""Promises of single groups rolled up to a bound that every operator can use."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _Key = tuple[Any, ...]
 class RollUp(Operator):
     """Turn the promises of groups into one of the stream (the describe operator, 004 A.1.1): the least of the groups.
 
-    A group that is there and has promised nothing holds everything back: the edge of the stream names it with no bound.
-    A row below a bound that was passed on, which only a row of a new group can be, is turned away.
+    A group that has promised nothing yet holds the bound back: the edge of the stream names it with no bound.
+    A row below a bound that was passed on is dropped and counted; only a row of a new group can be.
     State: the bound of each group. Punctuations: those of groups end here; what is passed on is the least bound of the
     groups seen, or the stream's own where that is greater.
     """
@@ -67,7 +67,7 @@ class RollUp(Operator):
             yield Punctuation(until, ets)
 
     def _numbered(self, keys: pa.Table) -> list[int]:
-        """The number of each group; one not seen before gets the next, and has promised nothing."""
+        """The number of each group; a new one gets the next number, and has promised nothing."""
         known, self._types = len(self._numbers), keys.schema
         numbers = [self._numbers.setdefault(key, len(self._numbers)) for key in _tuples(keys)]
         fresh = len(self._numbers) - known

@@ -12,11 +12,11 @@ from millrace.kernel.state import Changes
 
 
 class Slack(Operator):
-    """Take it that no row comes more than `slack` behind the greatest time seen (004 section 2, option 2).
+    """Assume that no row comes more than `slack` behind the greatest time seen (004 section 2, option 2).
 
-    Rows further behind are turned away, whatever their own stream has promised.
-    State: the greatest time, and how many rows were turned away. Punctuations: those that come in are ignored, but for
-    the end of time; its own is the greatest time less the slack.
+    Rows further behind are dropped and counted, whatever their own stream has promised.
+    State: the greatest time, and how many rows were dropped. Punctuations: those that come in are ignored, but for the
+    end of time; its own is the greatest time less the slack.
     """
 
     label = "slack"
@@ -44,7 +44,7 @@ class Slack(Operator):
             yield punctuation
 
     def required(self, until: Microseconds, port: int = 0) -> Microseconds:
-        # A promise of a stream is of no use here, so none is asked for.
+        # It ignores the bounds of streams, so it asks for none.
         return END_OF_TIME
 
     @property

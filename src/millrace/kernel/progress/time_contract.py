@@ -14,9 +14,9 @@ TimeKind = Literal["external", "internal", "latent"]
 EtsKind = Literal["none", "periodic", "on_demand"]
 
 SEQUENCE = "__sequence"
-"""The outlet where a row's time is the number under which it was let in, from 0 on."""
+"""The outlet where a row's time is the number under which it was admitted, from 0 on."""
 LATE = "__late"
-"""The outlet of the rows that came too late; their time is the clock at which they came."""
+"""The outlet of late rows; their time is the clock at which they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class TimeContract:
 
     `column` names the time column (external: read from it; internal: written to it; latent: None).
     The order of an external stream: `disorder` is how far a row may trail the greatest timestamp before it (0:
-    ordered), `rows` by how many rows it may trail instead, `punctuation` what the source itself promises instead;
-    with `partitions` the order holds in each partition, and the stream is as far as the least of them; with `per` a
+    ordered), `rows` by how many rows it may trail instead, `punctuation` what the source itself promises instead.
+    With `partitions` the order holds in each partition, and the stream's bound is the least of theirs; with `per` a
     promise is for the rows of its own group alone. `also` are further columns that progress, each with its disorder.
-    `ets` says whether a silent stream may be spoken for, `every` how often if periodically; `skew` is the delta of
-    the external formula, `lull` how far a silent stream may be behind the clock.
+    `ets` says how enabling timestamps are made for a silent stream, `every` how often if periodically; `skew` is the
+    delta of the external formula, `lull` how far a silent stream may be behind the clock (see ets.py).
     `max_future_skew` is how far ahead a row may be.
     """
 
