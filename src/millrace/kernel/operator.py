@@ -43,9 +43,9 @@ A whole operator, with a state of one number:
 >>> [kept.rows["v"].to_pylist() for kept in again.on_batch(0, values(4, 5))]
 [[4]]
 
-An operator that waits for a bound sets `holds` and `senses_bounds`, and says in `wanted` which bound releases something:
-relational/merge.py is a short one. Its tests call `check_operator`, which tries what every operator promises. To use it
-in a graph, see graph/graph.py; for queries, a plan node and plan/physical/operators.py choose it.
+An operator that waits for a bound sets `holds` and `senses_bounds`, and says in `wanted` which bound releases
+something: relational/merge.py is a short one. Its tests call `check_operator`, which tries what operators promise.
+To use it in a graph, see graph/graph.py; for queries, a plan node and plan/physical/operators.py choose it.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Scheduler:
         return fragment, self._entry(fragment, fragment.ready.intersection(ready))
 
     def _most_urgent(self, queues: list[Node], now: Microseconds) -> Node:
-        """The queue that saves most staleness by releasing rows; among equals the one that released rows longest ago."""
+        """The queue that saves most staleness by releasing rows; among equals the one that did so longest ago."""
         urgency = {node: self._shares[node] * _urgency(node, now) for node in queues}
         without_gain = [node for node in queues if not urgency[node]]
         self._gave_way = bool(without_gain) and not self._gave_way
