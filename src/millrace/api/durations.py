@@ -32,7 +32,7 @@ def words_of(given: timedelta) -> str:
 
 
 def length(name: str, given: object) -> str:
-    """A length of time in words; `name` is the argument or the option that it was given for.
+    """A length of time in words; `name` is the argument or the option that it is given for.
 
     >>> length("within", "5 seconds"), length("within", timedelta(seconds=3))
     ('5 seconds', '3 seconds')
@@ -47,8 +47,3 @@ def length(name: str, given: object) -> str:
         pass
     other = "" if name.startswith("--") else ", or give a timedelta"
     raise RequestError(f'{name} is a length of time, not "{given}"', hint=f"Write {name}='5 seconds'{other}.")
-
-
-def in_words(given: Length | None) -> str | None:
-    """A length of time that may be left out, as text that is not looked at yet."""
-    return words_of(given) if isinstance(given, timedelta) else given

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 
-from millrace.api.durations import Length, in_words
+from millrace.api.durations import Length, words_of
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.language import parse_interval
 from millrace.plan.explain.cost_words import Expected
@@ -22,7 +23,7 @@ def expected(rates: Sequence[str], pair_cost: Length | None, network: Network) -
     (500.0, 1000000.0)
     """
     streams = {stream.name.lower(): stream.name for stream in network.streams()}
-    cost = in_words(pair_cost)
+    cost = words_of(pair_cost) if isinstance(pair_cost, timedelta) else pair_cost
     return Expected(dict(_rate(each, streams) for each in rates), None if cost is None else _micros(cost))
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from threading import Thread, current_thread
-from typing import TYPE_CHECKING, Any, Final, Protocol, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import pyarrow as pa
 
 from millrace.api.console import Console
-from millrace.api.query_text import pairs, query_statements
+from millrace.api.query_text import Reads, pairs, query_text, script
 from millrace.api.reader import Reader
+from millrace.api.relations import Relation, check_member
 from millrace.api.runs import Once, open_run
-from millrace.api.update_clauses import Reads
 from millrace.connectors.native import HANDED, is_native_sink
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.answers.subscriptions import Callback, Subscription
@@ -25,40 +25,22 @@ from millrace.hosts.why.lag import Lag
 from millrace.language import bind_changes, declarations_of, parse_script, read_file
 from millrace.language.grammar.statements import Declared, QueryStatement
 from millrace.plan.evolution.evolution import Evolution
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Network as PlanNetwork
+from millrace.plan.nodes.query_network import Query
 
 if TYPE_CHECKING:
+    from millrace.api.network import Network
     from millrace.api.server import Server
 
 _ALL: Final = object()
 """Stands for all keys: any value may be a key."""
 
 
-class Author(Protocol):
-    """Who writes the statements of a network."""
-
-    @property
-    def script(self) -> str:
-        """All statements so far."""
-
-
-class Written(Protocol):
-    """A relation as its author writes it."""
-
-    @property
-    def network(self) -> Author:
-        """Whose streams it reads."""
-
-    @property
-    def sql(self) -> str:
-        """The query."""
-
-
 class Handle:
     """A network at work, or one that has ended."""
 
     def __init__(
-        self, network: Network, options: RunOptions, feeds: Mapping[str, Iterable[Any]], author: Author
+        self, network: PlanNetwork, options: RunOptions, feeds: Mapping[str, Iterable[Any]], author: Network
     ) -> None:
         self._author = author
         self._feeds = feeds
@@ -121,7 +103,7 @@ class Handle:
     def add(
         self,
         query: str,
-        relation: Written | None = None,
+        relation: Relation | None = None,
         *,
         sink: str = "memory",
         settings: Mapping[str, object] | None = None,
@@ -136,30 +118,18 @@ class Handle:
         """
         if relation is None:
             _refuse_beside_sql(sink, settings or access, options)
-        text = query if relation is None else self._written(query, relation, sink, options, settings or {}, access)
+            text = query
+        else:
+            check_member(self._author, relation)
+            # Streams may have been declared since the run began.
+            declared = declarations_of(self._author.script, known=self._changes.script)
+            text = script([declared, query_text(query, relation.sql, sink, options, settings or {}, access)])
         added = _added_name(text)
         if added not in self.queries:
             self._printed.pop(added, None)
         (answer,) = self._ask(text)
         self._use(answer.started.streams)
         return answer.started
-
-    def _written(
-        self,
-        name: str,
-        relation: Written,
-        sink: str,
-        options: Mapping[str, object],
-        settings: Mapping[str, object],
-        access: Reads | None,
-    ) -> str:
-        if relation.network is not self._author:
-            raise RequestError(
-                f'"{relation.sql}" belongs to another network', hint="Build it from the streams of the one that runs."
-            )
-        # Streams may have been declared since the run began.
-        declared = declarations_of(self._author.script, known=self._changes.script)
-        return "\n;\n".join([declared, *query_statements(name, relation.sql, sink, options, settings, access)])
 
     def drop(self, name: str) -> None:
         """Take a query out of the running network; what it has answered so far stays."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from millrace.api.dataframes import Frame, check_frame, frame_columns, is_frame
-from millrace.api.durations import Length, in_words
+from millrace.api.durations import Length, length
 from millrace.api.expectations import expected
 from millrace.api.handle import Handle
-from millrace.api.query_text import option_clause, pairs, query_statements
+from millrace.api.query_text import Reads, option_clause, pairs, query_text, script
 from millrace.api.relations import Relation, Windowed, check_member
 from millrace.api.runs import Once, run_options
 from millrace.api.stream_clauses import (
@@ -20,14 +20,17 @@ from millrace.api.stream_clauses import (
     function_place,
     order_clause,
     partition_clause,
+    queue_settings,
     sql_types,
     time_clause,
+    update_key_clause,
 )
-from millrace.api.update_clauses import Reads, queue_settings, update_key_clause
 from millrace.connectors.native import FED, FRAME, SOURCES
 from millrace.errors import QueryError, RequestError, listed
 from millrace.hosts.run_options import HostName
-from millrace.language import declarations_of, parse_network
+from millrace.language import parse_script
+from millrace.language.grammar.statements import Declared, QueryStatement, SinkStatement, Statement
+from millrace.language.script import Declarations, bind_network, declare
 from millrace.plan.explain.explain import explain
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Network as PlanNetwork
@@ -49,15 +52,18 @@ class Network:
     """
 
     def __init__(self) -> None:
-        self._statements: list[str] = []
-        self._feeds: dict[str, Any] = {}
-        self._declared: list[str] = []
+        self._texts: list[str] = []
+        self._statements: list[Statement] = []
+        """What the texts say, parsed once."""
+        self._declared = Declarations()
         self._names: set[str] = set()
+        """The names of the queries, in lower case."""
+        self._feeds: dict[str, Any] = {}
         self._roots: dict[str, Node] = {}
 
     def sql(self, text: str) -> Network:
         """Add statements of SQL: all of them, or none if one is wrong."""
-        self._accept_queries(text.rstrip().rstrip(";"))
+        self._accept(text.rstrip().rstrip(";"))
         return self
 
     def stream(
@@ -105,11 +111,12 @@ class Network:
         if is_frame(columns):
             source, columns = columns, frame_columns(name, columns)
         connector = _connector(name, source, options)
-        order = order_clause(in_words(disorder), disorder_rows, punctuated_by, per)
+        order = order_clause(disorder, disorder_rows, punctuated_by, per)
         clauses = [f"CREATE STREAM {name} ({columns})", time_clause(time, order, internal, latent)]
         clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by)]
-        clauses += ets_clause(in_words(ets), in_words(skew), in_words(lull))
-        clauses += [f"MAX FUTURE SKEW INTERVAL {in_words(max_future_skew)}"] if max_future_skew else []
+        clauses += ets_clause(ets, skew, lull)
+        if max_future_skew is not None:
+            clauses.append(f"MAX FUTURE SKEW INTERVAL {length('max_future_skew', max_future_skew)}")
         clauses += update_key_clause(update_key)
         clauses += [f"LATE INTO {late_into}"] if late_into else []
         clauses += [f"FROM {connector}{option_clause(options)}"]
@@ -168,57 +175,52 @@ class Network:
         {"symbol = 'GOOG'": "1 second", None: "1 hour"}.
         """
         check_member(self, relation)
-        self._accept_queries(*query_statements(name, relation.sql, sink, options, settings or {}, access))
+        self._accept(query_text(name, relation.sql, sink, options, settings or {}, access))
         return self
 
-    def bound(self, *further: str, parts: bool = False) -> PlanNetwork:
-        """The network's plan, as it would be with further statements, which may be `parts` of queries.
-
-        Raises what is wrong with it.
-        """
-        return parse_network(_script([*self._statements, *further]), parts=parts)
+    def bound(self) -> PlanNetwork:
+        """The network's plan."""
+        return bind_network(self._statements)
 
     def root(self, query: str) -> Node:
         """The plan of one query over the network's streams; raises what is wrong with it."""
         if query not in self._roots:
-            # What it is a part of decides whether its rows are updates of each other.
-            self._roots[query] = self._alone(query, parts=True).queries[-1].root
+            # Which query it becomes a part of decides whether its rows are updates of each other.
+            self._roots[query] = self._alone(parse_script(query), parts=True).queries[-1].root
         return self._roots[query]
-
-    def _alone(self, *statements: str, parts: bool = False) -> PlanNetwork:
-        """The plan of some statements without the queries before them, which take long if there are many."""
-        try:
-            return parse_network(_script([*self._declared, *statements]), parts=parts)
-        except QueryError:
-            return self.bound(*statements, parts=parts)  # Places of errors are in the whole script.
 
     @property
     def script(self) -> str:
         """All statements so far, as SQL."""
-        return _script(self._statements)
+        return script(self._texts)
 
-    def _accept(self, *statements: str) -> None:
-        """Add statements as a whole, or not at all."""
-        self._names = _names(self.bound(*statements))
-        self._declare(*statements)
-        self._statements += statements
-
-    def _accept_queries(self, *statements: str) -> None:
-        """Add queries, after a sink if they have one; those before them matter only for names and guards of streams."""
-        names = _names(self._alone(*statements))
-        if declarations_of(statements[-1]) or names & self._names or "max_future_skew" in statements[-1].lower():
-            self._accept(*statements)
+    def _accept(self, text: str) -> None:
+        """Add the statements of a text as a whole, or not at all."""
+        new = parse_script(text)
+        if all(map(self._is_independent, new)):
+            self._names |= _query_names(self._alone(new))
         else:
-            self._names |= names
-            self._declare(*statements[:-1])
-            self._statements += statements
-
-    def _declare(self, *statements: str) -> None:
-        """Keep the declarations among statements, for the queries to come."""
-        found = [text for each in statements if (text := declarations_of(each))]
-        if found:
-            self._declared += [each.rstrip(";") for each in found]
+            self._names = _query_names(bind_network([*self._statements, *new]))
+        if any(isinstance(each, Declared) for each in new):
+            self._declared = declare(new, self._declared)
             self._roots.clear()
+        self._texts.append(text)
+        self._statements += new
+
+    def _is_independent(self, statement: Statement) -> bool:
+        """True if the queries so far do not matter to a statement: binding them again takes long if there are many."""
+        if isinstance(statement, QueryStatement) and statement.name is not None:
+            return statement.name.text.lower() not in self._names and "max_future_skew" not in statement.options
+        return isinstance(statement, SinkStatement)
+
+    def _alone(self, statements: Sequence[Statement], *, parts: bool = False) -> PlanNetwork:
+        """The plan of some statements without the queries so far."""
+        try:
+            return bind_network(statements, self._declared, parts=parts)
+        except QueryError:
+            # An error that knows the queries so far says more: their names may be mistaken for streams.
+            bind_network([*self._statements, *statements], parts=parts)
+            raise
 
     def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: Length | None = None) -> str:
         """How the queries will be run, as text.
@@ -273,12 +275,7 @@ def _connector(stream: str, source: object, options: Mapping[str, object]) -> st
     return source if source.isidentifier() else f"`{source.replace('`', '``')}`"
 
 
-def _names(network: PlanNetwork) -> set[str]:
+def _query_names(network: PlanNetwork) -> set[str]:
     """The names of the queries that were written; late rows that go to a sink are a query of their name, too."""
     late = {each.late_into.lower() for each in network.streams() if each.late_into}
     return {each.name.lower() for each in network.queries} - late
-
-
-def _script(statements: Iterable[str]) -> str:
-    # A line of its own for the semicolon: the statement before it may end in a comment.
-    return "\n;\n".join(statements)

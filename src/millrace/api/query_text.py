@@ -1,42 +1,47 @@
-"""Queries of the Python API as the statements of SQL that they are."""
+"""Queries of the Python API as text of SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from millrace.api.durations import Length, length
 from millrace.api.stream_clauses import class_place
-from millrace.api.update_clauses import Reads, access_clause
 from millrace.connectors.native import HANDED
 from millrace.errors import RequestError, listed
 from millrace.hosts.sinks.outputs import PLAIN
 
+Reads = Length | Mapping[str | None, Length]
+"""How often answers are read: all of them, or by condition on the key; None stands for all other keys."""
 
-def query_statements(
+
+def query_text(
     name: str,
     sql: str,
     sink: str,
     options: Mapping[str, object],
     settings: Mapping[str, object],
     access: Reads | None = None,
-) -> list[str]:
-    """The statements that create a query with its settings, and its sink, which is memory or takes options.
+) -> str:
+    """The statements that create a query with its settings, after its sink if it is not memory.
 
     `access` says how often its answers are read.
 
-    >>> query_statements("q", "SELECT * FROM s", "csv", {"path": "out"}, {})
-    ["CREATE SINK q_sink TO csv OPTIONS (path 'out')", 'CREATE QUERY q INTO q_sink AS SELECT * FROM s']
-    >>> query_statements("q", "SELECT * FROM s", "memory", {}, {"share": 2})
-    ["CREATE QUERY q WITH (share = '2') AS SELECT * FROM s"]
+    >>> print(query_text("q", "SELECT * FROM s", "csv", {"path": "out"}, {}))
+    CREATE SINK q_sink TO csv OPTIONS (path 'out')
+    ;
+    CREATE QUERY q INTO q_sink AS SELECT * FROM s
+    >>> query_text("q", "SELECT * FROM s", "memory", {}, {"share": 2})
+    "CREATE QUERY q WITH (share = '2') AS SELECT * FROM s"
     """
     _check_settings(sink, options, settings)
     chosen = f" WITH ({pairs(settings, ' = ')})" if settings else ""
     read = access_clause(access)
     if sink == "memory":
-        return [f"CREATE QUERY {name}{chosen}{read} AS {sql}"]
+        return f"CREATE QUERY {name}{chosen}{read} AS {sql}"
     if sink == HANDED and "writer" in options:
         options = {**options, "writer": class_place(options["writer"])}
     declared = f"CREATE SINK {name}_sink TO {sink}{option_clause(options)}"
-    return [declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink{read} AS {sql}"]
+    return script([declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink{read} AS {sql}"])
 
 
 def _check_settings(sink: str, options: Mapping[str, object], settings: object) -> None:
@@ -56,6 +61,34 @@ def _as_settings(options: Mapping[str, object]) -> str:
     """The sentence that says how options of the query itself are given."""
     shown = ", ".join(f"'{key}': {value!r}" for key, value in options.items())
     return f"If they are options of the query, write settings={{{shown}}}."
+
+
+def access_clause(access: object) -> str:
+    """How often answers are read, by classes of keys; nothing if nobody says.
+
+    >>> access_clause("1 minute"), access_clause({"k = 'GOOG'": "1 second", None: "1 hour"})
+    (' ACCESS EVERY INTERVAL 1 minute', " ACCESS EVERY INTERVAL 1 second WHEN k = 'GOOG', EVERY INTERVAL 1 hour")
+    """
+    if access is None:
+        return ""
+    classes = access if isinstance(access, Mapping) else {None: access}
+    if not classes or not all(isinstance(each, str | None) for each in classes):
+        raise RequestError(
+            f'access says how often answers are read, not "{access}"',
+            hint="Write access='1 minute', or access={\"symbol = 'GOOG'\": '1 second', None: '1 hour'}.",
+        )
+    words = [f"EVERY INTERVAL {length('access', each)}{_when(condition)}" for condition, each in classes.items()]
+    return f" ACCESS {', '.join(words)}"
+
+
+def _when(condition: str | None) -> str:
+    return "" if condition is None else f" WHEN {condition}"
+
+
+def script(statements: Iterable[str]) -> str:
+    """Statements as one text."""
+    # The semicolon has a line of its own: the statement before it may end in a comment.
+    return "\n;\n".join(statements)
 
 
 def option_clause(options: Mapping[str, object]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
@@ -43,19 +43,15 @@ from millrace.errors import QueryError, RequestError
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 from millrace.plan.nodes.node import Node
 
-
-class Author(Protocol):
-    """The network that relations belong to."""
-
-    def root(self, query: str) -> Node:
-        """The plan of one query over the network's streams; raises what is wrong with it."""
+if TYPE_CHECKING:
+    from millrace.api.network import Network
 
 
 @dataclass(frozen=True)
 class Relation:
     """Rows of a stream, a join or a query, not yet computed."""
 
-    network: Author
+    network: Network
     source: str
     predicate: str = ""
     items: str = "*"

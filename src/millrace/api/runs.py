@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from millrace.api.durations import Length, in_words
+from millrace.api.durations import Length, length
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.control.live_changes import LiveChanges
@@ -41,7 +41,7 @@ def run_options(
             )
     given = dict(further)
     if isinstance(cost := given.get("cost"), Length):
-        given["cost"] = parse_interval(in_words(cost) or "")
+        given["cost"] = parse_interval(length("cost", cost))
     if given.get("control") is not None:
         given["control"] = Path(given["control"])
     return RunOptions(on, _ENDINGS[until], Path(checkpoint) if checkpoint else None, **given)

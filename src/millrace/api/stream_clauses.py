@@ -1,11 +1,11 @@
-"""The clauses of CREATE STREAM that say what a stream's time is, and where code is, from what Python gives."""
+"""The clauses of CREATE STREAM, and places of Python code, from the arguments that Python gives."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 
-from millrace.api.durations import Length, in_words
+from millrace.api.durations import Length, length
 from millrace.errors import RequestError
 
 
@@ -27,7 +27,7 @@ def time_clause(time: str | None, order: str | None, internal: str | None, laten
 
 
 def order_clause(
-    disorder: str | None, rows: int | None, punctuated_by: str | None, per: str | Sequence[str] = ()
+    disorder: Length | None, rows: int | None, punctuated_by: str | None, per: str | Sequence[str] = ()
 ) -> str | None:
     """What the order of rows is; None where nothing is said.
 
@@ -38,8 +38,8 @@ def order_clause(
     """
     groups = _listed(per)
     if groups and not punctuated_by:
-        raise RequestError("per says for whom a source promises", hint='Give punctuated_by="expression" as well.')
-    orders = [f"DISORDER INTERVAL {disorder}"] if disorder else []
+        raise RequestError("per needs punctuated_by", hint='Give punctuated_by="expression" as well.')
+    orders = [f"DISORDER INTERVAL {length('disorder', disorder)}"] if disorder is not None else []
     orders += [f"DISORDER {rows} ROWS"] if rows is not None else []
     orders += [f"PUNCTUATED BY {punctuated_by}" + (f" PER ({groups})" if groups else "")] if punctuated_by else []
     if len(orders) > 1:
@@ -49,17 +49,18 @@ def order_clause(
     return orders[0] if orders else None
 
 
-def ets_clause(ets: str | None, skew: str | None, lull: str | None) -> list[str]:
-    """How a silent stream is spoken for; on demand where only a skew or a lull is given.
+def ets_clause(ets: Length | None, skew: Length | None, lull: Length | None) -> list[str]:
+    """How a silent stream advances; on demand where only a skew or a lull is given.
 
     >>> ets_clause(None, "1 second", None), ets_clause("10 milliseconds", None, None), ets_clause(None, None, None)
     (['ETS ON DEMAND SKEW INTERVAL 1 second'], ['ETS EVERY INTERVAL 10 milliseconds'], [])
     """
-    lengths = [f"{word} INTERVAL {each}" for word, each in (("SKEW", skew), ("LULL", lull)) if each]
+    given = {"skew": skew, "lull": lull}
+    lengths = [f"{name.upper()} INTERVAL {length(name, each)}" for name, each in given.items() if each is not None]
     if ets is None and not lengths:
         return []
-    kinds = {None: "ON DEMAND", "on demand": "ON DEMAND", "none": "NONE"}
-    return [" ".join(["ETS", kinds.get(ets) or f"EVERY INTERVAL {ets}", *lengths])]
+    kinds: dict[object, str] = {None: "ON DEMAND", "on demand": "ON DEMAND", "none": "NONE"}
+    return [" ".join(["ETS", kinds.get(ets) or f"EVERY INTERVAL {length('ets', ets)}", *lengths])]
 
 
 def partition_clause(columns: str | Sequence[str]) -> list[str]:
@@ -84,8 +85,35 @@ def also_clauses(also: object) -> list[str]:
             f'also takes columns, each with its disorder, not "{also}"',
             hint=f"Write also={{'{name}': '30 minutes'}}, or also={{'{name}': None}} where rows are in order.",
         )
-    words = {name: in_words(each) for name, each in also.items()}
-    return [f"ALSO BY {name} {f'DISORDER INTERVAL {each}' if each else 'ORDERED'}" for name, each in words.items()]
+    orders = {name: order_clause(each, None, None) or "ORDERED" for name, each in also.items()}
+    return [f"ALSO BY {name} {order}" for name, order in orders.items()]
+
+
+def update_key_clause(columns: object) -> list[str]:
+    """The columns whose rows of equal values update each other; none at all if all rows do, None for a plain stream.
+
+    >>> update_key_clause("symbol"), update_key_clause(["host", "port"]), update_key_clause([]), update_key_clause(None)
+    (['UPDATE KEY (symbol)'], ['UPDATE KEY (host, port)'], ['UPDATE KEY ()'], [])
+    """
+    if columns is None:
+        return []
+    names = [columns] if isinstance(columns, str) else list(columns) if isinstance(columns, Sequence) else [None]
+    if not all(isinstance(each, str) for each in names):
+        raise RequestError(
+            f'update_key takes columns, not "{columns}"',
+            hint="Write update_key='symbol', update_key=['host', 'port'], or update_key=[] if all rows are updates of "
+            "one thing.",
+        )
+    return [f"UPDATE KEY ({', '.join(map(str, names))})"]
+
+
+def queue_settings(queue: str | None, settings: object) -> dict[str, object]:
+    """The options of the queues of queries that read a stream."""
+    if not isinstance(settings, Mapping):
+        raise RequestError(
+            f'settings are names and values, not "{settings}"', hint="Write settings={'update_window': 'lazy'}."
+        )
+    return {**({} if queue is None else {"queue": queue}), **settings}
 
 
 def _listed(columns: str | Sequence[str]) -> str:

@@ -43,10 +43,7 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     known = declare(script, before)
     known = replace(known, streams=as_running(known.streams, queries))
     found = {query.name.lower(): query for query in queries}
-    try:
-        asked = tuple(changes(script, known, found))
-    except RecursionError:
-        raise QueryError("a query is nested too deeply", hint="Split it.", place=source.place(0, 0)) from None
+    asked = tuple(changes(script, known, found))
     refuse_new_guards(known.streams, queries, source.place(0, len(text)))
     new = {name: stream for name, stream in known.streams.items() if name not in before.streams}
     asked += tuple(Added(each) for each in late_queries(new, known.sinks, found))

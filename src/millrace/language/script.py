@@ -22,7 +22,6 @@ from millrace.language.declarations.queue_options import effective
 from millrace.language.declarations.streams import bind_sink, bind_stream
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.places import Source
 from millrace.language.grammar.script_parser import parse_expression, parse_item, parse_script
 from millrace.language.grammar.statements import (
     AggregateStatement,
@@ -66,11 +65,7 @@ def parse_network(text: str, *, parts: bool = False) -> Network:
     >>> network.queries[0].root.schema.names
     ['window_start', 'window_end', 'k', 'n']
     """
-    statements = parse_script(text)
-    try:
-        return bind_network(statements, parts=parts)
-    except RecursionError:
-        raise QueryError("a query is nested too deeply", hint="Split it.", place=Source(text).place(0, 0)) from None
+    return bind_network(parse_script(text), parts=parts)
 
 
 @dataclass(frozen=True)
@@ -173,7 +168,11 @@ def changes(
         parts=parts,
     )
     for statement in asked:
-        change = _change(statement, binder, declared, queries, names)
+        try:
+            change = _change(statement, binder, declared, queries, names)
+        except RecursionError:
+            place = statement.body.place if isinstance(statement, QueryStatement) else None
+            raise QueryError("a query is nested too deeply", hint="Split it.", place=place) from None
         after = amended(tuple(queries.values()), change)
         queries.clear()
         queries.update({query.name.lower(): query for query in after})

@@ -475,7 +475,7 @@ def test_promises_of_groups_and_late_rows_can_be_said_in_python() -> None:
     net.stream("a", COLUMNS, time="ts", punctuated_by="n > 1", per="k", late_into="late", source=[])
     assert "PUNCTUATED BY n > 1 PER (k)" in net.script
     assert net.late("late").select("k").schema.names == ["k"]
-    with pytest.raises(RequestError, match="for whom a source promises"):
+    with pytest.raises(RequestError, match="per needs punctuated_by"):
         net.stream("b", COLUMNS, time="ts", per="k", source=[])
 
 
