@@ -15,7 +15,7 @@ from millrace.hosts.report import Report
 from millrace.hosts.why.verdicts import length_text
 from millrace.kernel.metrics import QueueMetrics, SourceMetrics
 from millrace.plan.evolution.evolution import Evolution
-from millrace.plan.explain.intervals import clock_text
+from millrace.plan.explain.time_text import clock_text
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """What would break a line or a column of the output."""

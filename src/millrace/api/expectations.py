@@ -9,7 +9,7 @@ from datetime import timedelta
 from millrace.api.durations import Length, words_of
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.language import parse_interval
-from millrace.plan.explain.cost_words import Expected
+from millrace.plan.explain.cost_notes import Expected
 from millrace.plan.nodes.query_network import Network
 
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"

@@ -27,7 +27,7 @@ from millrace.kernel.graph.graph import Node, sinks_below
 from millrace.kernel.progress.ets import clock_of_ets
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
-from millrace.plan.explain.intervals import clock_text
+from millrace.plan.explain.time_text import clock_text
 
 Share = dict[str, Any]
 """What one graph knows, as plain data."""

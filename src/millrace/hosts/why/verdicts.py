@@ -14,7 +14,7 @@ from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
 from millrace.kernel.progress.order import PartitionState
 from millrace.kernel.progress.time_contract import LATE, SEQUENCE
-from millrace.plan.explain.intervals import clock_text, interval_text
+from millrace.plan.explain.time_text import clock_text, interval_text
 
 _LEAST_SKEW = 1_000_000
 """The skew that is shown as an example where the disorder of a stream asks for no more."""

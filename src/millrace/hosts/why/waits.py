@@ -13,7 +13,7 @@ from typing import Any
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.order import PartitionState
-from millrace.plan.explain.contract_words import contract_text
+from millrace.plan.explain.labels import contract_text
 
 _SLOWEST = 3
 """How many partitions of a stream are named."""

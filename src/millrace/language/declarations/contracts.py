@@ -21,7 +21,7 @@ from millrace.language.grammar.statements import (
     TimeClause,
     Watermark,
 )
-from millrace.plan.explain.intervals import interval_text
+from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.endpoints import TIMESTAMP
 
 _CHOICES = (

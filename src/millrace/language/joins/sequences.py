@@ -13,7 +13,7 @@ from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, ke
 from millrace.language.joins.join_inputs import Input, owners_of, times_of
 from millrace.language.joins.window_joins import Bound, Written, joined_relation
 from millrace.language.windows.windows import LONGEST, extent
-from millrace.plan.explain.intervals import interval_text
+from millrace.plan.explain.time_text import interval_text
 from millrace.plan.joins.join_steps import Group, all_of
 from millrace.plan.joins.join_steps import keys_of as pairs_of
 from millrace.plan.joins.time_limits import Limit, Limits

@@ -28,7 +28,7 @@ from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.graph.graph import Graph
 from millrace.plan.evolution.previous_plan import Places, Ran, can_be_cut, carried_out
 from millrace.plan.evolution.start_points import Points, passed, start_of
-from millrace.plan.explain.intervals import clock_text
+from millrace.plan.explain.time_text import clock_text
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Network, Query

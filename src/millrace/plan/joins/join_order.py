@@ -17,7 +17,6 @@ from millrace.plan.joins.join_steps import Group, Inputs, Unbounded, all_of, exp
 from millrace.plan.joins.time_limits import Limits
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.relational_nodes import Filter, Project
 
 
 def joined(inputs: Inputs, time: JoinTime = "max") -> Node:
@@ -100,34 +99,3 @@ def _unbounded(inputs: Inputs, limits: Limits) -> Unbounded:
             if limits.of(part, other) is None and not inputs.untils(part, other):
                 return Unbounded(part, other)
     return Unbounded(0, 1)
-
-
-# Why
-
-
-def reason(join: Join) -> str:
-    """Why a join is made as it is, for people.
-
-    >>> import pyarrow as pa
-    >>> from millrace.kernel.progress.time_contract import TimeContract
-    >>> from millrace.plan.nodes.endpoints import Connector, Stream
-    >>> from millrace.plan.nodes.relational_nodes import Scan
-    >>> scan = Scan(Stream("s", pa.schema([("x.k", pa.int64())]), TimeContract("latent"), Connector("csv")))
-    >>> reason(Join((scan, scan, scan), (Side(ahead=1), Side(ahead=1), Side(ahead=1))))
-    'one multi-way join: all inputs are within constant limits of each other, without keys'
-    """
-    if len(join.inputs) > 2:
-        keyed = "and joined on the same keys" if join.sides[0].keys else "without keys"
-        return f"one multi-way join: all inputs are within constant limits of each other, {keyed}"
-    below = [_join_below(each) for each in join.inputs]
-    if not any(isinstance(each, Join) for each in below):
-        return "a join of two inputs"
-    if any(side.outer for side in join.sides):
-        return "a pipeline of joins of two, as it is written: outer joins keep their order"
-    return "a pipeline of joins of two: not all inputs are joined on the same keys within constant limits"
-
-
-def _join_below(node: Node) -> Node:
-    while isinstance(node, Project | Filter):
-        node = node.input
-    return node

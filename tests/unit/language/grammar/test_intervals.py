@@ -4,7 +4,7 @@ import pytest
 
 from millrace.errors import QueryError
 from millrace.language import parse_interval
-from millrace.plan.explain.intervals import interval_text
+from millrace.plan.explain.time_text import interval_text
 
 
 @pytest.mark.parametrize(

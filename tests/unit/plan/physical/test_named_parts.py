@@ -25,7 +25,7 @@ def test_a_part_of_a_query_may_have_a_strategy_of_its_own() -> None:
 
 
 def test_one_operator_can_be_named_as_explain_names_it() -> None:
-    graph = physical(parse_network(SQL.format("order = 'out'"))).whole()
+    graph = physical(parse_network(SQL.format("strategy = 'dfs'"))).whole()
     first = next(name for name in graph.nodes if name.startswith("filter"))
     assert rules(f"strategy = 'dfs, {first} = bfs'") == ["BFS-Source", "DFS-Source", "DFS-Sink"]
     assert rules(f"breaks = '{first}'") == ["DFS-Source-Sink", "DFS-Source", "DFS-Sink"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from millrace.plan.explain.intervals import interval_text
+from millrace.plan.explain.time_text import interval_text
 from millrace.plan.joins.join_cost import JoinCost, assured_improvement, switching_product
 from millrace.plan.nodes.join_nodes import Join
-from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.relational_nodes import Scan
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import scans_of
 from millrace.plan.physical.operator_choice import ALPHA, Method
 
 _PAIR = 1.0
@@ -44,7 +44,8 @@ def cost_notes(join: Join, method: Method, options: Mapping[str, str], expected:
     rates = [_rate(each, expected.rates) for each in join.inputs]
     if None in rates:
         if expected.rates:
-            yield f"cost (003): no rate is known of {', '.join(_unknown(join, expected.rates))}"
+            unknown = [name for name in dict.fromkeys(_streams(join)) if name not in expected.rates]
+            yield f"cost (003): no rate is known of {', '.join(unknown)}"
         return
     cost = JoinCost.of(expected.seconds, window, (rates[0] or 0.0, rates[1] or 0.0))
     yield from _figures(cost, method, alpha)
@@ -79,11 +80,7 @@ def _rate(node: Node, rates: Mapping[str, float]) -> float | None:
 
 
 def _streams(node: Node) -> list[str]:
-    return [each.stream.name for each in walk(node) if isinstance(each, Scan)]
-
-
-def _unknown(join: Join, rates: Mapping[str, float]) -> list[str]:
-    return [name for name in dict.fromkeys(_streams(join)) if name not in rates]
+    return [each.stream.name for each in scans_of(node)]
 
 
 def _figures(cost: JoinCost, method: Method, alpha: float) -> Iterator[str]:

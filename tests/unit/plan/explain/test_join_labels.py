@@ -14,9 +14,9 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.language import parse_network
-from millrace.plan.explain.cost_words import Expected, cost_notes
+from millrace.plan.explain.cost_notes import Expected, cost_notes
 from millrace.plan.explain.explain import explain
-from millrace.plan.explain.join_words import following_label, join_label, join_notes, rows_join_label
+from millrace.plan.explain.join_labels import following_label, join_label, join_notes, rows_join_label
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Sink, Stream
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from millrace.kernel.joins.sides import RowsSide, Side
-from millrace.plan.explain.intervals import interval_text
-from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.explain.time_text import interval_text
+from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.relational_nodes import Filter, Project, Scan
-from millrace.plan.nodes.update_nodes import UpdateJoin
+from millrace.plan.nodes.relational_nodes import Project, Scan, below_maps
 
 _SHORT = 60
 """How long what is computed may be to be shown in the place of its name."""
@@ -37,6 +36,29 @@ def join_notes(join: Join) -> Iterator[str]:
     elif join.time != "max":
         which = "the earliest time of its parts" if join.time == "min" else f"the time of {names[join.time]}"
         yield f"a result has {which}"
+    if (why := reason(join)) is not None:
+        yield why
+
+
+def reason(join: Join) -> str | None:
+    """Why a join is made as it is: one of several inputs, or one of a pipeline; None for a join of two streams.
+
+    >>> import pyarrow as pa
+    >>> from millrace.kernel.progress.time_contract import TimeContract
+    >>> from millrace.plan.nodes.endpoints import Connector, Stream
+    >>> scan = Scan(Stream("s", pa.schema([("x.k", pa.int64())]), TimeContract("latent"), Connector("csv")))
+    >>> reason(Join((scan, scan, scan), (Side(ahead=1), Side(ahead=1), Side(ahead=1))))
+    'one multi-way join: all inputs are within constant limits of each other, without keys'
+    """
+    if len(join.inputs) > 2:
+        keyed = "and joined on the same keys" if join.sides[0].keys else "without keys"
+        return f"one multi-way join: all inputs are within constant limits of each other, {keyed}"
+    below = [below_maps(each) for each in join.inputs]
+    if not any(isinstance(each, Join) for each in below):
+        return "a join of two inputs" if any(isinstance(each, AnyJoin) for each in below) else None
+    if any(side.outer for side in join.sides):
+        return "a pipeline of joins of two, as it is written: outer joins keep their order"
+    return "a pipeline of joins of two: not all inputs are joined on the same keys within constant limits"
 
 
 def rows_join_label(join: RowsJoin) -> str:
@@ -73,18 +95,11 @@ def names_of(inputs: Sequence[Node]) -> list[str]:
 
 def _name_of(node: Node) -> str:
     """The first part of the columns' names, or what a stream is called of which no column is read."""
-    below = node
-    while isinstance(below, Project | Filter):
-        below = below.input
-    if isinstance(below, Join | RowsJoin | Following | UpdateJoin):
+    below = below_maps(node)
+    if isinstance(below, AnyJoin):
         return " + ".join(names_of(below.inputs))
     qualifiers = {each.split(".", 1)[0] for each in node.schema.names if "." in each}
     return min(qualifiers, default=below.stream.name if isinstance(below, Scan) else "")
-
-
-def is_one_of_several(join: Join) -> bool:
-    """Whether a join has more than two inputs, or is part of a pipeline that has."""
-    return len(join.inputs) > 2 or any(" + " in each for each in names_of(join.inputs))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from millrace.kernel.joins.sides import Side
 from millrace.kernel.updates.queue_settings import LINECUTTING_AS_PRINTED, LOSSLESS, Access, QueueSettings
-from millrace.plan.explain.intervals import interval_text
-from millrace.plan.explain.join_words import band_text, names_of
+from millrace.plan.explain.join_labels import band_text, names_of
+from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.node import walk
-from millrace.plan.nodes.relational_nodes import Filter, Project
+from millrace.plan.nodes.relational_nodes import Filter, below_maps
 from millrace.plan.nodes.update_nodes import AnyQueue, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.updates.queue_configuration import settings_of
 
@@ -84,10 +84,7 @@ def _place(queue: AnyQueue, settings: QueueSettings) -> str:
 
 def filter_notes(node: Filter, options: Mapping[str, str]) -> Iterator[str]:
     """Why a filter stands above a queue of updates, and what that costs."""
-    below = node.input
-    while isinstance(below, Filter | Project):
-        below = below.input
-    if isinstance(below, UpdateQueue) and settings_of(options).policy not in LOSSLESS:
+    if isinstance(below_maps(node), UpdateQueue) and settings_of(options).policy not in LOSSLESS:
         yield "above the queue, for it calls a function of the user's own: it sees only what the queue lets go"
         yield "a key whose newest row it drops keeps the answer that it has, or has none"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from millrace.language import parse_network
-from millrace.plan.explain.contract_words import contract_text
+from millrace.plan.explain.labels import contract_text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""The words of `explain` for nodes, windows and time contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millrace.kernel.progress.time_contract import LATE, SEQUENCE, TimeContract
+from millrace.plan.explain.join_labels import following_label, join_label, rows_join_label
+from millrace.plan.explain.time_text import clock_text, interval_text
+from millrace.plan.explain.update_labels import queue_label, update_join_label
+from millrace.plan.nodes import aggregate_nodes as windows
+from millrace.plan.nodes import relational_nodes as relational
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin
+
+
+def label(node: Node) -> str:
+    """What a node does, in words; the options of its query can say more."""
+    match node:
+        case relational.Scan():
+            return f"stream {node.stream.name}: {contract_text(node.stream.time)}{_outlet_text(node)}"
+        case relational.Filter():
+            return f"filter {node.predicate}"
+        case relational.Project():
+            columns = ", ".join(name if str(each) == name else f"{each} AS {name}" for name, each in node.columns)
+            return f"project {columns or '(time alone)'}"
+        case relational.Union():
+            return "union, order-agnostic: rows pass as they come, the bound is the least of all inputs"
+        case relational.Numbered():
+            return "number: by time, then input, then order in the input"
+        case relational.OrderByTime():
+            return "order by time: a row leaves when no input can send an earlier one"
+        case relational.Since():
+            return f"rows from {clock_text(node.time, exact=True)} on"
+        case relational.RollUp():
+            return "roll up: the promises of single groups to the least of all groups seen"
+        case relational.Slack():
+            return (
+                f"slack {interval_text(node.slack)}: the bound is made of the rows, and rows below it are turned away"
+            )
+        case relational.Distinct():
+            return "distinct: forgets a row when time has passed it"
+        case relational.Rank():
+            order = ", ".join(name + (" DESC" if descending else "") for name, descending in node.order)
+            limit = "" if node.limit is None else f", up to {node.limit}"
+            return f"{node.function} among rows of equal time{_by(node.partition)}, ordered by {order}{limit}"
+        case Join():
+            return join_label(node)
+        case RowsJoin():
+            return rows_join_label(node)
+        case Following():
+            return following_label(node)
+        case UpdateJoin():
+            return update_join_label(node)
+        case AnyQueue():
+            return queue_label(node, {})
+        case MarkedAggregate():
+            return f"{label(node.aggregate)}, of the windows that the queue has committed to"
+        case windows.Aggregate():
+            calls = ", ".join(_call_text(each) for each in node.aggregations)
+            return f"window aggregate {calls}{_by([name for name, _ in node.keys])}, {_window_text(node.window)}"
+    raise AssertionError(node)
+
+
+def _by(names: Sequence[str]) -> str:
+    return f" by {', '.join(names)}" if names else ""
+
+
+def _outlet_text(scan: relational.Scan) -> str:
+    words = {"": "", SEQUENCE: ", by sequence number", LATE: ", the rows that came too late"}
+    return words.get(scan.outlet, f", by {scan.outlet}")
+
+
+def _call_text(each: windows.Aggregation) -> str:
+    function = each.function if isinstance(each.function, str) else each.function.name
+    values = ", ".join([*map(str, each.arguments), *map(str, each.parameters)])
+    where = "" if each.where is None else f" FILTER (WHERE {each.where})"
+    return f"{function}({values or '*'}){where} AS {each.name}"
+
+
+def _window_text(window: windows.AnyWindow) -> str:
+    match window:
+        case windows.Window(unit="rows"):
+            return f"rows {window.range} slide {window.slide}"
+        case windows.Window():
+            origin = f" from {clock_text(window.origin, exact=True)} on" if window.origin else ""
+            return f"range {interval_text(window.range)} slide {interval_text(window.slide)}{origin}"
+        case windows.CalendarWindow():
+            return f"each {window.every}"
+        case windows.DividedWindow():
+            return f"each {window.count} times {interval_text(window.tick)}, towards zero"
+        case windows.InstantWindow():
+            return "each instant"
+        case windows.PairWindow():
+            return f"each pair of {window.first} and {window.second}"
+        case windows.SessionWindow():
+            return f"sessions with a gap of {interval_text(window.gap)}"
+        case windows.TrailingWindow(range=None):
+            return "a result a row, over all rows of its group up to it"
+        case windows.TrailingWindow(range=int() as reach):
+            length = f"{reach + 1} rows" if window.unit == "rows" else interval_text(reach)
+            return f"a result a row, over the last {length}"
+        case windows.PartitionedRows():
+            often = "a result a row" if window.slide is None else f"a result every {window.slide} rows"
+            return f"{often}, over the last {window.rows} rows of its group"
+    raise AssertionError(window)
+
+
+# Time contracts
+
+
+def contract_text(contract: TimeContract) -> str:
+    """What is known of a stream's time: its kind, its order, how it is spoken for, and how far ahead rows may be."""
+    words = f"{contract.kind} time" + (f" {contract.column}" if contract.column else "")
+    if contract.kind == "external":
+        words += f", {_order_text(contract)}"
+    guard = contract.max_future_skew
+    return f"{words}, {_ets_text(contract)}" + (f", {interval_text(guard)} ahead at most" if guard is not None else "")
+
+
+def _order_text(contract: TimeContract) -> str:
+    if contract.punctuation is not None:
+        per = f" for each {', '.join(contract.per)}" if contract.per else ""
+        order = f"punctuated by {contract.punctuation}{per}"
+    elif contract.rows is not None:
+        order = f"disorder {contract.rows} {'ROW' if contract.rows == 1 else 'ROWS'}"
+    else:
+        order = f"disorder {interval_text(contract.disorder)}" if contract.disorder else "ordered"
+    order += f" in each partition of {', '.join(contract.partitions)}" if contract.partitions else ""
+    also = [
+        f"{column} {f'disorder {interval_text(length)}' if length else 'ordered'}" for column, length in contract.also
+    ]
+    return order + "".join(f", also {each}" for each in also)
+
+
+def _ets_text(contract: TimeContract) -> str:
+    kind = "every" if contract.ets == "periodic" else contract.ets.replace("_", " ")
+    lengths = (("", contract.every), ("skew ", contract.skew), ("lull ", contract.lull))
+    return " ".join(["ETS", kind, *(f"{word}{interval_text(each)}" for word, each in lengths if each is not None)])
