@@ -1,4 +1,12 @@
-"""The aggregate functions, by name. To add one, add an entry to `AGGREGATES`."""
+"""The aggregate functions by name. To add one, subclass `AggregateFunction` and add an entry to `AGGREGATES`.
+
+- function.py: the contract, and list partials
+- plain.py: count, sum, mean, extremes, the value of one chosen row; variance.py; percentiles.py; distinct_values.py
+- user_aggregates.py: what users declare; python_aggregates.py and sql_aggregates.py carry it out
+
+In: the columns of all groups of rows at once. Out: partials, and results of partials. Used by partials.py alone, and by
+the language and the plan for types and sizes.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +16,17 @@ from functools import partial
 import pyarrow as pa
 
 from millrace.errors import RequestError
-from millrace.kernel.aggregates.functions import python_aggregates as in_python
-from millrace.kernel.aggregates.functions import sql_aggregates as in_sql
-from millrace.kernel.aggregates.functions.approximate_distinct import ApproximateDistinct
-from millrace.kernel.aggregates.functions.approximate_percentile import ApproximatePercentile
-from millrace.kernel.aggregates.functions.choice import Choice
-from millrace.kernel.aggregates.functions.distinct_values import Distinct
+from millrace.kernel.aggregates.functions import python_aggregates, sql_aggregates
+from millrace.kernel.aggregates.functions.distinct_values import ApproximateDistinct, DistinctValues
 from millrace.kernel.aggregates.functions.function import AggregateFunction
-from millrace.kernel.aggregates.functions.percentile import Percentile
-from millrace.kernel.aggregates.functions.plain import Average, Count, Extreme, Sum
+from millrace.kernel.aggregates.functions.percentiles import ApproximatePercentile, Percentile
+from millrace.kernel.aggregates.functions.plain import Average, ChosenValue, Extreme, RowCount, Sum
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, UserAggregate
 from millrace.kernel.aggregates.functions.variance import Variance
 from millrace.kernel.columns.expressions import sql_name
 
 AGGREGATES: dict[str, Callable[..., AggregateFunction]] = {
-    "count": Count,
+    "count": RowCount,
     "sum": Sum,
     "min": partial(Extreme, greatest=False),
     "max": partial(Extreme, greatest=True),
@@ -31,13 +35,13 @@ AGGREGATES: dict[str, Callable[..., AggregateFunction]] = {
     "var_pop": partial(Variance, sample=False, root=False),
     "stddev_samp": partial(Variance, sample=True, root=True),
     "stddev_pop": partial(Variance, sample=False, root=True),
-    "count_distinct": partial(Distinct, over=Count("count")),
-    "sum_distinct": partial(Distinct, over=Sum("sum")),
-    "avg_distinct": partial(Distinct, over=Average("avg")),
-    "first": partial(Choice, greatest=False, by_time=True),
-    "last": partial(Choice, greatest=True, by_time=True),
-    "max_by": partial(Choice, greatest=True, by_time=False),
-    "min_by": partial(Choice, greatest=False, by_time=False),
+    "count_distinct": partial(DistinctValues, over=RowCount("count")),
+    "sum_distinct": partial(DistinctValues, over=Sum("sum")),
+    "avg_distinct": partial(DistinctValues, over=Average("avg")),
+    "first": partial(ChosenValue, greatest=False, by_time=True),
+    "last": partial(ChosenValue, greatest=True, by_time=True),
+    "max_by": partial(ChosenValue, greatest=True, by_time=False),
+    "min_by": partial(ChosenValue, greatest=False, by_time=False),
     "approx_count_distinct": ApproximateDistinct,
     "approx_percentile": ApproximatePercentile,
     "percentile": Percentile,
@@ -51,7 +55,9 @@ def function_of(function: str | UserAggregate, parameters: Sequence[float | int 
     """The function of a call; refuses one that cannot be found."""
     if isinstance(function, str):
         return AGGREGATES[function](function, *parameters)
-    return in_python.function_of(function) if isinstance(function, PythonAggregate) else in_sql.function_of(function)
+    if isinstance(function, PythonAggregate):
+        return python_aggregates.function_of(function)
+    return sql_aggregates.function_of(function)
 
 
 def result_type(function: str | UserAggregate, arguments: Sequence[pa.DataType]) -> pa.DataType:
@@ -71,7 +77,7 @@ def result_type(function: str | UserAggregate, arguments: Sequence[pa.DataType])
 
 
 def mergeable(function: str | UserAggregate) -> bool:
-    """Whether its partials are smaller than the rows they were made of: all but users' aggregates without merge."""
+    """True if its partials are smaller than the rows they were made of: all but users' aggregates without merge."""
     return function_of(function).mergeable
 
 

@@ -1,9 +1,10 @@
-"""What an aggregate function is: rows become partials, partials merge, a result is read off.
+"""The contract of an aggregate function: rows become partials, partials merge, a result is read off.
 
 Rules:
-- A function works on the columns of all groups at once. A partial is a row of one or more columns, a row a group.
-- A group may be without rows, when a condition lets none of its rows through.
+- A function works on the columns of all groups at once. Partials are one or more columns, with a row per group.
+- A group may be without rows, when a condition lets none of its rows pass.
 - A result depends on the multiset of rows alone: not on their order, nor on how they were cut and merged.
+- A partial may be a list of values. If a partial has several lists, they are equally long: a row has a value in each.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millrace.errors import RequestError
 from millrace.kernel.columns.expressions import sql_name
@@ -26,9 +29,9 @@ class AggregateFunction:
     width = 1
     """How many columns a partial has."""
     needs_time = False
-    """Whether the rows' own times are wanted, as one more argument at the end."""
+    """True if it takes the rows' own times, as one more argument at the end."""
     mergeable = True
-    """Whether a partial is smaller than the rows it was made of."""
+    """True if a partial is smaller than the rows it was made of."""
     partial_bytes = 8
     """About how large a partial is."""
     takes: tuple[str, ...] = ("a comparable column",)
@@ -69,7 +72,7 @@ class AggregateFunction:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether values of a type can be added up."""
+    """True if values of a type can be added up."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
@@ -96,3 +99,27 @@ def valid(groups: Groups, *columns: pa.Array) -> tuple[Groups, list[pa.Array]]:
         return groups, list(columns)
     mask = columns[-1].is_valid()
     return groups.of(mask.to_numpy(zero_copy_only=False)), [column.filter(mask) for column in columns]
+
+
+def listed(groups: Groups, columns: Columns) -> list[pa.Array]:
+    """The values of each group as a list, in the order of the rows."""
+    order = pa.array(groups.order)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(groups.counts)]), pa.int32())
+    return [pa.ListArray.from_arrays(offsets, column.take(order)) for column in columns]
+
+
+def unlisted(groups: Groups, columns: Columns) -> tuple[Groups, list[pa.Array]]:
+    """The values of lists, each in the group of its list."""
+    parents = pc.list_parent_indices(columns[0]).to_numpy()
+    return groups.of(parents), [column.flatten() for column in columns]
+
+
+def elements(columns: Columns) -> tuple[Groups, list[pa.Array]]:
+    """The values of lists, each list a group of its own."""
+    count = len(columns[0])
+    return unlisted(Groups(np.arange(count), count), columns)
+
+
+def concatenated(groups: Groups, columns: Columns) -> list[pa.Array]:
+    """The lists of each group as one."""
+    return listed(*unlisted(groups, columns))

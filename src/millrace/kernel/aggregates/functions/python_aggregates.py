@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError, RunError
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns
-from millrace.kernel.aggregates.functions.time_order import InTime
-from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate
+from millrace.kernel.aggregates.functions.user_aggregates import Fold, PythonAggregate
 from millrace.kernel.columns.expressions import sql_name
 from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.user_functions import class_at
@@ -63,7 +62,7 @@ class Calls:
             ) from error
 
 
-class Merging(AggregateFunction):
+class PythonMerge(AggregateFunction):
     """A user's aggregate whose states can be merged. A partial is a pickled state, null where there was no row."""
 
     partial_bytes = 256
@@ -105,7 +104,7 @@ class Merging(AggregateFunction):
         )
 
 
-class Folding(InTime):
+class PythonFold(Fold):
     """A user's aggregate without merge: it gets all rows of a group in one call, in order of time."""
 
     def __init__(self, calls: Calls) -> None:
@@ -158,4 +157,4 @@ def _made(spec: PythonAggregate) -> Any:
 def function_of(spec: PythonAggregate) -> AggregateFunction:
     """The aggregate function of a user's class."""
     calls = Calls(spec)
-    return Merging(calls) if calls.can_merge else Folding(calls)
+    return PythonMerge(calls) if calls.can_merge else PythonFold(calls)

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns
-from millrace.kernel.aggregates.functions.time_order import InTime
-from millrace.kernel.aggregates.functions.user_aggregates import Assignments, SqlAggregate
+from millrace.kernel.aggregates.functions.user_aggregates import Assignments, Fold, SqlAggregate
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.grouping import Groups, Places
 from millrace.kernel.columns.integers import stable_order, starts
@@ -60,7 +59,7 @@ class States:
         return pa.RecordBatch.from_arrays([*states, *given.values()], names=[*self.names, *given])
 
 
-class Merging(AggregateFunction):
+class SqlMerge(AggregateFunction):
     """A user's aggregate whose states can be merged. A partial is whether there was a row, and the variables."""
 
     partial_bytes = 64
@@ -97,7 +96,7 @@ class Merging(AggregateFunction):
         return self.states.terminated([pc.if_else(some, *both) for both in zip(states, first, strict=True)])
 
 
-class Folding(InTime):
+class SqlFold(Fold):
     """A user's aggregate without merge: the i-th rows of all groups are taken in together, in order of time."""
 
     def __init__(self, spec: SqlAggregate) -> None:
@@ -139,4 +138,4 @@ def _spread(codes: Places, size: int, states: Columns) -> list[pa.Array]:
 
 def function_of(spec: SqlAggregate) -> AggregateFunction:
     """The aggregate function of a user's expressions."""
-    return Folding(spec) if spec.merge is None else Merging(spec)
+    return SqlFold(spec) if spec.merge is None else SqlMerge(spec)

@@ -1,4 +1,4 @@
-"""The approximate percentile: numbers counted in buckets that grow in proportion."""
+"""Percentiles: exact, and approximate by counting numbers in buckets that grow in proportion."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, valid
-from millrace.kernel.aggregates.functions.lists import elements, listed, unlisted
-from millrace.kernel.aggregates.functions.percentile import checked_fraction
+from millrace.errors import RequestError
+from millrace.kernel.aggregates.functions.function import (
+    AggregateFunction,
+    Columns,
+    concatenated,
+    elements,
+    listed,
+    unlisted,
+    valid,
+)
 from millrace.kernel.columns.grouping import Groups
-from millrace.kernel.columns.integers import starts
+from millrace.kernel.columns.integers import order_within, starts
 
 Buckets = npt.NDArray[np.int64]
 
@@ -28,7 +35,54 @@ _NAN = _INFINITE + 1
 _SPAN = 2 * _NAN + 1
 
 
-class ApproximatePercentile(AggregateFunction):
+class _AtFraction(AggregateFunction):
+    """A number at a fraction, from 0 to 1, of the way through the sorted numbers."""
+
+    takes = ("a number",)
+
+    def __init__(self, name: str, fraction: float = 0.5) -> None:
+        super().__init__(name)
+        if not 0 <= fraction <= 1:
+            raise RequestError(
+                f'the fraction of "{name}" is {fraction}, which is not between 0 and 1',
+                hint=f"Write {name}(column, 0.95) for the 95th percentile.",
+            )
+        self.fraction = float(fraction)
+
+    def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.float64()
+
+
+class Percentile(_AtFraction):
+    """The value at a fraction of the way through the sorted numbers, interpolated linearly between neighbours.
+
+    A partial is the list of all numbers.
+    """
+
+    partial_bytes = 256
+
+    def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
+        rows, (numbers,) = valid(groups, *arguments)
+        return listed(rows, [numbers.cast(pa.float64(), safe=False)])
+
+    def merged(self, groups: Groups, partials: Columns) -> Columns:
+        return concatenated(groups, partials)
+
+    def result(self, partials: Columns) -> pa.Array:
+        groups, (column,) = elements(partials)
+        numbers = column.to_numpy()
+        # One more than there are, so that groups without numbers have something to point at.
+        ordered = np.append(numbers[order_within(groups.codes, numbers)], 0.0)
+        first = np.cumsum(groups.counts) - groups.counts
+        place = self.fraction * np.maximum(groups.counts - 1, 0)
+        low = ordered[first + np.floor(place).astype(np.int64)]
+        high = ordered[first + np.ceil(place).astype(np.int64)]
+        with np.errstate(invalid="ignore", over="ignore"):
+            between = low * (1 - place % 1) + high * (place % 1)
+        return pa.array(np.where(low == high, low, between), mask=groups.empty)
+
+
+class ApproximatePercentile(_AtFraction):
     """The number of rank ceil(fraction * count), to within one percent of itself (DDSketch: Masson et al. 2019).
 
     A partial is the list of buckets with their counts, in order, so that it is the same for any way of merging.
@@ -36,14 +90,6 @@ class ApproximatePercentile(AggregateFunction):
 
     width = 2
     partial_bytes = 512
-    takes = ("a number",)
-
-    def __init__(self, name: str, fraction: float = 0.5) -> None:
-        super().__init__(name)
-        self.fraction = checked_fraction(name, fraction)
-
-    def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
-        return pa.float64()
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (column,) = valid(groups, *arguments)
