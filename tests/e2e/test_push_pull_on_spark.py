@@ -10,7 +10,7 @@ import pytest
 
 import millrace as mr
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
-from millrace.hosts.spark.source import polls
+from millrace.hosts.spark.source import python_streams
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.fed import row
 
@@ -29,7 +29,7 @@ def running(folder: Path, pushed: mr.Pushed, polled: mr.Polled) -> mr.Handle:
 
 
 def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polls, "_AT_ONCE", 1)
+    monkeypatch.setattr(python_streams, "_AT_ONCE", 1)
     numbers = count(1)
 
     def ask() -> list[dict[str, Any]]:

@@ -22,10 +22,12 @@ from threading import Event, Thread, current_thread
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+import pyarrow as pa
+
 from millrace.api.reader import Reader
 from millrace.errors import MillraceError, RequestError
-from millrace.hosts.answers.plain_rows import plain_rows
 from millrace.hosts.answers.subscriptions import Subscription
+from millrace.hosts.control.replies import plain_rows
 
 _HOME = "127.0.0.1"
 _NAMES = (_HOME, "localhost")
@@ -146,12 +148,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not given:
             self._send(200, plain_rows(latest.table()))
             return
-        row = latest.plain_row(given)
+        row = latest.row(given)
         if row is None:
             hint = f"The keys that have one are at /latest/{quote(query)}."
             self._send(404, {"error": f'query "{query}" has no answer of this key', "hint": hint})
         else:
-            self._send(200, row)
+            self._send(200, plain_rows(pa.Table.from_pylist([row], schema=latest.schema))[0])
 
     def _staleness(self, query: str, given: Parameters) -> None:
         self._send(200, plain_rows(self.reader.staleness(query)))

@@ -24,7 +24,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.errors import RequestError
-from millrace.hosts.answers.plain_rows import plain_rows
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.elements import NO_BOUND, TIME, Mask, Times, column_times
 from millrace.kernel.stores.key_table import KeyTable
@@ -158,11 +157,6 @@ class AnswerTable:
         if number >= 0 and len(self._asked) < _ASKED:
             self._asked[values] = number
         return number
-
-    def plain_row(self, key: object) -> dict[str, Any] | None:
-        """The answer of one key in plain values, as JSON has them."""
-        row = self.row(key)
-        return None if row is None else plain_rows(pa.Table.from_pylist([row], schema=self.schema))[0]
 
     def _key_row(self, values: Sequence[object]) -> pa.RecordBatch:
         """A key as a row of the key's columns; text stands for a value of any type."""

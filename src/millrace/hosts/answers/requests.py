@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.answers.plain_rows import plain_values
 from millrace.hosts.answers.run_answers import RunAnswers
-from millrace.hosts.control.replies import QueryStart, Reply
+from millrace.hosts.control.replies import QueryStart, Reply, plain_table
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
 
@@ -50,12 +49,6 @@ class RowsReply(Reply):
         """The answer as plain data."""
         assert self.rows is not None
         return {"did": self.did, "version": self.version, **plain_table(self.rows)}
-
-
-def plain_table(rows: pa.Table) -> dict[str, Any]:
-    """A table as plain data: its columns' names, and the rows as lists of values."""
-    columns = [plain_values(column) for column in rows.columns]
-    return {"columns": rows.column_names, "rows": [list(row) for row in zip(*columns, strict=True)]}
 
 
 def is_reading(text: str) -> bool:

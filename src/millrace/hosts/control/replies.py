@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from millrace.hosts.why.lag import Lag
 from millrace.kernel.elements import NO_BOUND, Microseconds
@@ -110,3 +114,46 @@ def rows_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def value_text(value: Any) -> str:
     """A plain value as text that breaks no line and no column."""
     return "NULL" if value is None else str(value).translate(_ESCAPES)
+
+
+# Rows as plain data: times are text, and so is every value that JSON has no type for
+
+
+def plain_table(rows: pa.Table) -> dict[str, Any]:
+    """A table as plain data: its columns' names, and the rows as lists of values."""
+    columns = [plain_values(column) for column in rows.columns]
+    return {"columns": rows.column_names, "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def _time_texts(column: pa.ChunkedArray) -> list[str | None]:
+    """Timestamps as text, to the second where they are whole."""
+    texts = pc.cast(pc.cast(column, pa.timestamp("us")), pa.string()).to_pylist()
+    return [None if text is None else text.removesuffix(".000000") for text in texts]
+
+
+def plain_values(column: pa.ChunkedArray) -> list[Any]:
+    """A column's values as JSON has them.
+
+    >>> from datetime import datetime
+    >>> plain_values(pa.chunked_array([[datetime(2024, 1, 1), None]]))
+    ['2024-01-01 00:00:00', None]
+    """
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return _time_texts(column)
+    if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind):
+        return column.to_pylist()
+    # A number that is none, or has no end, is no JSON.
+    return [_plain(value) for value in column.to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else str(value)
+    return json.loads(json.dumps(value, default=str))
+
+
+def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """A table as dictionaries of plain values."""
+    columns = [plain_values(column) for column in rows.columns]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -48,8 +48,7 @@ from millrace.hosts.spark.session.session import join_session, leave_session, op
 from millrace.hosts.spark.session.shipped_code import ship
 from millrace.hosts.spark.sink.destinations import Destinations
 from millrace.hosts.spark.source.native_streams import check_native, native_rows
-from millrace.hosts.spark.source.polls import has_read
-from millrace.hosts.spark.source.python_streams import PythonStreams
+from millrace.hosts.spark.source.python_streams import PythonStreams, has_read
 from millrace.hosts.spark.streaming_query import network_rows, started
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import Points

@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from millrace.errors import RunError
-from millrace.hosts.why.queue_lag import queues_behind, together
 from millrace.hosts.why.verdicts import verdict
 from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, Microseconds
@@ -33,6 +32,9 @@ Share = dict[str, Any]
 """What one graph knows, as plain data."""
 Exchanges = Mapping[str, tuple[str, str]]
 """The sources of a graph that give rows of a stream by an exchange: its name and the outlet."""
+
+_A_WHILE = 100_000
+"""Microseconds: rows that have just entered a queue are not behind."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +184,13 @@ class _View:
 
     def queues(self, now: Microseconds) -> dict[str, Any]:
         """By sink what waits in the queues above it, if it has waited for a while."""
-        sinks = {name: sinks_below(self.executor.graph.nodes[name]) for name in self.executor.queue_gate.queues()}
-        return queues_behind(self.executor, sinks, now)
+        found = []
+        for name, queue in self.executor.queue_gate.queues().items():
+            seen = queue.queue_metrics(now)
+            if seen.waiting and seen.oldest >= _A_WHILE:
+                queued = Queued(seen.waiting, seen.oldest, queue.by_key)
+                found += [(sink, queued) for sink in sinks_below(self.executor.graph.nodes[name])]
+        return {name: asdict(each) for name, each in _summed(found).items()}
 
     def _awaited(self, node: Node, ways: Iterable[Needs]) -> _Waiting:
         """The streams and crossings behind a node that have not reached what it needs."""
@@ -245,7 +252,15 @@ def _queued(shares: Sequence[Share]) -> dict[str, Queued]:
     """Each query with what waits in its queues, in all graphs."""
     into = _into(shares)
     found = (item for one in shares for item in one.get("queues", {}).items())
-    return together((query, Queued(**each)) for sink, each in found for query in _queries(sink, into))
+    return _summed((query, Queued(**each)) for sink, each in found for query in _queries(sink, into))
+
+
+def _summed(found: Iterable[tuple[str, Queued]]) -> dict[str, Queued]:
+    """What waits under each name."""
+    queries: dict[str, Queued] = {}
+    for name, each in found:
+        queries[name] = queries[name] + each if name in queries else each
+    return queries
 
 
 def _joined(shares: Sequence[Share], what: str) -> dict[str, _Waiting]:

@@ -7,14 +7,16 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count as naturals
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millrace.hosts.spark.exchange.rows import Row, pack
 from millrace.kernel.columns.hashing import hashes
+from millrace.kernel.elements import Batch, concat
 
 _WORD = 0xFFFFFFFF
 
@@ -39,6 +41,43 @@ def assign(keys: Sequence[pa.Array], ids: Sequence[int], rows: int | None = None
     if not keys or len(buckets) == 1:
         return np.full(len(keys[0]) if keys else rows or 0, buckets[0], dtype=np.int32)
     return buckets[(hashes(keys) % np.uint64(len(buckets))).astype(np.int64)]
+
+
+def split(
+    port: str, batches: Sequence[Batch], keys: tuple[str, ...] | None, buckets: Sequence[int], seq: int
+) -> Iterator[Row]:
+    """One exchange row a bucket with all tuples that are for it; without a key they all go to the first.
+
+    Where the choice is open (`keys` is None) they stay together in the bucket that `seq` is for: its own number, or
+    one in turn.
+    """
+    for alike in _alike(batches):
+        for bucket, rows in _parts(concat(alike).rows, keys, buckets, seq):
+            yield Row(bucket, port, seq, pack(rows))
+
+
+def _parts(
+    rows: pa.RecordBatch, keys: tuple[str, ...] | None, buckets: Sequence[int], seq: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if keys is None:
+        yield buckets[seq % len(buckets)], rows
+        return
+    assigned = assign([rows.column(name) for name in keys], buckets, rows.num_rows)
+    if not keys or len(buckets) == 1:
+        yield int(assigned[0]), rows
+        return
+    for bucket in buckets:
+        mine = np.flatnonzero(assigned == bucket)
+        if len(mine):
+            yield bucket, rows.take(pa.array(mine))
+
+
+def _alike(batches: Sequence[Batch]) -> list[list[Batch]]:
+    """Batches of the same columns together: some may hold rows, some partials."""
+    groups: dict[tuple[str, ...], list[Batch]] = {}
+    for batch in batches:
+        groups.setdefault(tuple(batch.rows.schema.names), []).append(batch)
+    return list(groups.values())
 
 
 def _spark_hash(number: int) -> int:

@@ -25,8 +25,8 @@ from millrace.connectors.generators.generators import is_generated, make_slice, 
 from millrace.connectors.inputs import Chunk, read_schema
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles, changed_order
+from millrace.hosts.spark.exchange.buckets import split
 from millrace.hosts.spark.exchange.rows import STREAM_PORT, Row, exchange_rows
-from millrace.hosts.spark.exchange.split import split
 from millrace.hosts.spark.source.feed_files import count_removed, file_name
 from millrace.hosts.spark.source.stream_files import FileScan, Listing
 from millrace.kernel.clock import StandingClock

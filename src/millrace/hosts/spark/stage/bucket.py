@@ -22,17 +22,56 @@ from millrace.hosts.spark.exchange.rows import unpack
 from millrace.hosts.spark.stage.bucket_input import BucketInput, Summary
 from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
 from millrace.hosts.spark.stage.budget import TriggerPace
-from millrace.hosts.spark.stage.level import Level
 from millrace.hosts.why.lag import share
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import Batch, user_table
 from millrace.kernel.graph.ets_demand import sources_behind, wanted
 from millrace.kernel.graph.executor import Executor
+from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.snapshot import Place
 from millrace.kernel.progress.ingress import Ingress
+from millrace.plan.physical.levels import Crossing, Exchange
 from millrace.plan.physical.stages import Physical
 
 _COUNTS = ("received", "late", "quarantined")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One high level of a network: what its buckets read, and what they send to later ones."""
+
+    number: int
+    exchanges: Mapping[str, Exchange]
+    arriving: Mapping[str, Crossing]
+    leaving: Mapping[str, Crossing]
+    spoken: bool = False
+    """Whether some stream of the network may be spoken for while it is silent."""
+
+    @staticmethod
+    def of(plan: Physical, number: int, graph: Graph) -> Level:
+        """The level of that number, from 1 on, whose buckets run this graph."""
+        sinks = {sink.name for sink in graph.sinks()}
+        crossings = {each.port: each for each in plan.crossings()}
+        streams = ((each.stream.time, each.outlet) for each in plan.exchanges())
+        return Level(
+            number,
+            {each.port: each for each in plan.exchanges() if each.level == number},
+            {port: each for port, each in crossings.items() if each.level == number},
+            {port: each for port, each in crossings.items() if port in sinks},
+            any((time.outlet(outlet) if outlet else time).ets != "none" for time, outlet in streams),
+        )
+
+    @property
+    def ports(self) -> frozenset[str]:
+        """All that it reads."""
+        return frozenset([*self.exchanges, *self.arriving])
+
+    def streams(self) -> dict[str, list[str]]:
+        """The ports of each stream."""
+        found: dict[str, list[str]] = {}
+        for port, exchange in self.exchanges.items():
+            found.setdefault(exchange.stream.name, []).append(port)
+        return found
 
 
 @dataclass

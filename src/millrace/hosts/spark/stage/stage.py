@@ -27,6 +27,7 @@ from millrace.errors import CheckpointError
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
+from millrace.hosts.spark.exchange.buckets import split
 from millrace.hosts.spark.exchange.rows import (
     BOUNDS_PORT,
     CONTROL_PORT,
@@ -38,7 +39,6 @@ from millrace.hosts.spark.exchange.rows import (
     Row,
     pack,
 )
-from millrace.hosts.spark.exchange.split import split
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.stage.bucket import Bucket
 from millrace.hosts.spark.stage.bucket_input import BucketInput, plan_of, read_input, rows_of

@@ -17,7 +17,7 @@ from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack
 from millrace.hosts.spark.sink.destinations import Destinations
 from millrace.hosts.spark.sink.network_sink import TaskOutput
-from millrace.hosts.spark.source.polls import Polls, has_read
+from millrace.hosts.spark.source.python_streams import Polls, has_read
 from millrace.plan.nodes.query_network import Network, Query
 
 REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 1}

@@ -18,9 +18,8 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.commit_reader import CommitReader
 from millrace.hosts.spark.source import feed_files
 from millrace.hosts.spark.source.feed_files import count_files, count_removed, put_rows, remove_files
-from millrace.hosts.spark.source.feeds import write_feed
 from millrace.hosts.spark.source.low_level import StreamLowLevel
-from millrace.hosts.spark.source.polls import Polls
+from millrace.hosts.spark.source.python_streams import Polls, write_feed
 from millrace.hosts.spark.source.stream_files import START, StreamFiles
 from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.physical.stages import physical
