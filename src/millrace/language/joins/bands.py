@@ -19,9 +19,9 @@ import pyarrow as pa
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
 from millrace.language.expressions.monotone import Bucket, bucket_of, ticks_of
 from millrace.language.expressions.typed import INTERVAL
-from millrace.plan.joins.join_steps import later, substituted
-from millrace.plan.joins.time_limits import Limit
+from millrace.plan.joins.time_limits import TimeLimit
 from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
+from millrace.plan.nodes.conditions import later, substituted
 
 Times = Mapping[str, tuple[int, int]]
 """The columns that hold times: of which input, and what each adds to the row's own time."""
@@ -126,7 +126,7 @@ class Band:
     `is_equal` says that equal values are rows of one instant or one bucket, so that they may be keys.
     """
 
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[TimeLimit, ...] = ()
     untils: tuple[Until, ...] = ()
     exact: bool = False
     is_equal: bool = False
@@ -182,11 +182,11 @@ def _of_spans(function: str, left: Expression, right: Expression, times: Times) 
     return Band(tuple(limits), exact=difference.is_exact)
 
 
-def _limit(difference: Span, *, strict: bool) -> Limit:
+def _limit(difference: Span, *, strict: bool) -> TimeLimit:
     """The limit of a difference of two times that is not above zero."""
     later = next(part for part, sign in difference.terms.items() if sign == 1)
     first = next(part for part, sign in difference.terms.items() if sign == -1)
-    return Limit(first, later, -difference.least - (difference.tick or 1 if strict else 0))
+    return TimeLimit(first, later, -difference.least - (difference.tick or 1 if strict else 0))
 
 
 # Equal values of monotone functions
@@ -225,7 +225,7 @@ def _of_buckets(left: Expression, right: Expression, times: Times) -> Band | Non
         return None
     (first, more), (second, further) = (times[each.column] for each in pair)
     length = longest(pair[0]) - 1
-    limits = (Limit(first, second, length + more - further), Limit(second, first, length + further - more))
+    limits = (TimeLimit(first, second, length + more - further), TimeLimit(second, first, length + further - more))
     return _with_ends(Band(limits), left, right, times)
 
 

@@ -27,8 +27,8 @@ from millrace.language.joins.window_joins import (
     variants_of,
     windows_of,
 )
-from millrace.plan.joins.join_steps import Condition, Group, Inputs, all_of, step
-from millrace.plan.joins.join_steps import keys_of as pairs_of
+from millrace.plan.joins.join_steps import Condition, Group, Inputs, key_pairs, step
+from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Following
 from millrace.plan.nodes.node import Node
 
@@ -145,7 +145,7 @@ class _Chain:
         return group.node
 
     def _as_of(self, group: Group, position: int, found: AsOf, keys: Keys, node: Node) -> Group:
-        pairs = pairs_of(keys.columns, group, position)
+        pairs = key_pairs(keys.columns, group, position)
         columns = (tuple(old for old, _ in pairs), tuple(new for _, new in pairs))
         outer = self.given.clauses[position - 1].outer
         following = Following((group.node, node), columns, "recent", found.within, found.strict, outer=outer)

@@ -14,7 +14,7 @@ from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.joins.bands import Band, Times, band_of
 from millrace.language.joins.join_inputs import Input, key_value, owners_of, times_of
 from millrace.plan.joins.join_steps import Condition
-from millrace.plan.joins.time_limits import Limit
+from millrace.plan.joins.time_limits import TimeLimit
 
 _PLAIN_TYPES = (pa.types.is_duration, pa.types.is_null)
 
@@ -125,7 +125,7 @@ def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequ
             one, other = (inputs[owners[name]] for name in (left, right))
             instants = [each.instant(name) for each, name in ((one, left), (other, right))]
             if instants[0] is not None and instants[0] == instants[1]:
-                limits = (Limit(owners[left], owners[right], 0), Limit(owners[right], owners[left], 0))
+                limits = (TimeLimit(owners[left], owners[right], 0), TimeLimit(owners[right], owners[left], 0))
                 return Band(limits, exact=True, is_equal=True)
     return band_of(given.expression, times, owners)
 

@@ -18,8 +18,8 @@ from millrace.language.joins.join_scopes import JoinScope, Merged, inner
 from millrace.language.select.ranks import filtered
 from millrace.language.windows.outlets import progressing_by
 from millrace.language.windows.windows import by_attribute, extent
-from millrace.plan.joins.join_steps import all_of, later, substituted
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow
+from millrace.plan.nodes.conditions import all_of, later, substituted
 from millrace.plan.nodes.relational_nodes import Distinct, Filter, Project, Rank
 
 _AGGREGATE_HINT = (

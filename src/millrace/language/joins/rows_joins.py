@@ -10,8 +10,8 @@ from millrace.kernel.joins.sides import RowsSide
 from millrace.language.joins.join_conditions import Equality, keys_of, sort_conditions
 from millrace.language.joins.join_inputs import Input, scope_of
 from millrace.language.joins.window_joins import Bound, Written, joined_relation
-from millrace.plan.joins.join_steps import all_of
-from millrace.plan.joins.time_limits import Limits
+from millrace.plan.joins.time_limits import TimeLimits
+from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import RowsJoin
 
 
@@ -34,7 +34,7 @@ def bind_rows(given: Written) -> Bound:
         for part, each in enumerate(given.inputs)
     ]
     node = RowsJoin((first, second), (sides[0], sides[1]), all_of(rest))
-    relation = joined_relation(given, {"max": node}, Limits(2, ()))
+    relation = joined_relation(given, {"max": node}, TimeLimits(2, ()))
     return Bound(relation, all_of(each.expression for each in found.constant))
 
 

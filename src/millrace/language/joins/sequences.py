@@ -14,9 +14,9 @@ from millrace.language.joins.join_inputs import Input, owners_of, times_of
 from millrace.language.joins.window_joins import Bound, Written, joined_relation
 from millrace.language.windows.windows import LONGEST, extent
 from millrace.plan.explain.time_text import interval_text
-from millrace.plan.joins.join_steps import Group, all_of
-from millrace.plan.joins.join_steps import keys_of as pairs_of
-from millrace.plan.joins.time_limits import Limit, Limits
+from millrace.plan.joins.join_steps import Group, key_pairs
+from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
+from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Following
 
 _KEYS_ONLY = "Compare columns of both for equality, in ON; filter in WHERE, or an input in a subquery."
@@ -62,7 +62,7 @@ def as_of(given: Written, position: int, timed: Sequence[int]) -> AsOf:
     return AsOf(parts.pop(), equalities, _tolerance(within, clause), strict)
 
 
-def _time_limit(condition: Conjunct, given: Written, position: int, timed: Sequence[int]) -> Limit:
+def _time_limit(condition: Conjunct, given: Written, position: int, timed: Sequence[int]) -> TimeLimit:
     """What a condition of ON says of the times, if it says nothing else."""
     inputs = given.inputs[: position + 1]
     found = band_of(condition.expression, times_of(inputs), owners_of(inputs))
@@ -168,7 +168,7 @@ def bind_sequence(given: Written, clause: SequenceClause, limited: bool) -> Boun
     group = Group(given.inputs[0].node(conditions[0], keys.computed[0]), (0,), 0)
     for position in range(1, last + 1):
         group = _followed(given, clause, group, position, conditions[position], keys)
-    relation = joined_relation(given, {last: group.node}, Limits(0, ()), timed=(last,))
+    relation = joined_relation(given, {last: group.node}, TimeLimits(0, ()), timed=(last,))
     return Bound(relation, all_of(above))
 
 
@@ -177,7 +177,7 @@ def _followed(
 ) -> Group:
     """What has been composed so far, looked up by the rows of the next stream."""
     node = given.inputs[position].node(below, keys.computed[position])
-    pairs = pairs_of(keys.columns, group, position)
+    pairs = key_pairs(keys.columns, group, position)
     outer = clause.outer and position == len(given.inputs) - 1
     within = None if clause.within is None else clause.within.micros
     columns = (tuple(new for _, new in pairs), tuple(old for old, _ in pairs))

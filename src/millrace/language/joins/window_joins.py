@@ -31,8 +31,9 @@ from millrace.language.joins.join_inputs import Input, compared_columns, owners_
 from millrace.language.joins.join_scopes import JoinScope, Merged
 from millrace.language.windows.windows import LONGEST
 from millrace.plan.joins.join_order import joined
-from millrace.plan.joins.join_steps import Condition, Inputs, Timeless, Unbounded, all_of, later
-from millrace.plan.joins.time_limits import Limit, Limits
+from millrace.plan.joins.join_steps import Condition, Inputs, Timeless, Unbounded
+from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
+from millrace.plan.nodes.conditions import all_of, later
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
 
@@ -161,12 +162,12 @@ def windows_of(inputs: Sequence[Input], leave: frozenset[int] = frozenset()) -> 
             expression = None
             if each.time is not None and against.time is not None:
                 expression = Call("<=", (against.time, later(each.time, each.range)))
-            limit = Limit(first, other, each.range)
+            limit = TimeLimit(first, other, each.range)
             found.append(Condition(expression, frozenset((first, other)), (limit,), exact=True))
     return found
 
 
-def check_limits(limits: Limits, given: Written) -> None:
+def check_limits(limits: TimeLimits, given: Written) -> None:
     """Refuse conditions on times that no rows can meet, and lengths of time beyond all reason."""
     if max((abs(most) for most in limits.most.values()), default=0) > LONGEST:
         raise QueryError(
@@ -270,7 +271,7 @@ def _timeless(error: Timeless, given: Written) -> QueryError:
 def joined_relation(
     given: Written,
     variants: Mapping[JoinTime, Node],
-    limits: Limits,
+    limits: TimeLimits,
     *,
     timed: Sequence[int] | None = None,
     nullable: frozenset[int] = frozenset(),
@@ -298,7 +299,7 @@ def joined_relation(
 
 
 def _own_times(
-    columns: Mapping[str, tuple[int, int]], parts: Sequence[int], free: frozenset[int], limits: Limits
+    columns: Mapping[str, tuple[int, int]], parts: Sequence[int], free: frozenset[int], limits: TimeLimits
 ) -> dict[str, int]:
     """The columns that hold the time of joined rows: of an input that is never before the others."""
     for part in parts:

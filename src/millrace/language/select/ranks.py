@@ -24,6 +24,7 @@ from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
 from millrace.language.select.groups import unused
+from millrace.plan.nodes.conditions import all_of, conjuncts
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Filter, Project, Rank
 
@@ -141,24 +142,14 @@ def filtered(node: Node, predicate: Expression, rank: str | None) -> Node:
     if rank is None:
         return Filter(node, predicate)
     rest: list[Expression] = []
-    for part in _conjuncts(predicate):
+    for part in conjuncts(predicate):
         limit = _limit(part, rank)
         if limit is not None:
             node = _limited(node, limit)
         if limit is None or (isinstance(part, Call) and part.function == "=" and limit > 1):
             rest.append(part)
-    if not rest:
-        return node
-    both = rest[0]
-    for more in rest[1:]:
-        both = Call("and", (both, more))
-    return Filter(node, both)
-
-
-def _conjuncts(predicate: Expression) -> list[Expression]:
-    if isinstance(predicate, Call) and predicate.function == "and":
-        return [part for each in predicate.arguments for part in _conjuncts(each)]
-    return [predicate]
+    remaining = all_of(rest)
+    return node if remaining is None else Filter(node, remaining)
 
 
 def _limit(part: Expression, rank: str) -> int | None:

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from millrace.kernel.joins.sides import JoinTime, Side
-from millrace.plan.joins.join_steps import Group, Inputs, Unbounded, all_of, expressions_of, step
-from millrace.plan.joins.time_limits import Limits
+from millrace.plan.joins.join_steps import Group, Inputs, Unbounded, expressions_of, step
+from millrace.plan.joins.time_limits import TimeLimits
+from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
 
@@ -53,7 +54,7 @@ def _multiway(inputs: Inputs, time: JoinTime) -> Join:
     return Join(inputs.nodes, sides, all_of(expressions_of(inputs, rest)), time)
 
 
-def _known(limits: Limits, part: int, other: int) -> int:
+def _known(limits: TimeLimits, part: int, other: int) -> int:
     found = limits.of(part, other)
     assert found is not None
     return found
@@ -66,7 +67,7 @@ def _pipeline(inputs: Inputs, order: Sequence[int], time: JoinTime) -> Node:
     return group.node
 
 
-def _orders(inputs: Inputs, limits: Limits) -> Iterator[tuple[int, ...]]:
+def _orders(inputs: Inputs, limits: TimeLimits) -> Iterator[tuple[int, ...]]:
     """Orders to try, the best first."""
     count = len(inputs.nodes)
     starts = sorted(permutations(range(count), 2), key=lambda pair: (*_rank(inputs, limits, pair[:1], pair[1]), pair))
@@ -80,7 +81,7 @@ def _orders(inputs: Inputs, limits: Limits) -> Iterator[tuple[int, ...]]:
         yield tuple(order)
 
 
-def _rank(inputs: Inputs, limits: Limits, group: Sequence[int], part: int) -> tuple[bool, bool, int]:
+def _rank(inputs: Inputs, limits: TimeLimits, group: Sequence[int], part: int) -> tuple[bool, bool, int]:
     """How well an input goes with others: by a key, within a limit, a short one."""
     keyed = any(part in key and any(each in key for each in group) for key in inputs.keys)
     reaches = [
@@ -91,7 +92,7 @@ def _rank(inputs: Inputs, limits: Limits, group: Sequence[int], part: int) -> tu
     return not keyed, not reaches, min(reaches, default=0)
 
 
-def _unbounded(inputs: Inputs, limits: Limits) -> Unbounded:
+def _unbounded(inputs: Inputs, limits: TimeLimits) -> Unbounded:
     """The first input of which nothing says how long its rows match."""
     every = range(len(inputs.nodes))
     for part in every:

@@ -8,20 +8,16 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
-import pyarrow as pa
-
-from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.joins.sides import JoinTime, Side
-from millrace.plan.joins.time_limits import Limit, Limits
+from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
+from millrace.plan.nodes.conditions import all_of, later, substituted
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Project
-
-INTERVAL = pa.duration("us")
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Condition:
 
     expression: Expression | None
     parts: frozenset[int]
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[TimeLimit, ...] = ()
     untils: tuple[tuple[int, int, Expression], ...] = ()
     exact: bool = False
     keyed: bool = False
@@ -57,9 +53,9 @@ class Inputs:
     unbounded: bool = False
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> TimeLimits:
         """All limits, and those that follow from them."""
-        return Limits(len(self.nodes), [limit for each in self.conditions for limit in each.limits])
+        return TimeLimits(len(self.nodes), [limit for each in self.conditions for limit in each.limits])
 
     def untils(self, part: int, other: int) -> list[Expression]:
         """What is computed from rows of `part` to say until when rows of `other` match them."""
@@ -117,7 +113,7 @@ def step(
     here = group.all | {part}
     conditions = [each for each in inputs.conditions if each.parts <= here and not each.parts <= group.all]
     left, right = _Reaching(inputs, group, part), _Coming(inputs, group, part)
-    keys = keys_of(inputs.keys, group, part)
+    keys = key_pairs(inputs.keys, group, part)
     node, until = _with_until(group.node, left.untils)
     new, coming = _with_until(inputs.nodes[part], right.untils)
     sides = (
@@ -130,7 +126,7 @@ def step(
     return Group(Join((node, new), sides, residual, own), (*group.parts, part), of_rows, group.beside)
 
 
-def keys_of(keys: Sequence[Mapping[int, str]], group: Group, part: int) -> list[tuple[str, str]]:
+def key_pairs(keys: Sequence[Mapping[int, str]], group: Group, part: int) -> list[tuple[str, str]]:
     """The pairs of columns by which an input is joined to a group."""
     return [
         (next(key[each] for each in sorted(group.all) if each in key), key[part])
@@ -179,7 +175,7 @@ class _Reaching:
             raise Unbounded(group.parts[0], part)
 
 
-def _follows(inputs: Inputs, limits: Limits, group: Group, each: int, part: int) -> bool:
+def _follows(inputs: Inputs, limits: TimeLimits, group: Group, each: int, part: int) -> bool:
     """Whether how far a row may be after one part of a group follows from how far it may be after another."""
     for other in group.parts:
         there, on = limits.of(each, other), limits.of(other, part)
@@ -259,23 +255,3 @@ def with_columns(node: Node, columns: Sequence[tuple[str, Expression]]) -> Proje
         given = dict(node.columns)
         return Project(node.input, (*node.columns, *((name, substituted(each, given)) for name, each in columns)))
     return Project(node, (*((name, Column(name)) for name in node.schema.names), *columns))
-
-
-def substituted(expression: Expression, given: Mapping[str, Expression]) -> Expression:
-    """An expression over what columns stand for."""
-    if isinstance(expression, Column):
-        return given.get(expression.name, expression)
-    return expression.with_children([substituted(each, given) for each in expression.children()])
-
-
-def later(time: Expression, micros: int) -> Expression:
-    """A TIMESTAMP so much later."""
-    if micros == 0:
-        return time
-    return Call("+" if micros > 0 else "-", (time, Literal(abs(micros), INTERVAL)))
-
-
-def all_of(conditions: Iterable[Expression]) -> Expression | None:
-    """All conditions as one; None where there are none."""
-    found = list(conditions)
-    return reduce(lambda first, second: Call("and", (first, second)), found) if found else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limit:
+class TimeLimit:
     """A row of input `later` is at most `most` microseconds after a row of input `first`; before it if negative."""
 
     first: int
@@ -19,10 +19,10 @@ class Limit:
     most: int
 
 
-class Limits:
+class TimeLimits:
     """The closure of limits between a number of inputs."""
 
-    def __init__(self, count: int, limits: Iterable[Limit]) -> None:
+    def __init__(self, count: int, limits: Iterable[TimeLimit]) -> None:
         self.most: dict[tuple[int, int], int] = {}
         for each in limits:
             self._lower(each.first, each.later, each.most)

@@ -17,7 +17,7 @@ from itertools import count
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.columns.short_circuit import computed_everywhere
 from millrace.kernel.columns.user_functions import UserCall
-from millrace.plan.joins.join_steps import substituted
+from millrace.plan.nodes.conditions import substituted
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Filter, Project
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.updates.queue_settings import LOSSLESS, PAGE, Access, QueueSettings
-from millrace.plan.joins.join_steps import substituted
+from millrace.plan.nodes.conditions import substituted
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Project

@@ -19,8 +19,8 @@ from typing import Literal, cast
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.progress.time_contract import LATE
-from millrace.plan.joins.join_steps import all_of, substituted
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
+from millrace.plan.nodes.conditions import all_of, conjuncts, substituted
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Query
@@ -132,7 +132,7 @@ class _Rewriting:
         """A tree with queues at its bottom; conditions on its rows that stand `below` go down as far as they can."""
         match node:
             case Filter():
-                parts = _conjuncts(node.predicate)
+                parts = conjuncts(node.predicate)
                 dear = [each for each in parts if each.calls_user_code]
                 inner = self.tree(node.input, [*(each for each in parts if not each.calls_user_code), *below])
                 return _filtered(inner, dear)
@@ -203,13 +203,6 @@ def _flat(node: Node) -> list[tuple[Node, bool]]:
         case Filter() | Project():
             return [(replace(node, input=each), is_truth) for each, is_truth in _flat(node.input)]
     return [(node, False)]
-
-
-def _conjuncts(condition: Expression) -> list[Expression]:
-    """A condition as those that it connects with AND."""
-    if isinstance(condition, Call) and condition.function == "and":
-        return [part for each in condition.arguments for part in _conjuncts(each)]
-    return [condition]
 
 
 def _filtered(node: Node, conditions: Sequence[Expression]) -> Node:

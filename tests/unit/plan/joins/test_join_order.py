@@ -11,7 +11,7 @@ from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.explain.join_labels import reason
 from millrace.plan.joins.join_order import is_multiway, joined
 from millrace.plan.joins.join_steps import Condition, Inputs, Timeless, Unbounded
-from millrace.plan.joins.time_limits import Limit, Limits
+from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node, walk
@@ -33,7 +33,7 @@ def within(*limits: tuple[int, int, int]) -> tuple[Condition, ...]:
         Condition(
             _at_most(names[first], names[later], most),
             frozenset((first, later)),
-            (Limit(first, later, most),),
+            (TimeLimit(first, later, most),),
             exact=True,
         )
         for first, later, most in limits
@@ -55,14 +55,14 @@ def sources(node: Node) -> list[str]:
 
 
 def test_limits_follow_from_each_other() -> None:
-    limits = Limits(3, [Limit(0, 1, 5), Limit(1, 2, 7), Limit(0, 2, 20), Limit(2, 0, -3)])
+    limits = TimeLimits(3, [TimeLimit(0, 1, 5), TimeLimit(1, 2, 7), TimeLimit(0, 2, 20), TimeLimit(2, 0, -3)])
     assert limits.of(0, 2) == 12
     assert limits.of(2, 1) == 2
     assert limits.of(1, 0) == 4
     assert limits.of(0, 0) == 0
     assert not limits.contradict()
-    assert Limits(2, [Limit(0, 1, -1), Limit(1, 0, 0)]).contradict()
-    assert Limits(2, [Limit(0, 1, 4)]).of(1, 0) is None
+    assert TimeLimits(2, [TimeLimit(0, 1, -1), TimeLimit(1, 0, 0)]).contradict()
+    assert TimeLimits(2, [TimeLimit(0, 1, 4)]).of(1, 0) is None
 
 
 def test_two_inputs_wait_for_each_other_as_long_as_the_limits_say() -> None:
@@ -155,7 +155,7 @@ def test_an_end_that_a_row_says_itself_may_come_from_any_part_of_a_pipeline() ->
 
 def test_a_window_of_an_input_without_a_time_column_needs_a_join_of_its_own() -> None:
     given = inputs(3, *LIMITS, keys=CHAIN_KEYS)
-    window = Condition(None, frozenset((0, 2)), (Limit(0, 2, 4),), exact=True)
+    window = Condition(None, frozenset((0, 2)), (TimeLimit(0, 2, 4),), exact=True)
     with pytest.raises(Timeless) as error:
         joined(Inputs(given.nodes, (None, *given.times[1:]), given.keys, (*given.conditions, window)))
     assert error.value.part == 0
