@@ -14,7 +14,7 @@ import pyarrow as pa
 from bench.comparison import compare
 from bench.files import write_file
 from bench.workload import Workload
-from millrace.connectors.generators.generators import make_slice, slices_of
+from millrace.connectors.inputs import make_slice, slices_of
 from millrace.kernel.elements import ARRIVED
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream

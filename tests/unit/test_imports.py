@@ -101,7 +101,7 @@ def test_imports_point_one_way(module: str) -> None:
         ("millrace.hosts.local.host", "millrace.hosts.virtual.host.run"),
         ("millrace.hosts.local.host", "pyspark"),
         ("millrace.hosts.report", "millrace.hosts.local.host.run"),
-        ("millrace.connectors.files.formats", "millrace.hosts.local.host"),
+        ("millrace.connectors.files.file_reader", "millrace.hosts.local.host"),
         ("millrace.testing.tables", "millrace.commands.command_line.main"),
     ],
 )

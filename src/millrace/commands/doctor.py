@@ -19,7 +19,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from millrace.commands.arguments import Commands, add_json
-from millrace.connectors import FORMATS, extension, read_file, write_file
+from millrace.connectors.files.file_options import FORMATS, extension
+from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.file_writer import write_file
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 
 LEAST_PYTHON = (3, 11)

@@ -1,11 +1,11 @@
-"""Outside bytes <-> batches: the file connectors `csv`, `json` (one object a line) and `parquet`.
+"""Outside bytes <-> batches: where rows of streams come from, and files that results go to.
 
-Rules:
-- Files are read in name order, rows in file order, in bounded memory.
-- Rows come out exactly in the stream's schema; a row that cannot is malformed, and never passes silently.
-- What `write_file` writes, `read_file` reads back.
+- `inputs` reads a stream in chunks, from a position that can be kept: files, generated rows, rows fed from Python.
+- `push_pull` has the sources that a run asks for rows, and those that a program pushes rows into.
+- `native` names the connectors that are ours; all others are Spark's own, and only the Spark host has them.
+- `files/` reads and writes csv, json and parquet; `generators/` makes rows: `generate` and `nexmark`.
+
+In: a `Stream` or `Sink` of the plan with its options. Out: Arrow record batches in the declared schema, or files.
+Rows that do not fit the schema are malformed: they raise an error or are counted, and never pass silently.
+Hosts and commands import this package; it imports the plan's endpoints and the kernel's columns, and no host.
 """
-
-from millrace.connectors.files.formats import FORMATS, FileBatch, extension, list_files, read_file, write_file
-
-__all__ = ["FORMATS", "FileBatch", "extension", "list_files", "read_file", "write_file"]

@@ -18,10 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.files.formats import FORMATS, list_files, read_file
-from millrace.connectors.files.listing import place_of
-from millrace.connectors.generators.generators import is_generated, make_slice, slices_of
-from millrace.connectors.native import FRAME, refuse_source
+from millrace.connectors.files.file_options import FORMATS
+from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.input_files import list_files, place_of
+from millrace.connectors.generators import nexmark, random_rows
+from millrace.connectors.native import FRAME, is_generated, refuse_source
 from millrace.errors import RunError
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.elements import ARRIVED
@@ -29,6 +30,7 @@ from millrace.plan.nodes.endpoints import Stream
 
 Position = Mapping[str, Any]
 CHUNK_ROWS = 131_072
+_GENERATORS = {"generate": random_rows, "nexmark": nexmark}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,19 @@ class GeneratedInput:
     def position(self) -> dict[str, Any]:
         """The number of the next slice."""
         return {"slice": self._next}
+
+
+def slices_of(stream: Stream) -> int:
+    """How many slices a generated stream has; refuses wrong options.
+
+    A slice is a function of the options and its number: slices can be made in parallel, and again after a restart.
+    """
+    return _GENERATORS[stream.connector.format].options_of(stream).slices
+
+
+def make_slice(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
+    """The rows of a slice, in order of arrival, with their arrival in `__arrived`."""
+    return _GENERATORS[stream.connector.format].generate(stream, schema, number)
 
 
 class FeedInput:

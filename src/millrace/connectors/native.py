@@ -7,8 +7,7 @@ Rules:
 
 from __future__ import annotations
 
-from millrace.connectors.files.options import FORMATS
-from millrace.connectors.generators.generators import GENERATED
+from millrace.connectors.files.file_options import FORMATS
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 
@@ -16,6 +15,8 @@ FED = "iterable"
 """The connector of a stream that is fed from Python."""
 FRAME = "dataframe"
 """The connector of a stream whose rows are those of a streaming DataFrame, given beside the network."""
+GENERATED = ("generate", "nexmark")
+"""The connectors whose rows are made instead of read."""
 SOURCES = (*FORMATS, *GENERATED)
 """The connectors that read or make rows on every host."""
 SHOWN = ("memory", "console")
@@ -24,8 +25,17 @@ HANDED = "python"
 """The sink that is a writer of the user's own."""
 
 
+def is_generated(connector: Connector) -> bool:
+    """True if a connector makes its rows.
+
+    >>> is_generated(Connector("nexmark")), is_generated(Connector("csv"))
+    (True, False)
+    """
+    return connector.format in GENERATED
+
+
 def is_native(connector: Connector) -> bool:
-    """Whether Spark alone reads a stream.
+    """True if Spark alone reads a stream.
 
     >>> is_native(Connector("kafka")), is_native(Connector("csv")), is_native(Connector("iterable"))
     (True, False, False)
@@ -34,7 +44,7 @@ def is_native(connector: Connector) -> bool:
 
 
 def is_native_sink(sink: Sink) -> bool:
-    """Whether Spark alone writes to a sink.
+    """True if Spark alone writes to a sink.
 
     >>> is_native_sink(Sink("s", Connector("orc"))), is_native_sink(Sink("s", Connector("memory")))
     (True, False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.connectors.files.options import read_options
+from millrace.connectors.files.file_options import read_options
 from millrace.connectors.inputs import open_input
 from millrace.errors import RequestError
 from millrace.hosts.sinks.outputs import file_sinks

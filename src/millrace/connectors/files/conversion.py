@@ -1,15 +1,41 @@
-"""Raw columns of some rows -> the good rows in the declared schema, and why another is not among them."""
+"""Columns as a file holds them -> the good rows in the declared schema, and why another row is not among them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from millrace.connectors.files.cells import UNFIT, Convert, Positions, Values, fits, looks, unfit_positions
+from millrace.connectors.files.timestamps import tidy, timestamps
 from millrace.kernel.columns.expressions import sql_name
+
+Values = Any  # pa.Array
+Positions = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Convert = Callable[[Values], Values]
+
+UNFIT = (ValueError, TypeError, OverflowError)
+"""What Arrow raises for a value that does not fit a type."""
+
+# What a value of a type looks like as text. Whatever Arrow takes matches; of what matches, Arrow refuses little:
+# a number out of range, the 29th of February of some years. That little is found by halving.
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_DAY = r"\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|[12]\d))"
+_TIME = r"([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?"
+_LOOKS = (
+    (pa.types.is_integer, r"-?0*\d{1,19}|0[xX][0-9a-fA-F]{1,16}"),
+    (pa.types.is_floating, rf"{_NUMBER}|[+-]?(?i:nan(\(\w*\))?|inf|infinity)"),
+    (pa.types.is_boolean, r"(?i:true|false|1|0)"),
+    (pa.types.is_date, _DAY),
+)
+_LOOKS_ISO = rf"{_DAY}([T ]{_TIME})?"
+# Integers of so many digits fit an int64 for certain, and can be compared instead of tried.
+_SHORT_INTEGER = r"^\s*-?\d{1,18}\s*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +84,93 @@ def conversion(schema: pa.Schema, convert: Callable[[pa.DataType, str], Convert]
 def as_text(value: object) -> str:
     """A value as a message shows it."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def from_text(kind: pa.DataType, timestamp_format: str) -> Convert:
+    """A conversion of bytes to `kind`, as csv spells values."""
+
+    def convert(cells: Values) -> Values:
+        text = pc.cast(cells, pa.string())
+        if pa.types.is_string(kind):
+            return text
+        if pa.types.is_timestamp(kind):
+            return timestamps(text, timestamp_format)
+        try:
+            return pc.cast(text, kind)
+        except pa.ArrowInvalid:
+            return pc.cast(tidy(text), kind)
+
+    return convert
+
+
+def from_column(kind: pa.DataType, timestamp_format: str) -> Convert:
+    """A conversion of typed columns to `kind`; a number that would lose something does not fit."""
+
+    def convert(cells: Values) -> Values:
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.dictionary_decode()
+        if pa.types.is_large_string(cells.type) or pa.types.is_string_view(cells.type):
+            cells = pc.cast(cells, pa.string())
+        if pa.types.is_timestamp(kind):
+            return timestamps(cells, timestamp_format)
+        return cells if cells.type == kind else pc.cast(cells, kind)
+
+    return convert
+
+
+def looks(kind: pa.DataType, timestamp_format: str) -> str | None:
+    """A pattern that every value of `kind` matches as text; None where any text might do."""
+    if pa.types.is_timestamp(kind):
+        pattern: str | None = _LOOKS_ISO if timestamp_format == "iso" else _NUMBER
+    else:
+        pattern = next((pattern for is_kind, pattern in _LOOKS if is_kind(kind)), None)
+    return None if pattern is None else rf"^\s*({pattern})?\s*$"
+
+
+def unfit_positions(cells: Values, kind: pa.DataType, convert: Convert, pattern: str | None = None) -> Positions:
+    """The positions that `convert` refuses: first by their looks, then by their size, the rest by halving."""
+    if pattern is None or not (pa.types.is_string(cells.type) or pa.types.is_binary(cells.type)):
+        return _halve(cells, convert)
+    plausible = _matches(cells, pattern)
+    if pa.types.is_integer(kind):
+        plausible &= ~_out_of_range(cells, kind)
+    candidates = np.flatnonzero(plausible)
+    refused = _halve(cells.take(pa.array(candidates)), convert)
+    return np.union1d(np.flatnonzero(~plausible), candidates[refused])
+
+
+def _matches(cells: Values, pattern: str) -> Mask:
+    """Where the text matches; null does."""
+    return pc.fill_null(pc.match_substring_regex(cells, pattern), True).to_numpy(zero_copy_only=False).copy()
+
+
+def _out_of_range(cells: Values, kind: pa.DataType) -> Mask:
+    """Where the text is an integer that its type cannot hold."""
+    short = pc.if_else(pc.match_substring_regex(cells, _SHORT_INTEGER), cells, pa.scalar(None, cells.type))
+    numbers = pc.cast(pc.utf8_trim_whitespace(pc.cast(short, pa.string())), pa.int64())
+    bounds = np.iinfo(kind.to_pandas_dtype())
+    outside = pc.or_(pc.less(numbers, int(bounds.min)), pc.greater(numbers, int(bounds.max)))
+    return pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
+
+
+def _halve(cells: Values, convert: Convert) -> Positions:
+    ranges, found = [(0, len(cells))], []
+    while ranges:
+        start, stop = ranges.pop()
+        if fits(cells.slice(start, stop - start), convert):
+            continue
+        if stop - start == 1:
+            found.append(start)
+            continue
+        middle = (start + stop) // 2
+        ranges += [(middle, stop), (start, middle)]
+    return np.array(found, dtype=np.int64)
+
+
+def fits(cells: Values, convert: Convert) -> bool:
+    """Whether `convert` takes all of the cells."""
+    try:
+        convert(cells)
+    except UNFIT:
+        return False
+    return True

@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.connectors.generators.draws import Draws, Numbers
-from millrace.connectors.generators.recipes import check_choice, check_positive, read_recipe, start_micros
-from millrace.errors import RequestError
+from millrace.connectors.generators.generator_options import check_choice, check_positive, parse_options, start_micros
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.kernel.elements import ARRIVED
 from millrace.plan.nodes.endpoints import TIMESTAMP, Stream
+
+Numbers = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint64]
 
 SLICE_EVENTS = 65_536
 TABLES = ("bid", "auction", "person")
@@ -40,10 +44,14 @@ _CITIES = [
     "phoenix", "los angeles", "san francisco", "boise", "portland", "bend", "redmond", "seattle", "kent", "cheyenne",
 ]  # fmt: skip
 _STATES = ["az", "ca", "id", "or", "wa", "wy"]
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_LETTERS = 26
+_MARKS = 13
+"""One character in so many is a mark, where there are marks."""
 
 
 @dataclass(frozen=True)
-class Recipe:
+class NexmarkOptions:
     """The options of `FROM nexmark`; `rate` is events a second."""
 
     table: str = "bid"
@@ -70,30 +78,30 @@ class Recipe:
         return places - places % size + places * SHUFFLE % size
 
 
-def recipe(stream: Stream) -> Recipe:
+def options_of(stream: Stream) -> NexmarkOptions:
     """The checked options of a stream."""
-    plan = read_recipe(stream, Recipe)
-    check_choice("table", plan.table, TABLES)
-    check_positive(plan, "events", "rate", "out_of_order_group_size", "generators")
-    if plan.out_of_order_group_size % SHUFFLE == 0:
+    options = parse_options(stream, NexmarkOptions)
+    check_choice("table", options.table, TABLES)
+    check_positive(options, "events", "rate", "out_of_order_group_size", "generators")
+    if options.out_of_order_group_size % SHUFFLE == 0:
         raise RequestError(
-            f'option "out_of_order_group_size" does not take "{plan.out_of_order_group_size}"',
+            f'option "out_of_order_group_size" does not take "{options.out_of_order_group_size}"',
             hint=f"It takes a number that is no multiple of {SHUFFLE}.",
         )
-    start_micros(plan.start)
-    return plan
+    start_micros(options.start)
+    return options
 
 
 def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
     """The rows of slice `number`, in order of arrival, with their arrival in `__arrived`."""
-    plan = recipe(stream)
-    places = np.arange(number * SLICE_EVENTS, min(plan.events, (number + 1) * SLICE_EVENTS), dtype=np.int64)
-    numbers = plan.event_numbers(places)
-    first, past = _PLACES[plan.table]
+    options = options_of(stream)
+    places = np.arange(number * SLICE_EVENTS, min(options.events, (number + 1) * SLICE_EVENTS), dtype=np.int64)
+    numbers = options.event_numbers(places)
+    first, past = _PLACES[options.table]
     mine = (numbers % _ROUND >= first) & (numbers % _ROUND < past)
-    events = Events(plan, numbers[mine])
+    events = Events(options, numbers[mine])
     columns = [_column(stream.name, events, field) for field in schema]
-    arrived = pa.array(plan.micros(places[mine]))
+    arrived = pa.array(options.micros(places[mine]))
     return pa.RecordBatch.from_arrays([*columns, arrived], names=[*schema.names, ARRIVED])
 
 
@@ -101,13 +109,13 @@ def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
 class Events:
     """Events of one table, by their numbers; persons and auctions are counted from 0 on."""
 
-    plan: Recipe
+    options: NexmarkOptions
     numbers: Numbers
 
     @cached_property
     def draws(self) -> Draws:
         """Random numbers for them."""
-        return Draws(self.plan.seed, self.numbers)
+        return Draws(self.options.seed, self.numbers)
 
     @cached_property
     def last_person(self) -> Numbers:
@@ -205,8 +213,8 @@ def channel_id(number: int) -> int:
 
 def _expires(events: Events) -> Numbers:
     """About when so many further auctions will have been opened as are open at a time."""
-    opened = events.plan.micros(events.numbers)
-    ahead = events.plan.micros(events.numbers + _ACTIVE_AUCTIONS * _ROUND // _AUCTIONS)
+    opened = events.options.micros(events.numbers)
+    ahead = events.options.micros(events.numbers + _ACTIVE_AUCTIONS * _ROUND // _AUCTIONS)
     milliseconds = 1 + events.draws.below("expires", np.maximum(2 * (ahead - opened) // 1_000, 1))
     return opened + milliseconds * 1_000
 
@@ -244,7 +252,7 @@ def _bytes(*texts: pa.Array) -> Numbers:
 
 
 def _date_time(events: Events) -> Numbers:
-    return events.plan.micros(events.numbers)
+    return events.options.micros(events.numbers)
 
 
 Maker = Callable[[Events], Numbers | pa.Array]
@@ -255,7 +263,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, Maker]]] = {
         "bidder": (_NUMBER, lambda events: _person(events, "bidder", 1)),
         "price": (_NUMBER, lambda events: events.price("price")),
         "channel": (_TEXT, lambda events: _channels().take(pa.array(_channel_numbers(events)))),
-        "url": (_TEXT, lambda events: _urls(events.plan.seed).take(pa.array(_channel_numbers(events)))),
+        "url": (_TEXT, lambda events: _urls(events.options.seed).take(pa.array(_channel_numbers(events)))),
         "date_time": (TIMESTAMP, _date_time),
         "extra": (_TEXT, lambda events: events.extra(32, 100)),
     },
@@ -286,17 +294,18 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, Maker]]] = {
 
 
 def _value(events: Events, name: str) -> pa.Array:
-    made = COLUMNS[events.plan.table][name][1](events)
+    made = COLUMNS[events.options.table][name][1](events)
     return made if isinstance(made, pa.Array) else pa.array(made)
 
 
 def _column(stream: str, events: Events, field: pa.Field) -> pa.Array:
     """A column as the stream declares it; whole numbers may be of any size that holds them."""
-    columns = COLUMNS[events.plan.table]
+    columns = COLUMNS[events.options.table]
     if field.name not in columns:
+        table = events.options.table
         raise RequestError(
-            f'stream "{stream}" declares a column "{field.name}", which the nexmark table "{events.plan.table}" lacks',
-            hint=f"Its columns are {', '.join(columns)}.",
+            f'stream "{stream}" declares "{field.name}", which is no column of the nexmark table "{table}"',
+            hint=f"{did_you_mean(field.name, columns)}Its columns are {listed(columns)}.",
         )
     kind = columns[field.name][0]
     if field.type != kind and not (pa.types.is_integer(kind) and pa.types.is_integer(field.type)):
@@ -305,3 +314,58 @@ def _column(stream: str, events: Events, field: pa.Field) -> pa.Array:
             hint="Declare numbers as BIGINT, texts as STRING and times as TIMESTAMP.",
         )
     return _value(events, field.name).cast(field.type)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Random draws of a seed, one for each of some numbers; a draw depends on seed, purpose and number only.
+
+    A draw is a hash of its number (the finalizer of SplitMix64): no state, no order, whole columns at a time.
+
+    >>> Draws(7, np.arange(5)).below("dice", 6).tolist() == Draws(7, np.arange(9)).below("dice", 6)[:5].tolist()
+    True
+    """
+
+    seed: int
+    numbers: Numbers
+
+    def unit(self, purpose: str) -> npt.NDArray[np.float64]:
+        """A fraction in [0, 1) each."""
+        # 53 bits are what a fraction has room for.
+        return (self._bits(purpose) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def below(self, purpose: str, limit: int | Numbers) -> Numbers:
+        """A whole number in [0, limit) each."""
+        return (self.unit(purpose) * limit).astype(np.int64)
+
+    def text(self, purpose: str, lengths: Numbers, mark: str | None = None) -> pa.Array:
+        """Letters from a to z, so many each; with a mark, one character in thirteen is that."""
+        width = int(lengths.max(initial=0))
+        pieces = self._pieces(purpose, width).astype(np.uint32)
+        # A piece is scaled to a letter and, beside it, to whether it is a mark.
+        drawn = (pieces * np.uint32(_LETTERS * _MARKS)) >> np.uint32(16)
+        characters = (drawn % _LETTERS + ord("a")).astype(np.uint8)
+        if mark is not None:
+            characters[drawn < _LETTERS] = ord(mark)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        kept = characters[np.arange(width) < lengths[:, None]]
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(kept)]
+        return pa.Array.from_buffers(pa.string(), len(lengths), buffers)
+
+    def _pieces(self, purpose: str, width: int) -> npt.NDArray[np.uint16]:
+        """So many draws of 16 bits each: four to a hash."""
+        hashes = -(-width // 4)
+        steps = np.arange(1, hashes + 1, dtype=np.uint64) * _STEP
+        bits = _mixed(self._bits(purpose)[:, None] + steps)
+        return bits.astype("<u8").view("<u2").reshape(len(self.numbers), hashes * 4)[:, :width]
+
+    def _bits(self, purpose: str) -> Bits:
+        salt = blake2b(f"{self.seed}/{purpose}".encode(), digest_size=8).digest()
+        start = np.uint64(int.from_bytes(salt, "little"))
+        return _mixed(_mixed(self.numbers.astype(np.uint64) * _STEP + start))
+
+
+def _mixed(bits: Bits) -> Bits:
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millrace.connectors import extension, write_file
+from millrace.connectors.files.file_options import extension
+from millrace.connectors.files.file_writer import write_file
 from millrace.connectors.native import HANDED, SHOWN, is_native_sink, refuse_sink
 from millrace.errors import RequestError
 from millrace.hosts.answers.run_answers import RunAnswers

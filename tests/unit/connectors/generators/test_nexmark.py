@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from millrace.connectors.generators.generators import make_slice, slices_of
-from millrace.connectors.generators.nexmark import COLUMNS, SLICE_EVENTS, TABLES, Recipe, recipe
+from millrace.connectors.generators.nexmark import COLUMNS, SLICE_EVENTS, TABLES, NexmarkOptions, options_of
+from millrace.connectors.inputs import make_slice, slices_of
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED
 from millrace.kernel.progress.time_contract import TimeContract
@@ -63,7 +63,7 @@ def test_half_of_the_bids_and_three_quarters_of_the_people_are_popular() -> None
 
 def test_a_bid_names_an_auction_that_is_open_or_at_most_ten_ahead() -> None:
     bids = rows("bid", "auction", "date_time", rate=1_000)
-    event = (numbers(bids, "date_time") - Recipe().micros(np.array([0]))[0]) // 1_000
+    event = (numbers(bids, "date_time") - NexmarkOptions().micros(np.array([0]))[0]) // 1_000
     newest = 1_000 + event // 50 * 3 + 2
     ahead = numbers(bids, "auction") - newest
     assert ahead.max() == 10
@@ -104,7 +104,7 @@ def test_events_out_of_order_are_the_same_events_late_by_less_than_a_group(size:
 
 
 def test_no_row_is_older_than_the_first_event_of_its_group() -> None:
-    plan = Recipe(out_of_order_group_size=100)
+    plan = NexmarkOptions(out_of_order_group_size=100)
     places = np.arange(1_000)
     numbers_sent = plan.event_numbers(places)
     assert sorted(numbers_sent.tolist()) == places.tolist()
@@ -178,14 +178,14 @@ def test_whole_numbers_may_be_declared_smaller() -> None:
 )
 def test_what_cannot_be_generated_is_refused(options: dict[str, object], fact: str) -> None:
     with pytest.raises(RequestError) as raised:
-        recipe(stream("bid", **options))
+        options_of(stream("bid", **options))
     assert raised.value.fact == fact and raised.value.hint
 
 
 @pytest.mark.parametrize(
     ("field", "fact"),
     [
-        (("id", pa.int64()), 'stream "s" declares a column "id", which the nexmark table "bid" lacks'),
+        (("id", pa.int64()), 'stream "s" declares "id", which is no column of the nexmark table "bid"'),
         (("url", pa.int64()), 'stream "s" declares the column "url" as int64, and nexmark makes it string'),
     ],
 )

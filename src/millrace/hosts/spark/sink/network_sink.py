@@ -123,7 +123,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
     def write_file(self, path: Path, format: str, rows: pa.Table, options: Mapping[str, str]) -> None:
         """One file of results, by the connector of its format."""
         # Imported in the task: planning a query need not load every file format.
-        from millrace.connectors import write_file
+        from millrace.connectors.files.file_writer import write_file
 
         write_file(path, format, rows, options)
 

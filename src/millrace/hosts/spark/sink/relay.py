@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from millrace.connectors import FORMATS
+from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.native import SHOWN
 from millrace.errors import MillraceError, RequestError, RunError
 from millrace.hosts.spark.failures import unwrap

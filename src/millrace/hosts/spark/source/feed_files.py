@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millrace.connectors import write_file
+from millrace.connectors.files.file_writer import write_file
 from millrace.hosts.checkpoint.durable_files import replace_file
 
 _REMOVED = ".millrace-removed"

@@ -20,9 +20,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.connectors import list_files, read_file
-from millrace.connectors.generators.generators import is_generated, make_slice, slices_of
-from millrace.connectors.inputs import Chunk, read_schema
+from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.input_files import list_files
+from millrace.connectors.inputs import Chunk, make_slice, read_schema, slices_of
+from millrace.connectors.native import is_generated
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.buckets import split

@@ -24,8 +24,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from millrace.connectors import FORMATS
-from millrace.connectors.generators.generators import GENERATED
+from millrace.connectors.files.file_options import FORMATS
+from millrace.connectors.native import GENERATED
 from millrace.hosts.checkpoint.checkpoint import has_ended
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog

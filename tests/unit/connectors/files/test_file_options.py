@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from millrace.connectors import read_file
-from millrace.connectors.files.options import read_options
+from millrace.connectors.files.file_options import read_options
+from millrace.connectors.files.file_reader import read_file
 from millrace.errors import RequestError
 from millrace.plan.nodes.endpoints import Connector
 

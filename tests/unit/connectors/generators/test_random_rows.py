@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.connectors.generators.arrivals import SLICE_ROWS, generate, recipe
+from millrace.connectors.generators.random_rows import SLICE_ROWS, generate, options_of
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED, Times
 from millrace.kernel.progress.time_contract import TimeContract
@@ -23,13 +23,13 @@ def stream(**options: object) -> Stream:
 def arrived(**options: object) -> Times:
     """When all rows come, in microseconds after the start."""
     made = stream(**options)
-    slices = [generate(made, SCHEMA, number) for number in range(recipe(made).slices)]
+    slices = [generate(made, SCHEMA, number) for number in range(options_of(made).slices)]
     times = np.concatenate([each.column(ARRIVED).to_numpy() for each in slices])
     return times - int(recipe_start(made))
 
 
 def recipe_start(made: Stream) -> int:
-    start: int = pa.scalar(recipe(made).start).cast(pa.timestamp("us")).value
+    start: int = pa.scalar(options_of(made).start).cast(pa.timestamp("us")).value
     return start
 
 
@@ -76,5 +76,5 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others() -> None:
 )
 def test_what_cannot_be_generated_is_refused(options: dict[str, object], fact: str) -> None:
     with pytest.raises(RequestError) as raised:
-        recipe(stream(**options))
+        options_of(stream(**options))
     assert raised.value.fact == fact and raised.value.hint

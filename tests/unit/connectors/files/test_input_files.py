@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.connectors import list_files
+from millrace.connectors.files.input_files import list_files
 from millrace.errors import RequestError
 from millrace.plan.nodes.endpoints import Connector
 

@@ -21,12 +21,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from millrace.connectors.files.blocks import Block, Fault, Numbers
-from millrace.connectors.files.cells import from_text
-from millrace.connectors.files.compression import open_bytes, readable
-from millrace.connectors.files.conversion import Conversion, conversion
+from millrace.connectors.files.conversion import Conversion, conversion, from_text
 from millrace.connectors.files.csv_records import Layout, records
-from millrace.connectors.files.options import ReadOptions
+from millrace.connectors.files.file_options import ReadOptions
+from millrace.connectors.files.input_files import open_bytes, readable
+from millrace.connectors.files.row_blocks import Fault, Numbers, RowBlock
 from millrace.errors import RunError
 
 _BLOCK_BYTES = 1 << 20
@@ -35,7 +34,7 @@ _SLICE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _CsvFile:
     """A csv file about to be read; `names` are the columns it has, None when it is empty."""
 
     path: Path
@@ -79,10 +78,10 @@ class _Piece:
         return _Piece(raw, {number - 1: row for number, row in self.torn.items() if number})
 
 
-def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[Block]:
+def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[RowBlock]:
     """The data rows of a csv file from about `skip_rows` on."""
     with readable(path, "csv"):
-        file = _File(path, options, _column_names(path, options, schema))
+        file = _CsvFile(path, options, _column_names(path, options, schema))
     if file.names is None:
         return
     _check_columns(file, schema)
@@ -95,7 +94,7 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
         start = stop
 
 
-def _block(file: _File, plan: Conversion, piece: _Piece, start: int) -> Block:
+def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int) -> RowBlock:
     columns = [piece.raw.column(name) for name in plan.schema.names]
     rows, kept = plan.good_rows(columns)
     numbers = piece.numbers(start)
@@ -107,10 +106,10 @@ def _block(file: _File, plan: Conversion, piece: _Piece, start: int) -> Block:
         column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
         return Fault(place, reason, value, column)
 
-    return Block(rows, start, start + piece.length, numbers[kept], explain)
+    return RowBlock(rows, start, start + piece.length, numbers[kept], explain)
 
 
-def _torn(file: _File, place: str, fields: int, text: str) -> Fault:
+def _torn(file: _CsvFile, place: str, fields: int, text: str) -> Fault:
     line = file.layout.marked(text)
     if line is not None:
         return Fault(place, "opens a quote that is not closed", line)
@@ -118,7 +117,7 @@ def _torn(file: _File, place: str, fields: int, text: str) -> Fault:
     return Fault(place, f"has {fields} {word} instead of {file.layout.fields}", text)
 
 
-def _data_pieces(file: _File, schema: pa.Schema) -> Iterator[_Piece]:
+def _data_pieces(file: _CsvFile, schema: pa.Schema) -> Iterator[_Piece]:
     """The data rows of a file, about a block at a time."""
     cutter = _Cutter(file, schema)
     header = file.options.header
@@ -138,7 +137,7 @@ class _Cutter:
     border of its field, only the number of fields is left to be looked at. All else is mended first.
     """
 
-    def __init__(self, file: _File, schema: pa.Schema) -> None:
+    def __init__(self, file: _CsvFile, schema: pa.Schema) -> None:
         self.piece = _Piece(_no_rows(schema), {})
         self._file = file
         self._schema = schema
@@ -197,7 +196,7 @@ def _count_lines(lines: bytes) -> int:
     return count + lines.count(b"\r") - lines.count(b"\r\n") if b"\r" in lines else count
 
 
-def _read(lines: bytes, file: _File, schema: pa.Schema, keep: Callable[[Any], str]) -> pa.Table:
+def _read(lines: bytes, file: _CsvFile, schema: pa.Schema, keep: Callable[[Any], str]) -> pa.Table:
     """The columns of the schema as bytes; records with a wrong number of fields go to `keep`."""
     options = file.options
     return pyarrow.csv.read_csv(
@@ -228,7 +227,7 @@ def _column_names(path: Path, options: ReadOptions, schema: pa.Schema) -> Sequen
     return list(schema.names)
 
 
-def _check_columns(file: _File, schema: pa.Schema) -> None:
+def _check_columns(file: _CsvFile, schema: pa.Schema) -> None:
     assert file.names is not None
     for name in schema.names:
         if file.names.count(name) != 1:
@@ -239,7 +238,7 @@ def _check_columns(file: _File, schema: pa.Schema) -> None:
             )
 
 
-def _line_of(file: _File, number: int) -> int:
+def _line_of(file: _CsvFile, number: int) -> int:
     """The line on which a data row begins; read again from the start, since only an error asks for it."""
     rows_before = number + int(file.options.header)
     begin, begun = 1, not file.options.header
@@ -255,7 +254,7 @@ def _line_of(file: _File, number: int) -> int:
     return begin
 
 
-def _mended(file: _File, stream: Any) -> bytes:
+def _mended(file: _CsvFile, stream: Any) -> bytes:
     """A whole file with its unclosed lines marked, cut as it was for reading."""
     parts: list[bytes] = []
 

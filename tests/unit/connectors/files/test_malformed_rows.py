@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millrace.connectors import read_file
-from millrace.connectors.files import csv as csv_files
-from millrace.connectors.files import json_lines as json_files
+from millrace.connectors.files import csv_reader as csv_files
+from millrace.connectors.files import json_reader as json_files
+from millrace.connectors.files.file_reader import read_file
 from millrace.errors import MalformedRow
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 

@@ -7,22 +7,22 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from millrace.errors import RequestError
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.kernel.columns.casts import TIMESTAMP, cast
 from millrace.plan.nodes.endpoints import Stream
 
 R = TypeVar("R")
 
 
-def read_recipe(stream: Stream, kind: type[R]) -> R:
-    """A stream's options as a recipe of some kind; refuses names that it does not have and what is no number."""
+def parse_options(stream: Stream, kind: type[R]) -> R:
+    """A stream's options as a dataclass of some kind; refuses names that it does not have and what is no number."""
     defaults: dict[str, Any] = {each.name: each.default for each in fields(kind)}  # type: ignore[arg-type]
     given: dict[str, object] = {}
     for key, text in stream.connector.options.items():
         if key not in defaults:
             raise RequestError(
                 f'stream "{stream.name}" has no {stream.connector.format} option "{key}"',
-                hint=f"The options are {', '.join(defaults)}.",
+                hint=f"{did_you_mean(key, defaults)}The options are {listed(defaults)}.",
             )
         given[key] = _as(type(defaults[key]), key, text)
     return kind(**given)
@@ -38,10 +38,10 @@ def _as(kind: type, key: str, text: str) -> object:
         ) from error
 
 
-def check_positive(recipe: object, *keys: str) -> None:
-    """Refuse a recipe if one of these options is not above zero."""
+def check_positive(options: object, *keys: str) -> None:
+    """Refuse options if one of these options is not above zero."""
     for key in keys:
-        value = getattr(recipe, key)
+        value = getattr(options, key)
         if not value > 0:
             raise RequestError(f'option "{key}" does not take "{value}"', hint="It takes a number above zero.")
 
@@ -49,7 +49,9 @@ def check_positive(recipe: object, *keys: str) -> None:
 def check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse a word that an option does not take."""
     if value not in choices:
-        raise RequestError(f'option "{key}" does not take "{value}"', hint=f"It takes {', '.join(choices)}.")
+        raise RequestError(
+            f'option "{key}" does not take "{value}"', hint=f"{did_you_mean(value, choices)}It takes {listed(choices)}."
+        )
 
 
 def start_micros(text: str) -> int:

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.connectors import read_file, write_file
-from millrace.connectors.files import csv as csv_files
-from millrace.connectors.files import json_lines as json_files
+from millrace.connectors.files import csv_reader as csv_files
+from millrace.connectors.files import json_reader as json_files
+from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.file_writer import write_file
 from millrace.connectors.inputs import open_input
 from millrace.errors import MalformedRow, RequestError, RunError
 from millrace.language import parse_network

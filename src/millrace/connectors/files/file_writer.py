@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from millrace.connectors.files.options import check_write_options
+from millrace.connectors.files.file_options import check_write_options
 from millrace.connectors.files.timestamps import text_of
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.generators.recipes import check_choice, check_positive, read_recipe, start_micros
+from millrace.connectors.generators.generator_options import check_choice, check_positive, parse_options, start_micros
 from millrace.kernel.elements import ARRIVED, Times
 from millrace.plan.nodes.endpoints import Stream
 
@@ -20,7 +20,7 @@ _SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Recipe:
+class GenerateOptions:
     """The options of `FROM generate`; lengths of time are seconds.
 
     `lag` is how long after its own time a row arrives, `disorder` how far times are shaken back, and nothing is sent
@@ -46,55 +46,57 @@ class Recipe:
         return max(1, int(np.ceil(self.rate * self.seconds / SLICE_ROWS)))
 
 
-def recipe(stream: Stream) -> Recipe:
+def options_of(stream: Stream) -> GenerateOptions:
     """The checked options of a generated stream."""
-    plan = read_recipe(stream, Recipe)
-    check_choice("arrivals", plan.arrivals, ARRIVALS)
-    check_positive(plan, "rate", "burst")
-    return plan
+    options = parse_options(stream, GenerateOptions)
+    check_choice("arrivals", options.arrivals, ARRIVALS)
+    check_positive(options, "rate", "burst")
+    return options
 
 
 def generate(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch:
     """The rows of slice `number`, in order of arrival, with their arrival in `__arrived`."""
-    plan = recipe(stream)
-    random = np.random.default_rng([plan.seed, number])
-    times = _times(plan, number, random)
-    shaken = times - random.integers(0, int(plan.disorder * _SECOND) + 1, len(times))
-    columns = [_column(field, shaken, stream.time.column, plan, number) for field in schema]
-    arrived = pa.array(times + int(plan.lag * _SECOND))
+    options = options_of(stream)
+    random = np.random.default_rng([options.seed, number])
+    times = _times(options, number, random)
+    shaken = times - random.integers(0, int(options.disorder * _SECOND) + 1, len(times))
+    columns = [_column(field, shaken, stream.time.column, options, number) for field in schema]
+    arrived = pa.array(times + int(options.lag * _SECOND))
     return pa.RecordBatch.from_arrays([*columns, arrived], names=[*schema.names, ARRIVED])
 
 
-def _times(plan: Recipe, number: int, random: np.random.Generator) -> Times:
-    offsets = _offsets(plan, number, random)
-    offsets = offsets[(offsets < plan.silent_from) | (offsets >= plan.silent_to)]
-    micros: Times = start_micros(plan.start) + np.round(offsets * _SECOND).astype(np.int64)
+def _times(options: GenerateOptions, number: int, random: np.random.Generator) -> Times:
+    offsets = _offsets(options, number, random)
+    offsets = offsets[(offsets < options.silent_from) | (offsets >= options.silent_to)]
+    micros: Times = start_micros(options.start) + np.round(offsets * _SECOND).astype(np.int64)
     return micros
 
 
-def _offsets(plan: Recipe, number: int, random: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _offsets(
+    options: GenerateOptions, number: int, random: np.random.Generator
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Seconds after the start at which the rows of a slice are made."""
-    begin = number * SLICE_ROWS / plan.rate
-    end = min(plan.seconds, (number + 1) * SLICE_ROWS / plan.rate)
-    expected = plan.rate * max(0.0, end - begin)
-    if plan.arrivals == "poisson":
+    begin = number * SLICE_ROWS / options.rate
+    end = min(options.seconds, (number + 1) * SLICE_ROWS / options.rate)
+    expected = options.rate * max(0.0, end - begin)
+    if options.arrivals == "poisson":
         return np.sort(random.uniform(begin, end, random.poisson(expected)))
-    size = plan.burst if plan.arrivals == "bursts" else 1
+    size = options.burst if options.arrivals == "bursts" else 1
     # A burst belongs to the slice that its first row is in, so that none is cut in two.
     first, past = (-(-rows // size) for rows in (number * SLICE_ROWS, number * SLICE_ROWS + round(expected)))
-    return np.repeat(np.arange(first, past) * (size / plan.rate), size)
+    return np.repeat(np.arange(first, past) * (size / options.rate), size)
 
 
-def _column(field: pa.Field, times: Times, time: str | None, plan: Recipe, number: int) -> pa.Array:
+def _column(field: pa.Field, times: Times, time: str | None, options: GenerateOptions, number: int) -> pa.Array:
     if field.name == time or pa.types.is_timestamp(field.type):
         return pa.array(times).cast(field.type)
     # A column has its own seed: what it holds must not depend on which others are read.
-    random = np.random.default_rng([plan.seed, number, *field.name.encode()])
+    random = np.random.default_rng([options.seed, number, *field.name.encode()])
     if pa.types.is_floating(field.type):
         return pa.array(random.random(len(times))).cast(field.type)
-    numbers = random.integers(0, plan.keys, len(times))
+    numbers = random.integers(0, options.keys, len(times))
     if pa.types.is_string(field.type):
-        names = pa.array([f"{field.name}-{number}" for number in range(plan.keys)])
+        names = pa.array([f"{field.name}-{number}" for number in range(options.keys)])
         return names.take(pa.array(numbers))
     if pa.types.is_boolean(field.type):
         return pa.array(numbers % 2 == 0)

@@ -1,16 +1,24 @@
-"""Which files a connector reads, and in which order."""
+"""The files of a stream: which are read, in which order, and their bytes, uncompressed."""
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
 
-from millrace.connectors.files.options import read_options
-from millrace.errors import RequestError
+import pyarrow as pa
+
+from millrace.connectors.files.file_options import read_options
+from millrace.errors import RequestError, RunError
 from millrace.plan.nodes.endpoints import Connector
+
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2"}
 
 
 def list_files(connector: Connector, stream: str) -> list[str]:
@@ -70,3 +78,36 @@ def _hint(path: Path) -> str:
     if close:
         return f'There is "{missing.with_name(close[0])}"; did you mean that?'
     return f'Look into "{missing.parent}": a relative path starts from "{Path.cwd()}".'
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[Any]:
+    """An Arrow input stream over a file, uncompressed by its extension: .gz, .bz2, or .zip with one member."""
+    if path.suffix == ".zip":
+        with ZipFile(path) as archive, archive.open(_only_member(archive, path)) as member:
+            yield pa.PythonFile(member, mode="r")
+    else:
+        with pa.input_stream(str(path), compression=_COMPRESSIONS.get(path.suffix)) as stream:
+            yield stream
+
+
+@contextmanager
+def readable(path: Path, format: str) -> Iterator[None]:
+    """Tell a damaged file from a malformed row."""
+    try:
+        yield
+    except (OSError, EOFError, BadZipFile, csv.Error, pa.ArrowInvalid) as error:
+        raise RunError(
+            f'file "{path}" cannot be read as {format}: {error}',
+            hint="Check that the file is whole and that its format and extension are what it holds.",
+        ) from error
+
+
+def _only_member(archive: ZipFile, path: Path) -> str:
+    members = [member.filename for member in archive.infolist() if not member.is_dir()]
+    if len(members) != 1:
+        raise RequestError(
+            f'the archive "{path}" holds {len(members)} files instead of one',
+            hint="Unpack it into a folder, and give the folder as the path.",
+        )
+    return members[0]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.connectors import read_file
-from millrace.connectors.files.parquet import _coded_columns
+from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.parquet_reader import _coded_columns
 from millrace.plan.nodes.endpoints import Connector
 
 ROWS = 2**17

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millrace.connectors import FORMATS, extension, read_file, write_file
+from millrace.connectors.files.file_options import FORMATS, extension
+from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.file_writer import write_file
 from millrace.errors import RequestError
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
 
