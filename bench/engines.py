@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.answers import opened
 from bench.workload import PeerWork, Work
 from millrace.connectors.native import FRAME
-from millrace.experiments.stock_spark import Job, Query, StockSpark
+from millrace.experiments.stock_spark import Job, StockQuery, StockSpark
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
@@ -53,7 +53,7 @@ class Task:
     def network(self, engine: str, number: int) -> Network:
         return self._work(number).ours(self.output(engine, number), self.files_per_batch)
 
-    def stock(self, engine: str, number: int) -> Query:
+    def stock(self, engine: str, number: int) -> StockQuery:
         peer: PeerWork = self._work(number)  # type: ignore[assignment]
         return peer.stock(self.output(engine, number), self.checkpoint(engine, number), self.files_per_batch)
 

@@ -18,8 +18,7 @@ from pyspark.sql import SparkSession
 from bench.engines import Measured, PeerFailed, Task
 from bench.links import COLUMNS
 from bench.workload import Workload
-from millrace.experiments.demo.feeder import Feeder
-from millrace.experiments.demo.links import Feed, Link, Shipment, shipments
+from millrace.experiments.demo.links import Feed, Feeder, Link, LinkFile, link_files
 from millrace.experiments.demo.sink_watcher import committed_batches, wait_until
 from millrace.experiments.stock_spark import Job, StockSpark
 from millrace.hosts.spark.host import SparkRun
@@ -62,7 +61,7 @@ class SilentSource(Workload):
             Link("main2", rate=self.busy, span=0.5, lag=0.0),
         )
         feed = Feed(self.seconds, self.window, links)
-        files = [each for each in shipments(feed) if _goes_on(each, feed)]
+        files = [each for each in link_files(feed) if _goes_on(each, feed)]
         return Feeder(feed, files, self.folders["main1"].parent)
 
 
@@ -143,6 +142,6 @@ def _went_on(batches: Callable[[], int], before: int, alive: Callable[[], bool])
     return batches() > before or not alive()
 
 
-def _goes_on(shipment: Shipment, feed: Feed) -> bool:
+def _goes_on(file: LinkFile, feed: Feed) -> bool:
     """Whether a file comes: those of the control link only until it falls silent."""
-    return shipment.link.name != "control" or shipment.due <= feed.silence[0] + shipment.link.span
+    return file.link.name != "control" or file.due <= feed.silence[0] + file.link.span

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from millrace.experiments.stock_spark import Count, Query
+from millrace.experiments.stock_spark import StockCount, StockQuery
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import Network
 
@@ -41,7 +41,7 @@ class Work(Protocol):
 class PeerWork(Work, Protocol):
     """A query that stock Spark can do too."""
 
-    def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Query:
+    def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> StockQuery:
         """The query as a user of Spark writes it; the module of its class carries it out."""
 
 
@@ -88,9 +88,9 @@ class Workload:
         return f"""SELECT window_start, window_end, {keys}, n FROM ({count})
             QUALIFY rank() OVER (PARTITION BY window_start, window_end ORDER BY n DESC) = 1"""
 
-    def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Count:
+    def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> StockCount:
         """The query as a user of Spark writes it."""
-        return Count(
+        return StockCount(
             [str(folder) for folder in self.folders.values()],
             str(output),
             str(checkpoint),

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.experiments.figures.key_arrivals import keys_of
+from millrace.experiments.figures.update_queues import keys_of
 from millrace.hosts.local import host
 from millrace.hosts.report import Listeners, Report
 from millrace.language import parse_network

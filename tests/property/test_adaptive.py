@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.experiments.figures.window_joins import (
+from millrace.experiments.figures.ordered_joins import (
     ADAPTIVE,
     FILTER,
     SYNC,
-    Arrivals,
+    JoinArrivals,
     even,
     network,
     poisson,
@@ -83,12 +83,12 @@ class Watched(VirtualRun):
         return went_on
 
 
-def phases(at_random: bool) -> Arrivals:
+def phases(at_random: bool) -> JoinArrivals:
     """Low rates, high ones, and low ones again."""
     parts = [poisson(*rates, PHASE, seed) if at_random else even(*rates, PHASE)
              for seed, rates in enumerate((LOW, HIGH, LOW))]  # fmt: skip
     starts = [round(number * PHASE * SECOND) for number in range(len(parts))]
-    return Arrivals(
+    return JoinArrivals(
         np.concatenate([part.slow + start for part, start in zip(parts, starts, strict=True)]),
         np.concatenate([part.fast + start for part, start in zip(parts, starts, strict=True)]),
     )
@@ -99,7 +99,7 @@ def ran() -> dict[str, Ran]:
     return {method: watched(method, phases(at_random=False)) for method in (SYNC, FILTER, ADAPTIVE)}
 
 
-def watched(method: str, arrivals: Arrivals) -> Ran:
+def watched(method: str, arrivals: JoinArrivals) -> Ran:
     network_ = parse_network(network(method, WINDOW, ALPHA))
     return Watched(network_, feeds=arrivals.feeds(), cost=Costs(pair=PAIR), rows_per_step=1).watch()
 

@@ -1,8 +1,8 @@
-"""The same window count, or another query, in stock Spark Structured Streaming: the peer that we are measured against.
+"""A window count, or another query, in stock Spark Structured Streaming: the system that we are compared with.
 
-It runs in a process and a Spark of its own, with Spark's default settings but for the number of shuffle partitions and
-what the caller asks for. It says what it does in lines of JSON on standard output, and ends when its standard input is
-closed, so that it never outlives its caller.
+It runs in a process and a Spark of its own, with Spark's default settings except the number of shuffle partitions and
+what the caller asks for. It reports lines of JSON on standard output, and ends when its standard input is closed, so
+that it never outlives its caller.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", 
 
 
 @dataclass(frozen=True)
-class Count:
+class StockCount:
     """One `SELECT keys, count(*)` per window over the union of the links' folders, into a folder of parquet files.
 
     Windows are tumbling, or begin every `slide`. With `most`, only the keys with the greatest count of a window count.
@@ -46,8 +46,8 @@ class Count:
     most: bool = False
 
 
-class Query(Protocol):
-    """What every query of a job says: where its results and its checkpoint go."""
+class StockQuery(Protocol):
+    """What every query of a job has: the folders of its results and its checkpoint."""
 
     @property
     def output(self) -> str:
@@ -60,16 +60,16 @@ class Query(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """Queries to run one after the other: each to the end of its input, or the one until the caller stops it."""
+    """Queries to run one after the other: each to the end of its input, or a single one until the caller stops it."""
 
-    queries: Sequence[Query]
+    queries: Sequence[StockQuery]
     bounded: bool
     master: str = "local[*]"
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class StockSpark:
-    """A process that runs a job on stock Spark, as seen by its caller; `module` knows the kind of its queries."""
+    """A process that runs a job on stock Spark; `module` is run in it, and defines the type of its queries."""
 
     def __init__(self, job: Job, log_file: Path, module: str = __name__) -> None:
         log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ class StockSpark:
             )
 
     def said(self) -> dict[str, Any] | None:
-        """The next thing it says, waited for; None when it has ended."""
+        """The next report, waited for; None when the process has ended."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
@@ -94,11 +94,11 @@ class StockSpark:
 
     @property
     def alive(self) -> bool:
-        """Whether it is still at work."""
+        """True if the process still runs."""
         return self._process.poll() is None
 
     def stop(self, patience: float = 15.0) -> None:
-        """Let it end, and see to it that it does."""
+        """Ask the process to end, and kill it if it does not."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -114,7 +114,7 @@ def _python_path() -> str:
     return os.pathsep.join([own, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def windows_counted(session: SparkSession, count: Count) -> DataFrame:
+def windows_counted(session: SparkSession, count: StockCount) -> DataFrame:
     """The query as a user of Spark would write it. The links are ordered, hence watermarks without a delay."""
     links = []
     for folder in count.links:
@@ -132,13 +132,13 @@ def windows_counted(session: SparkSession, count: Count) -> DataFrame:
 
 
 def _with_most(counted: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows with the greatest count of their window, all of them: streams have no rank(), but a second aggregate."""
+    """All rows with the greatest count of their window: streams have no rank(), but a second aggregate."""
     row = f.struct(*keys, "n")
     windows = counted.groupBy("window").agg(f.max("n").alias("most"), f.collect_list(row).alias("rows"))
     return windows.select("window", f.inline(f.expr("filter(rows, row -> row.n = most)")))
 
 
-def _started(frame: DataFrame, query: Query, bounded: bool) -> StreamingQuery:
+def _started(frame: DataFrame, query: StockQuery, bounded: bool) -> StreamingQuery:
     writer = frame.writeStream.outputMode("append").format("parquet")
     writer = writer.option("path", query.output).option("checkpointLocation", query.checkpoint)
     return (writer.trigger(availableNow=True) if bounded else writer).start()
@@ -162,11 +162,11 @@ def _say(**told: Any) -> None:
 
 def carry_out(
     text: str,
-    kind: Callable[..., Query],
+    kind: Callable[..., StockQuery],
     frame: Callable[[SparkSession, Any], DataFrame],
     started: Callable[[DataFrame, Any, bool], StreamingQuery] = _started,
 ) -> None:
-    """Run a job that is given as JSON, whose queries are of a kind that `frame` and `started` know how to write."""
+    """Run a job that is given as JSON; its queries are of type `kind`, which `frame` and `started` can write."""
     told = json.loads(text)
     queries = [kind(**each) for each in told.pop("queries")]
     job = Job(queries=queries, **told)
@@ -185,4 +185,4 @@ def carry_out(
 
 
 if __name__ == "__main__":
-    carry_out(sys.argv[1], Count, windows_counted)
+    carry_out(sys.argv[1], StockCount, windows_counted)

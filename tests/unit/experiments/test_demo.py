@@ -14,26 +14,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from millrace.experiments.demo import demo
-from millrace.experiments.demo.feeder import Feeder
-from millrace.experiments.demo.links import SECOND, Feed, shipments, true_counts, write_rows
+from millrace.experiments.demo.links import SECOND, Feed, Feeder, link_files, true_counts, write_rows
 from millrace.experiments.demo.side_by_side import q1
 from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches
-from millrace.experiments.demo.timeline import Delivery, Side, Timeline
+from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline
 
 
 def offsets_of(feed: Feed, link: str) -> np.ndarray:
-    return np.concatenate([file.offsets for file in shipments(feed) if file.link.name == link])
+    return np.concatenate([file.offsets for file in link_files(feed) if file.link.name == link])
 
 
-def timeline(ours: dict[int, Delivery], theirs: dict[int, Delivery]) -> Timeline:
-    sides = Side("Millrace"), Side("stock Spark")
+def timeline(ours: dict[int, SeenWindow], theirs: dict[int, SeenWindow]) -> Timeline:
+    sides = SystemOutput("Millrace"), SystemOutput("stock Spark")
     for side, said in zip(sides, (ours, theirs), strict=True):
         for window, delivery in said.items():
             side.add(window, delivery)
     return Timeline(5, {0: 10, 1: 20, 2: 30}, (4.0, 12.0), *sides)
 
 
-WELL = {0: Delivery(10, 7.0), 1: Delivery(20, 12.5), 2: Delivery(30, 18.0)}
+WELL = {0: SeenWindow(10, 7.0), 1: SeenWindow(20, 12.5), 2: SeenWindow(30, 18.0)}
 
 
 class TestTheInput:
@@ -53,20 +52,20 @@ class TestTheInput:
             assert set(times // (feed.window * SECOND)) == set(range(feed.windows))
 
     def test_a_file_is_due_after_its_rows_by_the_lag_of_its_link(self) -> None:
-        for file in shipments(Feed(10)):
+        for file in link_files(Feed(10)):
             age = file.due - file.offsets / SECOND
             assert (age >= file.link.lag).all() and (age <= file.link.lag + file.link.span + 1e-6).all()
 
     def test_files_come_in_the_order_they_are_due(self) -> None:
-        due = [file.due for file in shipments(Feed(10))]
+        due = [file.due for file in link_files(Feed(10))]
         assert due == sorted(due)
 
     def test_the_same_seed_gives_the_same_files(self) -> None:
-        one, other = shipments(Feed(10)), shipments(Feed(10))
+        one, other = link_files(Feed(10)), link_files(Feed(10))
         assert [file.offsets.tolist() for file in one] == [file.offsets.tolist() for file in other]
 
     def test_true_counts_add_up_to_all_rows(self) -> None:
-        files = shipments(Feed(10))
+        files = link_files(Feed(10))
         counts = true_counts(files, 5)
         assert sorted(counts) == [0, 1]
         assert sum(counts.values()) == sum(len(file.offsets) for file in files)
@@ -89,9 +88,9 @@ class TestTheFeeder:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         feed = Feed(seconds=1, window=1)
-        files = shipments(feed)
+        files = link_files(feed)
         feeder = Feeder(feed, files, tmp_path)
-        monkeypatch.setattr("millrace.experiments.demo.feeder._AHEAD", -1.0)
+        monkeypatch.setattr("millrace.experiments.demo.links._AHEAD", -1.0)
         feeder.begin()
         while feeder.elapsed() < max(file.due for file in files) + 0.5:
             time.sleep(0.05)
@@ -147,26 +146,26 @@ class TestTheTimeline:
         assert made.delays(made.theirs) == []
 
     def test_a_window_that_never_came_is_missing_but_not_wrong(self) -> None:
-        made = timeline(WELL, {0: Delivery(10, 7.0)})
+        made = timeline(WELL, {0: SeenWindow(10, 7.0)})
         assert made.missing(made.theirs) == [1, 2] and made.wrong(made.theirs) == []
 
     def test_a_false_count_and_a_window_out_of_nothing_are_wrong(self) -> None:
-        made = timeline({**WELL, 1: Delivery(21, 12.5), 9: Delivery(1, 50.0)}, {})
+        made = timeline({**WELL, 1: SeenWindow(21, 12.5), 9: SeenWindow(1, 50.0)}, {})
         assert made.wrong(made.ours) == [1, 9]
 
     def test_a_window_that_came_twice_is_wrong(self) -> None:
         made = timeline(WELL, {})
-        made.ours.add(0, Delivery(10, 8.0))
+        made.ours.add(0, SeenWindow(10, 8.0))
         assert made.wrong(made.ours) == [0]
 
     def test_the_table_has_a_line_a_window_with_both_delays(self) -> None:
-        lines = timeline(WELL, {0: Delivery(10, 7.1)}).table()
+        lines = timeline(WELL, {0: SeenWindow(10, 7.1)}).table()
         assert len(lines) == 4
         assert lines[1].split() == ["0-5", "s", "10", "7.0", "s", "(+2.0", "s)", "7.1", "s", "(+2.1", "s)"]
         assert lines[2].split()[-1] == "never"
 
     def test_the_verdict_says_what_was_right_what_never_came_and_how_long_it_took(self) -> None:
-        assert timeline(WELL, {0: Delivery(10, 25.0)}).verdict() == [
+        assert timeline(WELL, {0: SeenWindow(10, 25.0)}).verdict() == [
             "Millrace: 3 of 3 windows came out; every count is the true one",
             "stock Spark: 1 of 3 windows came out; every count is the true one",
             "stock Spark: never came out: 5-10 s, 10-15 s",
@@ -175,7 +174,7 @@ class TestTheTimeline:
         ]
 
     def test_the_picture_shows_every_window_of_both_sides(self) -> None:
-        svg = timeline(WELL, {0: Delivery(10, 7.1)}).picture().svg()
+        svg = timeline(WELL, {0: SeenWindow(10, 7.1)}).picture().svg()
         circles = [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("circle")]
         assert len(circles) == 6 + 3, "a dot a window and side, and three in the legend"
 

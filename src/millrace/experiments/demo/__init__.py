@@ -1,7 +1,14 @@
 """The demonstration: Q1 of paper 004 over a link that falls silent, on Millrace and on stock Spark side by side.
 
 Both systems run at the same time, each in a Spark of its own, and read the same files at the same moments. Event time
-runs at the speed of the wall clock, and each side's windows are timed when their rows can be read from its sink.
+runs at the speed of the wall clock, and a window is timed when its row can be read from the system's sink.
+
+- `links`: the generated rows of each link, their true counts, and the feeder that moves files into place
+- `side_by_side`: starts, warms up, feeds, watches and stops both systems
+- `sink_watcher`: sees what stock Spark's file sink has committed
+- `timeline`: when each window came out, as a table, a picture and a verdict
+
+Goes out: timeline.svg and timeline.txt. The command line imports this package, and `bench` its links and watcher.
 """
 
 from __future__ import annotations
@@ -13,7 +20,7 @@ from pathlib import Path
 from typing import TextIO
 
 from millrace.experiments.demo.links import Feed
-from millrace.experiments.demo.side_by_side import Stage
+from millrace.experiments.demo.side_by_side import SideBySide
 
 SECONDS = 45.0
 """How long the links are fed."""
@@ -23,13 +30,13 @@ def demo(output: Path, seconds: float = SECONDS, out: TextIO | None = None) -> i
     """Run the demonstration and write its picture to the folder; 0 if every count of ours is the true one."""
     out = out or sys.stdout
     folder = Path(tempfile.mkdtemp(prefix="millrace-demo-"))
-    stage = Stage(Feed(seconds), folder, out)
+    both = SideBySide(Feed(seconds), folder, out)
     try:
-        timeline = stage.play()
+        timeline = both.run()
     finally:
-        stage.close()
+        both.close()
         shutil.rmtree(folder, ignore_errors=True)
-    lines = ["", *timeline.table(), "", *timeline.verdict(), *stage.remarks()]
+    lines = ["", *timeline.table(), "", *timeline.verdict(), *both.remarks()]
     output.mkdir(parents=True, exist_ok=True)
     (output / "timeline.svg").write_text(timeline.picture().svg())
     (output / "timeline.txt").write_text("\n".join(lines[1:]) + "\n")

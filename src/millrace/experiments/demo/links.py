@@ -1,17 +1,21 @@
-"""The generated links of the demonstration: two busy ones, skewed against each other, and a sparse control link.
+"""The generated links of the demonstration, and the feeder that moves their files into place when they are due.
+
+Two links are busy, and one of them lags; the third, a control link, is sparse.
 
 Rules:
 - Event time runs at the speed of the wall clock: a row arrives its link's `lag` after its own time, in a file that
   holds the rows of `span` seconds. Without that an enabling timestamp would mean nothing.
-- All times here are seconds or microseconds since the start of the feed, which is a multiple of the window.
+- Times are seconds or microseconds since the start of the feed, which is a multiple of the window.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +26,17 @@ from millrace.plan.nodes.endpoints import TIMESTAMP
 
 SECOND = 1_000_000
 _HOSTS = 50
+_AHEAD = 2.0
+"""Seconds between the writing of the files and the first that is due."""
+_AFTER_WARM_UP = 1_000
+"""The first file number of the feed: it sorts after all warm-up files."""
 
 Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link: rows a second, seconds of rows in a file, and how long after its time a row arrives."""
+    """A link: rows per second, seconds of rows per file, and how many seconds after its time a row arrives."""
 
     name: str
     rate: float
@@ -64,7 +72,7 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Shipment:
+class LinkFile:
     """One file of a link: when it is due, and the times of its rows."""
 
     link: Link
@@ -72,15 +80,15 @@ class Shipment:
     offsets: Offsets
 
 
-def shipments(feed: Feed, seed: int = 4) -> list[Shipment]:
-    """All files of a feed in the order they are due; the same for a seed."""
+def link_files(feed: Feed, seed: int = 4) -> list[LinkFile]:
+    """All files of a feed in the order in which they are due; a seed gives the same files again."""
     random = np.random.default_rng(seed)
     found = [each for link in feed.links for each in _files(link, _times(link, feed, random))]
     return sorted(found, key=lambda each: each.due)
 
 
 def _times(link: Link, feed: Feed, random: np.random.Generator) -> Offsets:
-    """The times of a link's rows: evenly spaced, each shaken within its own space, so that they stay in order."""
+    """The times of a link's rows: evenly spaced, each moved at random, but kept in order."""
     count = int(feed.seconds * link.rate)
     seconds = (np.arange(count) + random.uniform(0.0, 0.9, count)) / link.rate
     if link.name == "control":
@@ -90,15 +98,15 @@ def _times(link: Link, feed: Feed, random: np.random.Generator) -> Offsets:
     return offsets
 
 
-def _files(link: Link, offsets: Offsets) -> list[Shipment]:
+def _files(link: Link, offsets: Offsets) -> list[LinkFile]:
     numbers = offsets // int(link.span * SECOND)
     return [
-        Shipment(link, float(number + 1) * link.span + link.lag, offsets[numbers == number])
+        LinkFile(link, float(number + 1) * link.span + link.lag, offsets[numbers == number])
         for number in np.unique(numbers)
     ]
 
 
-def true_counts(files: Iterable[Shipment], window: int) -> dict[int, int]:
+def true_counts(files: Iterable[LinkFile], window: int) -> dict[int, int]:
     """The number of rows of each window, by its place after the start."""
     counts: Counter[int] = Counter()
     for file in files:
@@ -119,3 +127,73 @@ def write_rows(path: Path, times: Offsets) -> None:
         }
     )
     pq.write_table(table, path)
+
+
+class Feeder:
+    """Moves files into the folders of their links from a thread, so that all systems see them at the same moment."""
+
+    def __init__(self, feed: Feed, files: list[LinkFile], folder: Path) -> None:
+        self.feed = feed
+        self.start = 0.0
+        """When event time began, in seconds since the epoch."""
+        self.fed = 0
+        """Rows that have been fed."""
+        self.lateness = 0.0
+        """Seconds that a file came later than it was due, at worst."""
+        self._files = files
+        self._folder = folder
+        self._staging = folder / "staging"
+        self._stop = Event()
+        self._thread = Thread(target=self._feed, name="feeder", daemon=True)
+        self._warm_ups = 0
+        for each in [self._staging, *map(self.folder, [link.name for link in feed.links])]:
+            each.mkdir(parents=True, exist_ok=True)
+
+    def folder(self, link: str) -> Path:
+        """Where the files of a link arrive."""
+        return self._folder / link
+
+    def warm_up(self) -> None:
+        """One row on every link, with its link's lag: before the start, so that no counted window holds it."""
+        for link in self.feed.links:
+            moment = time.time() - link.span - link.lag
+            self._place(link.name, self._warm_ups, np.array([int(moment * SECOND)]))
+        self._warm_ups += 1
+
+    def begin(self) -> None:
+        """Write all files to a staging folder, and move them into place from the next full window on."""
+        window = self.feed.window
+        self.start = float((time.time() + _AHEAD) // window * window + window)
+        origin = int(self.start) * SECOND
+        for number, file in enumerate(self._files):
+            write_rows(self._staged(number), file.offsets + origin)
+        self._thread.start()
+
+    def elapsed(self) -> float:
+        """Seconds since the start; negative before it."""
+        return time.time() - self.start
+
+    def stop(self) -> None:
+        """End the feed."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _feed(self) -> None:
+        for number, file in enumerate(self._files):
+            if self._stop.wait(max(0.0, file.due - self.elapsed())):
+                return
+            self._staged(number).replace(self._final(file.link.name, _AFTER_WARM_UP + number))
+            self.lateness = max(self.lateness, self.elapsed() - file.due)
+            self.fed += len(file.offsets)
+
+    def _place(self, link: str, number: int, times: np.ndarray) -> None:
+        staged = self._staging / f"{link}.parquet"
+        write_rows(staged, times)
+        staged.replace(self._final(link, number))
+
+    def _staged(self, number: int) -> Path:
+        return self._staging / f"{number:06d}.parquet"
+
+    def _final(self, link: str, number: int) -> Path:
+        return self.folder(link) / f"{number:06d}.parquet"

@@ -1,4 +1,4 @@
-"""Both systems on one stage: started, warmed up, fed, watched and stopped together."""
+"""Both systems at once: started, warmed up, fed, watched and stopped together."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from millrace.api.runs import Run, open_run
 from millrace.errors import RunError
-from millrace.experiments.demo.feeder import Feeder
-from millrace.experiments.demo.links import SECOND, Feed, Link, shipments, true_counts
+from millrace.experiments.demo.links import SECOND, Feed, Feeder, Link, link_files, true_counts
 from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches, wait_until
-from millrace.experiments.demo.timeline import Delivery, Side, Timeline, window_text
+from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline, window_text
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
@@ -52,16 +51,16 @@ def _stream(link: Link, folder: Path) -> str:
       TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW INTERVAL {SKEW} SECOND FROM parquet OPTIONS (path '{path}');"""
 
 
-class Stage:
-    """One performance: `play` gives the timeline, `close` ends whatever still runs."""
+class SideBySide:
+    """One demonstration: `run` gives the timeline, `close` ends whatever still runs."""
 
     def __init__(self, feed: Feed, folder: Path, out: TextIO) -> None:
         self.feed = feed
         self.folder = folder
         self.out = out
-        self.files = shipments(feed)
+        self.files = link_files(feed)
         self.feeder = Feeder(feed, self.files, folder / "links")
-        self.ours, self.theirs = Side("Millrace"), Side("stock Spark")
+        self.ours, self.theirs = SystemOutput("Millrace"), SystemOutput("stock Spark")
         self._lock = Lock()
         self._batches = 0
         self._failure: Exception | None = None
@@ -69,8 +68,8 @@ class Stage:
         self._thread: Thread | None = None
         self._stock, self._watcher = self._prepare_stock()
 
-    def play(self) -> Timeline:
-        """Start both, feed them, and watch until the last window has had its chance."""
+    def run(self) -> Timeline:
+        """Start both, feed them, and watch until the last window has had time to come out."""
         self._say(f"Q1: {select(self.feed)}")
         self._say("starting two Sparks in local mode, one for Millrace and one for the stock query ...")
         began = time.monotonic()
@@ -95,7 +94,7 @@ class Stage:
             self._run.close()
 
     def remarks(self) -> list[str]:
-        """What a reader must know to judge the figures."""
+        """What a reader must know to judge the delays."""
         lag = max(link.lag + link.span for link in self.feed.links)
         told = [f"(a row is up to {lag:.1f} s old when it arrives, so no window can be complete sooner)"]
         if self.feeder.lateness > SKEW / 2:
@@ -108,11 +107,11 @@ class Stage:
     # The two systems
 
     def _prepare_stock(self) -> tuple[StockSpark, FileSinkWatcher]:
-        from millrace.experiments.stock_spark import Count, Job, StockSpark
+        from millrace.experiments.stock_spark import Job, StockCount, StockSpark
 
         output, checkpoint = self.folder / "stock" / "counts", self.folder / "stock" / "checkpoint"
         links = [str(self.feeder.folder(link.name)) for link in self.feed.links]
-        count = Count(links, str(output), str(checkpoint), f"{self.feed.window} seconds")
+        count = StockCount(links, str(output), str(checkpoint), f"{self.feed.window} seconds")
         stock = StockSpark(Job([count], bounded=False), self.folder / "stock" / "spark.log")
         watcher = FileSinkWatcher(output, lambda rows: self._deliver(self.theirs, rows))
         watcher.begin()
@@ -129,21 +128,21 @@ class Stage:
     def _drive(self, run: Run) -> None:
         try:
             run.run()
-        except Exception as error:  # handed over to the thread that waits
+        except Exception as error:  # raised again by the thread that waits
             self._failure = error
 
     def _warm_up(self) -> None:
-        """Rows that no counted window holds, each after both systems have gone through the one before."""
+        """Feed rows that no counted window holds, each after both systems have processed the one before."""
         for _ in range(_WARM_ROUNDS):
             ours, theirs = self._batches, self._stock_batches()
             self.feeder.warm_up()
-            if not wait_until(partial(self._went_on, ours, theirs), _PATIENCE):
+            if not wait_until(partial(self._progressed, ours, theirs), _PATIENCE):
                 raise RunError(
                     f"the two Sparks were not ready within {_PATIENCE:.0f} s",
                     hint="Run the demonstration when the machine is less busy; it needs two cores and 3 GB of memory.",
                 )
 
-    def _went_on(self, ours: int, theirs: int) -> bool:
+    def _progressed(self, ours: int, theirs: int) -> bool:
         self._check()
         return self._batches > ours and self._stock_batches() > theirs
 
@@ -156,7 +155,7 @@ class Stage:
         if not self._stock.alive:
             log = (self.folder / "stock" / "spark.log").read_text(errors="replace").splitlines()
             raise RunError(
-                "stock Spark has ended by itself; its last words:\n" + "\n".join(log[-20:]),
+                "stock Spark has ended by itself; the end of its log:\n" + "\n".join(log[-20:]),
                 hint="Run millrace doctor --deep to see whether Spark starts on this machine.",
             )
 
@@ -165,7 +164,7 @@ class Stage:
     def _progress(self, report: Report) -> None:
         self._batches = report.steps
 
-    def _deliver(self, side: Side, rows: pa.Table) -> None:
+    def _deliver(self, side: SystemOutput, rows: pa.Table) -> None:
         at = self.feeder.elapsed()
         if not self.feeder.start:
             return
@@ -173,13 +172,13 @@ class Stage:
         for start, count in sorted(zip(starts, rows.column("n").to_pylist(), strict=True)):
             number = (start // SECOND - int(self.feeder.start)) // self.feed.window
             if number >= 0:
-                side.add(number, Delivery(count, at))
+                side.add(number, SeenWindow(count, at))
                 late = at - (number + 1) * self.feed.window
                 text = f"{side.name:<12} window {window_text(number, self.feed.window):>8}: {count:>6,} rows"
                 self._say(f"{at:5.1f} s  {text}, {late:.1f} s after its end")
 
     def _watch(self) -> None:
-        """Tell how it goes, until the feed is over and the last windows have had their time."""
+        """Report the state, until the feed is over and the last windows have had their time."""
         end = max(file.due for file in self.files) + _GRACE
         told = 0.0
         while self.feeder.elapsed() < end:
@@ -195,7 +194,7 @@ class Stage:
         control = f"control silent for {elapsed - begin:.0f} s" if begin <= elapsed < until else "all links send"
         if elapsed > self.feed.seconds:
             control = "the feed is over"
-        out = f"{len(self.ours.deliveries)} and {len(self.theirs.deliveries)} windows out"
+        out = f"{len(self.ours.windows)} and {len(self.theirs.windows)} windows out"
         return f"-- {self.feeder.fed:,} rows fed; {control}; {out}"
 
     def _say(self, text: str) -> None:

@@ -1,5 +1,4 @@
-"""When results come out, by one yardstick: both systems commit parquet files, and both commit logs are looked at
-ten times a second."""
+"""When results of stock Spark come out: the log of its file sink is read ten times per second."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 POLL = 0.1
-"""Seconds between two looks; Millrace's own host looks as often."""
+"""Seconds between two looks at the log; Millrace's own host looks as often."""
 
 OnRows = Callable[[pa.Table], None]
 
 
 class FileSinkWatcher:
-    """Hands on the rows that stock Spark's file sink commits, as its log says."""
+    """Passes on the rows of all files that the log of stock Spark's file sink names."""
 
     def __init__(self, output: Path, on_rows: OnRows) -> None:
         self._log = output / "_spark_metadata"
@@ -31,11 +30,11 @@ class FileSinkWatcher:
         self._thread = Thread(target=self._watch, name="file sink watcher", daemon=True)
 
     def begin(self) -> None:
-        """Look from now on."""
+        """Start the thread that looks."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look once more, and no more."""
+        """Look a last time, and end the thread."""
         self._stop.set()
         self._thread.join()
 
@@ -45,7 +44,7 @@ class FileSinkWatcher:
         self.look()
 
     def look(self) -> None:
-        """Hand on what has been committed since the last look."""
+        """Pass on the rows that have been committed since the last look."""
         for path in self._new_files():
             rows = pq.read_table(path, partitioning=None)
             if rows.num_rows:
@@ -63,7 +62,7 @@ class FileSinkWatcher:
 
 
 def committed_files(text: str) -> list[str]:
-    """The files of one log entry: a line with its version, then an object a file."""
+    """The files of one log entry: a line with its version, then one object per file."""
     found = (json.loads(line) for line in text.splitlines()[1:] if line)
     return [unquote(urlparse(each["path"]).path) for each in found if each["action"] == "add"]
 
@@ -75,7 +74,7 @@ def committed_batches(checkpoint: Path) -> int:
 
 
 def wait_until(condition: Callable[[], bool], patience: float) -> bool:
-    """Whether a condition has come true within some seconds."""
+    """True if a condition comes true within so many seconds."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:

@@ -6,55 +6,55 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-from millrace.experiments.pictures import COLOURS, Axis, Picture
+from millrace.experiments.pictures import COLOURS, GREY, Axis, Picture
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """A window's row: its count, and when it was seen, in seconds since the start."""
+class SeenWindow:
+    """The row of a window: its count, and when it was seen, in seconds since the start."""
 
     count: int
     at: float
 
 
 @dataclass
-class Side:
-    """What came out of one system, by window; a window that came out twice has two deliveries."""
+class SystemOutput:
+    """What came out of one system, by window; a window that came out twice has two rows."""
 
     name: str
-    deliveries: dict[int, list[Delivery]] = field(default_factory=dict)
+    windows: dict[int, list[SeenWindow]] = field(default_factory=dict)
 
-    def add(self, window: int, delivery: Delivery) -> None:
-        """Take a row into account."""
-        self.deliveries.setdefault(window, []).append(delivery)
+    def add(self, window: int, row: SeenWindow) -> None:
+        """Count a row."""
+        self.windows.setdefault(window, []).append(row)
 
-    def first(self, window: int) -> Delivery | None:
+    def first(self, window: int) -> SeenWindow | None:
         """The first row of a window; None if there was none."""
-        return next(iter(self.deliveries.get(window, [])), None)
+        return next(iter(self.windows.get(window, [])), None)
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Two systems over the same windows: what is true, and what each has said when."""
+    """Two systems over the same windows: the true counts, and what came out of each when."""
 
     window: int
     truth: Mapping[int, int]
     silence: tuple[float, float]
-    ours: Side
-    theirs: Side
+    ours: SystemOutput
+    theirs: SystemOutput
 
-    def delays(self, side: Side) -> list[float]:
-        """How long after their end the windows came out that did."""
+    def delays(self, side: SystemOutput) -> list[float]:
+        """How long after its end each window came out, of those that did."""
         found = ((number, side.first(number)) for number in self.truth)
         return [each.at - self._end(number) for number, each in found if each is not None]
 
-    def missing(self, side: Side) -> list[int]:
+    def missing(self, side: SystemOutput) -> list[int]:
         """The windows that never came out."""
         return [number for number in self.truth if side.first(number) is None]
 
-    def wrong(self, side: Side) -> list[int]:
-        """The windows that came out with another count than the true one, more than once, or out of nothing."""
-        said = {number: [each.count for each in rows] for number, rows in side.deliveries.items()}
+    def wrong(self, side: SystemOutput) -> list[int]:
+        """The windows that came out with a wrong count, more than once, or without any row in them."""
+        said = {number: [each.count for each in rows] for number, rows in side.windows.items()}
         return sorted(number for number, counts in said.items() if counts != [self.truth.get(number)])
 
     def _end(self, number: int) -> int:
@@ -63,25 +63,23 @@ class Timeline:
     # As text
 
     def table(self) -> list[str]:
-        """A line a window: its count, when it came out on each system, and how long after its end."""
+        """One line per window: its count, when it came out on each system, and how long after its end."""
         lines = [f"{'window':>10}  {'rows':>8}  {self.ours.name:^20}  {self.theirs.name:^20}".rstrip()]
         for number, count in self.truth.items():
             cells = "  ".join(f"{self._cell(side, number):>20}" for side in (self.ours, self.theirs))
             lines.append(f"{window_text(number, self.window):>10}  {count:>8,}  {cells}")
         return lines
 
-    def _cell(self, side: Side, number: int) -> str:
-        delivery = side.first(number)
-        if delivery is None:
-            return "never"
-        return f"{delivery.at:.1f} s (+{delivery.at - self._end(number):.1f} s)"
+    def _cell(self, side: SystemOutput, number: int) -> str:
+        row = side.first(number)
+        return "never" if row is None else f"{row.at:.1f} s (+{row.at - self._end(number):.1f} s)"
 
     def verdict(self) -> list[str]:
-        """What the run has shown, a fact a line."""
+        """What the run has shown, one fact per line."""
         return [*self._counts(self.ours), *self._counts(self.theirs), *self._waits()]
 
-    def _counts(self, side: Side) -> Iterator[str]:
-        out, missing, wrong = len(side.deliveries), self.missing(side), self.wrong(side)
+    def _counts(self, side: SystemOutput) -> Iterator[str]:
+        out, missing, wrong = len(side.windows), self.missing(side), self.wrong(side)
         counts = f"wrong counts for {_listed(wrong, self.window)}" if wrong else "every count is the true one"
         yield f"{side.name}: {out} of {len(self.truth)} windows came out; {counts}"
         if missing:
@@ -99,7 +97,7 @@ class Timeline:
     def picture(self) -> Picture:
         """When each window came out, over its end; the dashed line is a window that comes out as it ends."""
         last = self._end(max(self.truth))
-        seen = [each.at for side in (self.ours, self.theirs) for rows in side.deliveries.values() for each in rows]
+        seen = [each.at for side in (self.ours, self.theirs) for rows in side.windows.values() for each in rows]
         until = max([last, *seen]) * 1.08
         picture = Picture(
             "When each window came out, while the control link was silent",
@@ -107,13 +105,13 @@ class Timeline:
             Axis("end of the window (s)", 0, last * 1.05),
         )
         picture.band(*self.silence, "control link silent")
-        picture.line([(0, 0), (last, last)], "#999999", dashed=True)
+        picture.line([(0, 0), (last, last)], GREY, dashed=True)
         self._draw(picture, self.theirs, COLOURS[1], until)
         self._draw(picture, self.ours, COLOURS[0], until)
-        picture.name("as the window ends", "#999999")
+        picture.name("as the window ends", GREY)
         return picture
 
-    def _draw(self, picture: Picture, side: Side, colour: str, until: float) -> None:
+    def _draw(self, picture: Picture, side: SystemOutput, colour: str, until: float) -> None:
         found = ((number, side.first(number)) for number in self.truth)
         points = [(each.at, float(self._end(number))) for number, each in found if each is not None]
         picture.line(points, colour)

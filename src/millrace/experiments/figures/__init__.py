@@ -1,68 +1,45 @@
-"""The papers' experiments, made again: each writes its data and its picture, and holds its claims to what is measured.
+"""The papers' experiments: each figure writes its data and its picture, and checks its claims against what it measured.
 
-An experiment is a file named after it. It runs in virtual time or counts the bytes of real operators: both are exact,
-and every run can be repeated. Processor time, where a paper has it, is compared within a run alone.
+A figure is declared: the cases it runs, the columns of its table, its chart, and the function that returns its claims.
+Cases run in virtual time or count the bytes of real operators: both are exact, and every run can be repeated. Processor
+time, where a paper has it, is compared only within a run.
+
+- `command`: `millrace figures`
+- `experiment`, `curves`, `claims`: what a figure is; its results read as curves and drawn; a value and its range
+- `generated_networks`: query graphs over generated streams, run in virtual time
+- `enabling_timestamps`, `query_graph`: the figures of 000 and 001
+- `update_queues`, `queue_staleness`, `update_windows`: those of 002; `overload`: beyond it
+- `ordered_joins`: those of 003
+- `out_of_order`, `flush_smoothing`, `joint_punctuation`: those of 004
+
+Comes in: the name of a figure. Goes out: NAME.csv, NAME.svg, NAME.txt. Only the command line imports this package.
 """
 
 from __future__ import annotations
 
 from millrace.experiments.figures import (
-    auto_switch,
-    eqg_overhead,
-    ets_idle,
-    ets_latency,
-    ets_memory,
+    enabling_timestamps,
+    flush_smoothing,
     joint_punctuation,
-    linecutting,
-    oop_band,
-    oop_late_join,
-    oop_skew,
-    oop_sliding,
-    oop_smoothing,
-    oop_tumbling_join,
+    ordered_joins,
+    out_of_order,
     overload,
-    paging,
-    queries_together,
-    slide_burstiness,
-    staleness_app_queue,
-    staleness_queues,
-    strategy_burst,
-    window_arrivals,
-    window_semantics,
-    wjoin_analytic,
-    wjoin_cost,
-    wjoin_rate,
+    query_graph,
+    queue_staleness,
+    update_windows,
 )
 from millrace.experiments.figures.experiment import Figure
 
-FIGURES: dict[str, Figure] = {
-    each.FIGURE.name: each.FIGURE
-    for each in (
-        ets_latency,
-        ets_idle,
-        ets_memory,
-        strategy_burst,
-        eqg_overhead,
-        slide_burstiness,
-        staleness_app_queue,
-        staleness_queues,
-        linecutting,
-        window_semantics,
-        window_arrivals,
-        paging,
-        overload,
-        queries_together,
-        auto_switch,
-        wjoin_analytic,
-        wjoin_cost,
-        wjoin_rate,
-        oop_skew,
-        oop_smoothing,
-        oop_tumbling_join,
-        oop_band,
-        oop_late_join,
-        oop_sliding,
-        joint_punctuation,
-    )
-}
+_FIGURES = (
+    (enabling_timestamps.ets_latency, enabling_timestamps.ets_idle, enabling_timestamps.ets_memory),
+    (query_graph.strategy_burst, query_graph.eqg_overhead, query_graph.slide_burstiness),
+    (queue_staleness.staleness_app_queue, queue_staleness.staleness_queues, queue_staleness.linecutting),
+    (update_windows.window_semantics, update_windows.window_arrivals, queue_staleness.paging),
+    (overload.overload, overload.queries_together, overload.auto_switch),
+    (ordered_joins.wjoin_analytic, ordered_joins.wjoin_cost, ordered_joins.wjoin_rate),
+    (out_of_order.oop_skew, flush_smoothing.oop_smoothing, out_of_order.oop_tumbling_join),
+    (out_of_order.oop_band, out_of_order.oop_late_join, out_of_order.oop_sliding),
+    (joint_punctuation.joint_punctuation,),
+)
+FIGURES: dict[str, Figure] = {figure.name: figure for figures in _FIGURES for figure in figures}
 """All figures by name, in the order of the papers."""

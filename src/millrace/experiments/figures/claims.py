@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 _PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -13,7 +14,7 @@ _PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 class Claim:
     """A claim that holds when `measured` lies between `low` and `high`; `unit` is "s", "%" (of 1), or nothing.
 
-    `reproduces` is False for what a paper claims and is known not to be found here; docs/figures.md says why.
+    `reproduces` is False if the claim is the paper's, and is known not to hold here; docs/figures.md says why.
 
     >>> print(Claim("half of them pass", 0.52, 0.45, 0.55, "%"))
     half of them pass: 52 % (must be 45 % to 55 %)
@@ -30,17 +31,17 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured value lies in the range."""
+        """True if the measured value lies in the range."""
         return self.low <= self.measured <= self.high
 
     @property
     def as_expected(self) -> bool:
-        """Whether it holds, or does not hold as is known: one that holds after all is news, too."""
+        """True if it holds, or is known not to: a claim that holds against what is known is reported, too."""
         return self.holds is self.reproduces
 
     @property
     def verdict(self) -> str:
-        """In a word: it holds, it fails, or it differs from the paper as is known.
+        """One word: the claim holds, fails, or differs from the paper as is known.
 
         >>> Claim("x", 1, low=2).verdict, Claim("x", 1, low=2, reproduces=False).verdict
         ('FAILS', 'differs')
@@ -82,8 +83,17 @@ def furthest(ratios: Iterable[float]) -> float:
     return max(ratios, key=lambda ratio: abs(math.log(ratio)))
 
 
+def growth(values: Iterable[float]) -> list[float]:
+    """Each value over the one before it.
+
+    >>> growth([1, 2, 6])
+    [2.0, 3.0]
+    """
+    return [after / before for before, after in pairwise(values)]
+
+
 def value_text(value: float, unit: str = "") -> str:
-    """A value as a person reads it, to three digits; nearly all is not told as all.
+    """A value as a person reads it, to three digits; a share just below 100 % is not rounded up to it.
 
     >>> value_text(0.00011, "s"), value_text(0.1523, "%"), value_text(2163.0)
     ('0.11 ms', '15.2 %', '2,163')

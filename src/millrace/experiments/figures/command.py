@@ -1,4 +1,4 @@
-"""What `millrace figures` does: list the figures, or make some and say what they show."""
+"""What `millrace figures` does: it lists the figures, or makes some and prints their claims."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from pathlib import Path
-from typing import TextIO
+from typing import Self, TextIO
 
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.experiments.figures import FIGURES
 from millrace.experiments.figures.claims import Claim, value_text
-from millrace.experiments.figures.experiment import Case, Figure, Findings, Outcome, outcomes, workers
+from millrace.experiments.figures.curves import Measured, Results
+from millrace.experiments.figures.experiment import Case, Figure, results, workers
 
 _EVERY = 5.0
 """Seconds between progress lines where they cannot be rewritten in place."""
 
 
 def list_figures(*, as_json: bool = False, out: TextIO | None = None) -> int:
-    """Say which figures there are; exit code 0."""
+    """List the figures; exit code 0."""
     out = out or sys.stdout
     for figure in FIGURES.values():
         entry = {"figure": figure.name, "paper": figure.paper, "shows": figure.shows}
@@ -31,21 +31,23 @@ def list_figures(*, as_json: bool = False, out: TextIO | None = None) -> int:
 
 
 def make_figures(name: str, output: Path, *, as_json: bool = False, out: TextIO | None = None) -> int:
-    """Make a figure, or "all"; exit code 0 if every claim holds, but for those known not to, else 1."""
+    """Make a figure, or "all"; exit code 0 if every claim holds, except those that are known not to, else 1."""
     figures = _named(name)
     output.mkdir(parents=True, exist_ok=True)
     out = out or sys.stdout
-    held, known = True, dict[Case, Outcome]()
+    expected, known = True, dict[Case, Measured]()
     with workers() as pool:
         for figure in figures:
             began = time.monotonic()
-            found = _made(figure, pool, known)
-            files = _written(figure, found, output)
-            say = _as_json if as_json else _as_text
-            out.write(say(figure, found.claims, files, time.monotonic() - began))
+            with Progress(figure.name) as progress:
+                found = results(figure, pool, known, progress.report)
+            claims = figure.claims(found)
+            files = _write(figure, found, claims, output)
+            report = _as_json if as_json else _as_text
+            out.write(report(figure, claims, files, time.monotonic() - began))
             out.flush()
-            held = held and all(claim.as_expected for claim in found.claims)
-    return 0 if held else 1
+            expected = expected and all(claim.as_expected for claim in claims)
+    return 0 if expected else 1
 
 
 def _named(name: str) -> list[Figure]:
@@ -59,17 +61,10 @@ def _named(name: str) -> list[Figure]:
     return [FIGURES[name]]
 
 
-def _made(figure: Figure, pool: Executor, known: dict[Case, Outcome]) -> Findings:
-    progress = Progress(figure.name)
-    try:
-        return figure.findings(outcomes(figure, pool, known, progress.told))
-    finally:
-        progress.end()
-
-
-def _written(figure: Figure, found: Findings, output: Path) -> list[Path]:
-    """The files of a figure: its table, its picture, and its claims."""
-    texts = {"csv": table_text(found.table), "svg": found.picture.svg(), "txt": claims_text(figure, found.claims)}
+def _write(figure: Figure, found: Results, claims: Sequence[Claim], output: Path) -> list[Path]:
+    """Write the files of a figure: its table, its picture, and its claims."""
+    table, picture = table_text(figure.table(found)), figure.picture(found).svg()
+    texts = {"csv": table, "svg": picture, "txt": claims_text(figure, claims)}
     files = [output / f"{figure.name}.{ending}" for ending in texts]
     for file, text in zip(files, texts.values(), strict=True):
         file.write_text(text)
@@ -92,9 +87,9 @@ def table_text(rows: Sequence[dict[str, object]]) -> str:
 
 
 def claims_text(figure: Figure, claims: Sequence[Claim]) -> str:
-    """What a figure shows, and a line for each of its claims."""
-    lines = [f"{figure.name} ({figure.paper}): {figure.shows}"]
-    return "\n".join([*lines, *(f"  {claim.verdict}  {claim}" for claim in claims)]) + "\n"
+    """What a figure shows, and one line per claim."""
+    lines = [f"{figure.name} ({figure.paper}): {figure.shows}", *(f"  {claim.verdict}  {claim}" for claim in claims)]
+    return "\n".join(lines) + "\n"
 
 
 def _as_text(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], seconds: float) -> str:
@@ -125,28 +120,30 @@ def _as_json(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], sec
 
 
 class Progress:
-    """A line on standard error that tells how many runs of a figure are done."""
+    """A line on standard error that tells how many runs of a figure are done; it is removed at the end."""
 
     def __init__(self, name: str, err: TextIO | None = None) -> None:
         self.name = name
         self.err = err or sys.stderr
         self._live = self.err.isatty()
         self._began = self._shown = time.monotonic()
-        self._line = ""
+        self._width = 0
 
-    def told(self, done: int, of: int) -> None:
-        """So many runs are done."""
+    def __enter__(self) -> Self:
+        return self
+
+    def report(self, done: int, of: int) -> None:
+        """Show how many runs are done."""
         now = time.monotonic()
         line = f"{self.name}: {done} of {of} runs, {now - self._began:.0f} s"
         if self._live:
-            self.err.write(f"\r{line:<{len(self._line)}}")
-            self._line = line
+            self.err.write(f"\r{line:<{self._width}}")
+            self._width = len(line)
         elif now - self._shown >= _EVERY:
             self._shown = now
             self.err.write(f"{line}\n")
         self.err.flush()
 
-    def end(self) -> None:
-        """Take the line away."""
-        if self._line:
-            self.err.write(f"\r{'':<{len(self._line)}}\r")
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            self.err.write(f"\r{'':<{self._width}}\r")

@@ -1,173 +1,92 @@
-"""An experiment: something run under several settings, and what is to be learned from their outcomes.
+"""A figure as a declaration: the cases it runs, the table and the chart of what they measure, and its claims.
 
 Rules:
-- A setting is run in a process of its own, so that the settings of an experiment share the cores.
-- Virtual time and counted bytes are exact: the same setting gives the same outcome, on any machine.
+- A case runs in a process of its own, so that the cases of a figure share the cores.
+- Virtual time and counted bytes are exact: the same case measures the same values on any machine.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from typing import Protocol
 
-import numpy as np
-import pyarrow as pa
-
 from millrace.errors import RunError
 from millrace.experiments.figures.claims import Claim
+from millrace.experiments.figures.curves import Chart, Measured, Point, Results
 from millrace.experiments.pictures import Picture
-from millrace.hosts.virtual.host import Costs, VirtualRun
-from millrace.kernel.elements import Times
-from millrace.language import parse_network
 
-_SECOND = 1e6
+PLACE = "place"
+"""Where on its curve a point lies, as a value of a column."""
 _WORKERS = 4
-"""Processes at most: more would wait for the longest setting of an experiment."""
-
-Key = tuple[str, float | None]
-"""A setting of a figure: which curve it belongs to, and where on it (None: everywhere)."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A network to be run, for how many seconds of input, and what work costs in it (microseconds).
-
-    `watched` keeps when results came out, and a digest of them.
-    """
-
-    text: str
-    seconds: float
-    costs: Costs
-    ets_arcs: bool = True
-    merge_punctuation: bool = True
-    watched: bool = False
-
-    def outcome(self) -> Outcome:
-        """Run the network in virtual time to the end of its input."""
-        return _in_virtual_time(self)
+"""Processes at most: more would wait for the longest case of a figure."""
 
 
 class Case(Protocol):
-    """What is run for a point of a figure: frozen data that another process can take over."""
+    """What is run at a point of a figure: frozen data that can be sent to another process."""
 
-    def outcome(self) -> Outcome:
-        """Run it."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a setting; times are seconds.
-
-    `latency` is the mean time from a row's arrival to its result, `idle` the share of the time in which an operator
-    idle-waited, `peak` the greatest number of elements in the whole graph, `answers` a digest of all results;
-    `memory` is the most bytes in it, `turned_away` the rows that an operator refused, `rate` the rows a second that
-    it stood; `seconds` is the processor time that it took, which alone is not the same again. `staleness` and
-    `queue_staleness` are those of the application and the queue, averages over time and keys; `allocated` and `used`
-    are locations of a queue, averages over time. `p99` is the staleness of the application that one in a hundred
-    exceeds, over keys and moments; `wrong` the keys whose answers went back in time or ended with another than the
-    newest; `switches` how often a queue changed its policy by itself; `parts` what it was for each query or phase.
-    """
-
-    results: int = 0
-    latency: float = 0.0
-    idle: float = 0.0
-    peak: int = 0
-    moments: Times = field(default_factory=lambda: np.empty(0, np.int64))
-    """When results came out (microseconds), and `counts`, how many each time."""
-    counts: Times = field(default_factory=lambda: np.empty(0, np.int64))
-    answers: str = ""
-    memory: int = 0
-    turned_away: int = 0
-    rate: float = 0.0
-    seconds: float = 0.0
-    staleness: float = 0.0
-    queue_staleness: float = 0.0
-    allocated: float = 0.0
-    used: float = 0.0
-    p99: float = 0.0
-    wrong: int = 0
-    switches: int = 0
-    parts: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What an experiment shows: a table, the claims, a picture."""
-
-    table: list[dict[str, object]]
-    claims: list[Claim]
-    picture: Picture
+    def measure(self) -> Measured:
+        """Run it, and return what was measured."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """An experiment of a paper: what it shows, its settings, and how their outcomes are read."""
+    """An experiment of a paper.
+
+    `cases` are run in their order: the longest first. `columns` names the columns of the table, and the measured value
+    in each, or PLACE; before them stands the curve, divided at commas into the columns of `curve`. The rows are sorted
+    by curve and place, or, if not `sort_rows`, in the order of the cases.
+    """
 
     name: str
     paper: str
     shows: str
-    settings: Callable[[], Mapping[Key, Case]]
-    findings: Callable[[Mapping[Key, Outcome]], Findings]
+    cases: Callable[[], Mapping[Point, Case]]
+    columns: Mapping[str, str]
+    chart: Chart
+    claims: Callable[[Results], list[Claim]]
+    curve: tuple[str, ...] = ("curve",)
+    sort_rows: bool = True
+
+    def table(self, found: Results) -> list[dict[str, object]]:
+        """One row per case."""
+        points = sorted(found, key=lambda point: (point[0], point[1] or 0.0)) if self.sort_rows else list(found)
+        return [self._row(*point, found[point]) for point in points]
+
+    def _row(self, curve: str, place: float | None, measured: Measured) -> dict[str, object]:
+        parts = zip(self.curve, curve.rsplit(", ", len(self.curve) - 1), strict=True)
+        values = {PLACE: self.chart.place_text(place), **measured}
+        return {**dict(parts), **{name: values[value] for name, value in self.columns.items()}}
+
+    def picture(self, found: Results) -> Picture:
+        """The chart."""
+        return self.chart.picture(self.shows[0].upper() + self.shows[1:], found)
 
 
-def outcome(case: Case) -> Outcome:
-    """Run a case; called in a process of its own."""
-    return case.outcome()
-
-
-def _in_virtual_time(setting: Setting) -> Outcome:
-    run = VirtualRun(
-        parse_network(setting.text),
-        ending="end",
-        cost=setting.costs,
-        rows_per_step=1,
-        ets_arcs=setting.ets_arcs,
-        merge_punctuation=setting.merge_punctuation,
-    )
-    run.run()
-    metrics = run.metrics()
-    (sink,) = metrics.sinks.values()
-    found = Outcome(
-        results=sink.rows,
-        latency=sink.latency.mean / _SECOND,
-        idle=max(node.idle for node in metrics.nodes.values()) / (setting.seconds * _SECOND),
-        peak=metrics.peak_queued,
-    )
-    return _watched(found, run) if setting.watched else found
-
-
-def _watched(found: Outcome, run: VirtualRun) -> Outcome:
-    deliveries = run.deliveries
-    return replace(
-        found,
-        moments=np.array([each.now for each in deliveries], np.int64),
-        counts=np.array([each.rows.num_rows for each in deliveries], np.int64),
-        answers=_digest([each.rows for each in deliveries]),
-    )
-
-
-def _digest(tables: list[pa.Table]) -> str:
-    """A short name for the rows in the order in which they came out, however they were cut."""
-    if not tables:
-        return ""
-    rows = pa.concat_tables(tables).combine_chunks()
-    made = hashlib.sha256()
-    for column in rows.columns:
-        made.update(repr(column.cast(pa.string()).to_pylist()).encode())
-    return made.hexdigest()[:16]
+def figure(
+    name: str,
+    paper: str,
+    shows: str,
+    *,
+    cases: Callable[[], Mapping[Point, Case]],
+    columns: Mapping[str, str],
+    chart: Chart,
+    curve: tuple[str, ...] = ("curve",),
+    sort_rows: bool = True,
+) -> Callable[[Callable[[Results], list[Claim]]], Figure]:
+    """A decorator that makes a figure of the function that returns its claims."""
+    return lambda claims: Figure(name, paper, shows, cases, columns, chart, claims, curve, sort_rows)
 
 
 @contextmanager
 def workers() -> Iterator[Executor]:
-    """Processes that run settings; when something goes wrong meanwhile, they are ended at once."""
+    """Processes that run cases; they are ended at once when something goes wrong."""
     others = active_children()
     count = min(_WORKERS, os.cpu_count() or 1)
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
@@ -184,19 +103,17 @@ def workers() -> Iterator[Executor]:
 
 
 def _start(pool: Executor, count: int) -> None:
-    """Let the processes begin with Ctrl-C blocked: it reaches them too, but the first process answers for all."""
+    """Start the processes with Ctrl-C blocked: the signal reaches them too, but the first process handles it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     for _ in range(count):
         pool.submit(os.getpid)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def outcomes(
-    figure: Figure, pool: Executor, known: dict[Case, Outcome], done: Callable[[int, int], None]
-) -> dict[Key, Outcome]:
-    """Run all settings of a figure that are not `known`; `done` is told after each how many of them are finished."""
-    settings = figure.settings()
-    running = {pool.submit(outcome, setting): setting for setting in settings.values() if setting not in known}
+def results(figure: Figure, pool: Executor, known: dict[Case, Measured], done: Callable[[int, int], None]) -> Results:
+    """Run all cases of a figure that are not `known`; after each, `done` gets the number finished, and of how many."""
+    cases = figure.cases()
+    running = {pool.submit(measure, case): case for case in cases.values() if case not in known}
     try:
         for number, future in enumerate(as_completed(running), 1):
             known[running[future]] = future.result()
@@ -205,4 +122,9 @@ def outcomes(
         raise RunError(
             f'a process that worked on figure "{figure.name}" has died', hint="Free some memory, and run it again."
         ) from error
-    return {key: known[setting] for key, setting in settings.items()}
+    return Results({point: known[case] for point, case in cases.items()})
+
+
+def measure(case: Case) -> Measured:
+    """Run a case; called in a process of its own."""
+    return case.measure()

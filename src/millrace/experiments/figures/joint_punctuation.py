@@ -1,28 +1,27 @@
 """How long complete groups wait in a count by the two times of a join, by what the join promises (004 section 7).
 
-The query is the paper's Q3: connections that one link asks for and another one confirms, by both times, which are whole
-seconds. A group is complete when both links are past its times. Promises about pairs say so at once. Promises about one
-time say it a window later, because a row of the other link may still be matched; unless the condition that the answer
-comes after the question is part of the band, not a filter behind the join. If the first link is late, that is not
-enough either: an answer may have a later question than the group's.
+The query is the paper's Q3: connections that one link asks for and another link confirms, by both times, which are
+whole seconds. A group is complete when both links are past its times. A promise about pairs of times closes it at once.
+A promise about one time closes it a window later, because a row of the other link may still be matched; unless the
+condition that the answer comes after the question is part of the band, not a filter behind the join. If the first link
+is late, that is not enough either: an answer may have a later question than the group's.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.experiments.figures.claims import Claim, about, furthest
-from millrace.experiments.figures.curves import along, chart, curves, latency, table
-from millrace.experiments.figures.experiment import Figure, Findings, Key, Outcome
+from millrace.experiments.figures.curves import Chart, Measured, Results
+from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import parse_network
 
-BANDS = (1.0, 50.0, 150.0, 300.0)
+BANDS = (300.0, 150.0, 50.0, 1.0)
 """Seconds of the windows on both streams."""
 ROWS = 5
 """Rows of each stream in a second."""
@@ -57,7 +56,7 @@ class PairCase:
     band: float
     late: float
 
-    def outcome(self) -> Outcome:
+    def measure(self) -> Measured:
         """How long groups wait; without the first ones, and those that the end of the input releases."""
         run = VirtualRun(parse_network(self.text), ending="end")
         run.run()
@@ -69,15 +68,11 @@ class PairCase:
         reach = self.band + self.late
         counted = (since >= reach) & (since < self.seconds - reach - _MARGIN)
         waits = (left - complete)[counted]
-        return Outcome(made.num_rows, latency=float(waits.mean()) / _SECOND, answers=_digest(made))
+        return {"results": made.num_rows, "wait": float(waits.mean()) / _SECOND, "answers": _digest(made)}
 
 
-def settings() -> dict[Key, PairCase]:
-    """All forms of the query at each band; the longest runs first."""
-    return {(name, band): _case(name, band) for band in reversed(BANDS) for name in _FORMS}
-
-
-def _case(name: str, band: float) -> PairCase:
+def pair_case(name: str, band: float) -> PairCase:
+    """A form of the query at a band."""
     first, condition, late = _FORMS[name]
     seconds, late = 3 * band + 60, late * band
     query = f"""CREATE QUERY q3 AS SELECT {first} AS first, s1.ts AS second, count(*) AS n
@@ -97,28 +92,29 @@ def _stream(name: str, seed: int, seconds: float, band: float, late: float = 0.0
     return f"CREATE STREAM {name} (link BIGINT, ts TIMESTAMP) {time} FROM generate OPTIONS ({options});"
 
 
-def findings(found: Mapping[Key, Outcome]) -> Findings:
-    """The wait by band."""
-    picture = chart(
-        "How long complete groups wait",
-        "seconds of the band",
-        "seconds",
-        curves(found, latency),
-        log_x=False,
-        log_y=False,
-    )
-    return Findings(
-        table(found, "band_seconds", results=lambda each: each.results, wait=latency), _claims(found), picture
-    )
+def _digest(rows: pa.Table) -> int:
+    """A digest of results in any order, their times as numbers."""
+    columns = [column.cast(pa.int64()).combine_chunks() for column in rows.columns]
+    ordered = pa.table(columns, names=rows.column_names).sort_by([("first", "ascending"), ("second", "ascending")])
+    return int(hashlib.sha256(repr(ordered.to_pydict()).encode()).hexdigest()[:12], 16)
 
 
-def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:
-    joint, individual, folded, joint_late, folded_late = (along(found, name, latency) for name in _FORMS)
-    answers = [len({found[name, band].answers for name in _FORMS}) for band in BANDS]
+@figure(
+    "joint-punctuation",
+    "004 section 7",
+    "how long complete pairs of times wait",
+    cases=lambda: {(name, band): pair_case(name, band) for band in BANDS for name in _FORMS},
+    columns={"band_seconds": PLACE, "results": "results", "wait": "wait"},
+    chart=Chart("seconds of the band", "seconds", "wait", log=""),
+)
+def joint_punctuation(found: Results) -> list[Claim]:
+    """Groups leave when they are complete if promises are about pairs of times, and a band later otherwise."""
+    joint, individual, folded, joint_late, folded_late = (found.along(name, "wait") for name in _FORMS)
+    answers = max(len({found[name, band]["answers"] for name in _FORMS}) for band in BANDS)
     earlier = furthest((individual[band] - joint[band] or 1e-9) / band for band in BANDS)
-    most = BANDS[-1]
+    most = max(BANDS)
     return [
-        Claim("all forms have the same answers; the most different ones at a band", max(answers), 1, 1),
+        Claim("all forms have the same answers; the most different ones at a band", answers, 1, 1),
         Claim("joint: a group leaves when it is complete; the longest mean", max(joint.values()), 0, 0.01, "s"),
         about("joint: groups leave earlier by about the band; over the band", earlier, 1.0, 0.1),
         Claim("folded, individual is already tight; the longest mean", max(folded.values()), 0, 0.01, "s"),
@@ -126,13 +122,3 @@ def _claims(found: Mapping[Key, Outcome]) -> list[Claim]:
         # The times of a group are up to a band apart, all distances alike; it waits for that, and half a band at most.
         about("folded, if one is late: 3/8 of the band; over the band", folded_late[most] / most, 3 / 8, 0.1),
     ]
-
-
-def _digest(rows: pa.Table) -> str:
-    """A short name for results in any order, their times as numbers."""
-    columns = [column.cast(pa.int64()).combine_chunks() for column in rows.columns]
-    ordered = pa.table(columns, names=rows.column_names).sort_by([("first", "ascending"), ("second", "ascending")])
-    return hashlib.sha256(repr(ordered.to_pydict()).encode()).hexdigest()[:16]
-
-
-FIGURE = Figure("joint-punctuation", "004 section 7", "how long complete pairs of times wait", settings, findings)

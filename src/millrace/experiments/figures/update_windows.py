@@ -1,6 +1,6 @@
-"""The query of 002 section 6.3: a count by key over windows of an update stream, and a server that each row keeps busy.
+"""The figures of 002 section 6.3: a count by key over windows of an update stream, and a server that rows keep busy.
 
-A row arrives every tick, and each row of a window takes `cost` ticks. Rows are stamped with their arrival, or,
+A row arrives every tick, and each row of a window takes `cost` ticks. Rows are stamped with their arrival, or, if
 `counted`, by the source of their key: it counts its own rows, as many ticks apart as there are keys, so that every
 window of a key holds as many rows as any other.
 """
@@ -10,22 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
-from millrace.experiments.figures.experiment import Outcome
-from millrace.experiments.figures.key_arrivals import feed, keys_of, numbered
+from millrace.experiments.figures.claims import Claim, about, furthest, growth
+from millrace.experiments.figures.curves import Chart, Curve, Measured, Point, Results
+from millrace.experiments.figures.experiment import PLACE, figure
+from millrace.experiments.figures.update_queues import SECOND, keys_of
 from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
+from millrace.plan.nodes.endpoints import TIMESTAMP
 
 EAGER, LAZY, EVERY, RANDOM = "EAGER", "LAZY", "append", "random windows"
 UPDATE_WINDOWS = {EAGER: "eager", LAZY: "lazy", EVERY: "every", RANDOM: "random"}
 OWN, BOUND = "own", "bound"
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
 class WindowCase:
-    """Windows of `length` ticks, a `slide` apart, over so many rows of some keys: in turn, or by Zipf's law."""
+    """Windows of `length` ticks, every `slide` ticks, over so many rows of some keys: in turn, or by Zipf's law."""
 
     windows: str
     length: int
@@ -55,31 +59,176 @@ CREATE QUERY windows WITH ({spelling("update_window", UPDATE_WINDOWS[self.window
         return self.keys if self.counted else 1
 
     def run(self, sample_every: float | None = None) -> VirtualRun:
-        """The run, finished; its queue is looked at every so many ticks."""
+        """The run, finished; its queue is sampled every so many ticks."""
         keys, arrived = keys_of(self.keys, self.rows, self.theta, self.seed), np.arange(self.rows)
         stamps = numbered(keys) * self.keys if self.counted else arrived
         run = VirtualRun(
             parse_network(self.text),
             feeds={"s": feed(keys, ts=stamps, at=arrived)},
-            cost=Costs(of={"marked_aggregate": self.cost * _SECOND}),
+            cost=Costs(of={"marked_aggregate": self.cost * SECOND}),
             rows_per_step=1,
-            sample_every=None if sample_every is None else round(sample_every * _SECOND),
+            sample_every=None if sample_every is None else round(sample_every * SECOND),
         )
         run.run()
         return run
 
-    def outcome(self) -> Outcome:
-        """The staleness from the first row to the last one, in ticks."""
-        run = self.run()
-        metrics = run.samples("windows").metrics
+    def measure(self) -> Measured:
+        """The staleness of the application from the first row to the last one, in ticks."""
+        metrics = self.run().samples("windows").metrics
         assert metrics is not None
-        return Outcome(
-            results=run.metrics().sinks["windows"].rows,
-            staleness=metrics.application_mean / _SECOND,
-            queue_staleness=metrics.queue_mean / _SECOND,
-        )
+        return {"staleness": metrics.application_mean / SECOND}
 
 
-def staleness(outcome: Outcome) -> float:
-    """The staleness of the application, in ticks."""
-    return outcome.staleness
+def numbered(keys: Numbers) -> Numbers:
+    """For each row, how many rows of its key are before it.
+
+    >>> numbered(np.array([5, 7, 5, 5, 7])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    order = np.argsort(keys, kind="stable")
+    counts = np.bincount(keys)
+    found = np.empty(len(keys), np.int64)
+    found[order] = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found
+
+
+def feed(keys: Numbers, **ticks: Numbers) -> list[pa.Table]:
+    """A feed of a column `k` and some columns of times, which are given in ticks."""
+    return [pa.table({"k": keys, **{name: pa.array(each * SECOND).cast(TIMESTAMP) for name, each in ticks.items()}})]
+
+
+LENGTHS = (1, 2, 5, 10, 15, 20)
+"""Of windows, in ticks."""
+_TUMBLING_WINDOWS = 40
+"""And the first row of one more, so that all that is stale by then is of whole windows."""
+
+
+def _semantics_cases() -> dict[Point, WindowCase]:
+    """Each kind of windows at each length. Append falls behind by more the more rows there are: it has fewer."""
+    found: dict[Point, WindowCase] = {}
+    for length in reversed(LENGTHS):
+        found[f"slide 1, {EVERY}", length] = WindowCase(EVERY, length, 1, 400)
+        for windows in (EAGER, LAZY, RANDOM):
+            found[f"slide 1, {windows}", length] = WindowCase(windows, length, 1, 1000)
+        for windows in (EAGER, LAZY):
+            found[f"tumbling, {windows}", length] = WindowCase(windows, length, length, _TUMBLING_WINDOWS * length + 1)
+    return found
+
+
+@figure(
+    "window-semantics",
+    "002 Fig. 13",
+    "staleness of windows: EAGER, LAZY, random and all",
+    cases=_semantics_cases,
+    columns={"window_ticks": PLACE, "application_staleness_ticks": "staleness"},
+    chart=Chart(
+        "length of a window, ticks",
+        "mean application staleness, ticks",
+        "staleness",
+        {"0.5/ω": lambda length: 0.5 / length, "ω/2": lambda length: length / 2},
+    ),
+)
+def window_semantics(found: Results) -> list[Claim]:
+    """How stale the windows of one key are: EAGER, LAZY, some at random, or all of them; each row is a tick's work."""
+    whole, ready = (found.along(f"tumbling, {windows}", "staleness") for windows in (EAGER, LAZY))
+    eager, lazy = (found.along(f"slide 1, {windows}", "staleness") for windows in (EAGER, LAZY))
+    to_half = furthest(value * length / 0.5 for length, value in whole.items())
+    to_length = furthest(value / (length / 2) for length, value in ready.items())
+
+    def greatest(windows: str, other: str) -> float:
+        """The greatest ratio where windows overlap."""
+        ratios = found.ratios(f"slide 1, {windows}", f"slide 1, {other}", "staleness")
+        return max(ratio for length, ratio in ratios.items() if length > 1)
+
+    overlap = "slide 1, ω from 2 on"
+    return [
+        about("tumbling: EAGER is stale by 0.5/ω; the furthest ratio", to_half, 1.0, 0.01),
+        about("tumbling: LAZY by ω/2; the furthest ratio", to_length, 1.0, 0.05),
+        Claim(
+            "slide 1: EAGER grows with ω; the least growth from one length to the next",
+            min(growth(eager.values())),
+            low=1.1,
+        ),
+        Claim("slide 1: LAZY grows with ω; the least growth", min(growth(lazy.values())), low=1.1),
+        Claim(f"{overlap}: EAGER is below LAZY; the greatest ratio", greatest(EAGER, LAZY), high=0.75),
+        Claim(f"{overlap}: LAZY is below random windows; the greatest ratio", greatest(LAZY, RANDOM), high=1),
+        Claim(f"{overlap}: random windows are below append; the greatest ratio", greatest(RANDOM, EVERY), high=1),
+    ]
+
+
+KEYS = 10
+COUNTED = "own, counted"
+"""Closed by own rows; the source of each key stamps its rows ten ticks apart, so that windows hold 2 to 20 of them."""
+CLOSINGS = {COUNTED: (20, 50, 100, 200), OWN: (2, 10, 20, 50, 100, 200), BOUND: (2, 10, 20, 50, 100, 200)}
+"""What closes windows, and their lengths, in ticks."""
+IN_TURN = "round robin"
+ZIPF = {"Zipf 0": 0.0, "Zipf 0.5": 0.5, "Zipf 0.9": 0.9}
+ARRIVALS = {IN_TURN: None, **ZIPF}
+
+
+def _arrivals_case(closing: str, arrivals: str, windows: str, length: int) -> WindowCase:
+    theta = ARRIVALS[arrivals]
+    if closing == COUNTED:
+        # A rare key takes long for a window.
+        return WindowCase(windows, length, KEYS, 800 + 10 * length, KEYS, theta, OWN, counted=True)
+    return WindowCase(windows, length, 1, 500 + 10 * length, KEYS, theta, closing)
+
+
+def eager_over_lazy(found: Results, closing: str, arrivals: str) -> dict[float, float]:
+    """EAGER's application staleness over LAZY's by the length of windows."""
+    return found.ratios(f"{closing}, {arrivals}, {EAGER}", f"{closing}, {arrivals}, {LAZY}", "staleness")
+
+
+def _arrivals_curves(found: Results) -> list[Curve]:
+    """Without Zipf 0.5, which lies between the others; counted rows are dashed."""
+    return [
+        Curve(f"{closing}, {each}", list(eager_over_lazy(found, closing, each).items()), dashed=closing == COUNTED)
+        for closing in (OWN, BOUND, COUNTED)
+        for each in (IN_TURN, "Zipf 0", "Zipf 0.9")
+    ]
+
+
+@figure(
+    "window-arrivals",
+    "002 Fig. 14",
+    "EAGER against LAZY windows by how keys are updated",
+    cases=lambda: {
+        (f"{closing}, {arrivals}, {windows}", float(length)): _arrivals_case(closing, arrivals, windows, length)
+        for closing, lengths in CLOSINGS.items()
+        for length in reversed(lengths)
+        for arrivals in ARRIVALS
+        for windows in (EAGER, LAZY)
+    },
+    columns={"window_ticks": PLACE, "application_staleness_ticks": "staleness"},
+    chart=Chart("length of a window, ticks", "EAGER over LAZY application staleness", _arrivals_curves),
+    curve=("closing", "arrivals", "windows"),
+)
+def window_arrivals(found: Results) -> list[Claim]:
+    """EAGER against LAZY windows of ten keys that are updated in turn or at random; each row is a tick's work.
+
+    A window that a key's own rows close waits for the next of them. Where all keys share a clock, the stream's bound
+    can close it instead.
+    """
+    own, bound, counted = (
+        {name: eager_over_lazy(found, closing, name) for name in ARRIVALS} for closing in (OWN, BOUND, COUNTED)
+    )
+    short = [own[name][length] for name in ZIPF for length in (2, 10, 20, 50)]
+    all_own = [ratio for name in ZIPF for ratio in own[name].values()]
+    falls, counted_falls = ([max(growth(each[name].values())) for name in ZIPF] for each in (own, counted))
+    two_rows = min(counted[name][20] for name in ZIPF)
+    all_bound = [ratio for each in bound.values() for ratio in each.values()]
+    in_turn, zipf_9 = counted[IN_TURN].values(), counted["Zipf 0.9"].values()
+    return [
+        Claim("own, Zipf: EAGER is worse up to windows of 50; the least ratio", min(short), low=1.0),
+        Claim("own, Zipf: for all windows; the least ratio", min(all_own), low=1.0, reproduces=False),
+        Claim("own, Zipf: the ratio falls with ω; the greatest growth", max(falls), high=1.0),
+        Claim("own, round robin: EAGER is better at 200; the ratio", own[IN_TURN][200], high=1.0),
+        Claim("own, round robin: at all; the greatest ratio", max(own[IN_TURN].values()), high=1.0, reproduces=False),
+        Claim("own, counted, Zipf: EAGER is worse where a window holds two rows; the least ratio", two_rows, low=1.0),
+        Claim("own, counted, Zipf 0.9: for all windows; the least ratio", min(zipf_9), low=1.0),
+        Claim(
+            "own, counted, Zipf: the ratio falls with ω, or stays; the greatest growth", max(counted_falls), high=1.02
+        ),
+        Claim("own, counted, round robin: EAGER is better; the greatest ratio", max(in_turn), high=1.0),
+        Claim("bound: EAGER is better throughout; the greatest ratio", max(all_bound), high=1.0),
+    ]

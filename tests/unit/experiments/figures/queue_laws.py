@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from millrace.experiments.figures import auto_switch, overload, queries_together, staleness_app_queue
-from millrace.experiments.figures.experiment import Outcome
-from tests.unit.experiments.figures.outcomes import outcome
+from millrace.experiments.figures.curves import Measured
+from millrace.experiments.figures.overload import ANSWERED, BY_SHARES, FORMULA, KINDS, MIXED, PHASES
+from millrace.experiments.figures.queue_staleness import expected
 
-Law = Callable[[str, float], Outcome]
-
-
-def stale(staleness: float, queue: float = 0.0) -> Outcome:
-    return replace(outcome(), staleness=staleness, queue_staleness=queue)
+Law = Callable[[str, float], Measured]
 
 
-def application(curve: str, load: float) -> Outcome:
-    queue = staleness_app_queue.expected(load) * (10 if curve == "10 keys" else 1)
+def stale(staleness: float, queue: float = 0.0) -> Measured:
+    kinds = {"staleness": staleness, "queue_staleness": queue, "beyond_queue": staleness - queue}
+    return {"results": 100, "wrong": 0, "peak": 0, "p99": 0, "switches": 0, **kinds}
+
+
+def application(curve: str, load: float) -> Measured:
+    queue = expected(load) * (10 if curve == "10 keys" else 1)
     return stale(queue + load, queue)
 
 
-def queues(curve: str, load: float) -> Outcome:
+def queues(curve: str, load: float) -> Measured:
     """As Fig. 7 has it, in ticks."""
     many = 10 if curve.endswith("10 keys") or "," not in curve else 1
     factors = {"IN-PLACE": 5.0, "update FIFO": 7.8 if many == 10 else 5.0, "append, shedding": 20.0}
@@ -31,7 +31,7 @@ def queues(curve: str, load: float) -> Outcome:
     return stale(900.0 if curve == "append, twice as long" else 450.0)
 
 
-def cutting(curve: str, slow: float) -> Outcome:
+def cutting(curve: str, slow: float) -> Measured:
     rule, load = curve.split(", load ")
     best = {"3": 2.3, "5": 1.7}[load]
     peak = {"3": 8, "5": 5}[load]
@@ -43,28 +43,27 @@ def cutting(curve: str, slow: float) -> Outcome:
     return stale(0.0, 10.0 / gained)
 
 
-def overloaded(curve: str, place: float) -> Outcome:
-    mixed = overload.KINDS[int(place)] == overload.MIXED
+def overloaded(curve: str, place: float) -> Measured:
+    mixed = KINDS[int(place)] == MIXED
     mean = {"IN-PLACE": 15.0, "LINECUTTING": 11.0 if mixed else 15.1, "update FIFO": 23.0, "append": 70.0}[curve]
     p99 = 144.0 if curve == "append" else 45.0
-    return replace(stale(mean), p99=p99, peak=1000, wrong=900 if curve == "append" else 0)
+    return {**stale(mean), "p99": p99, "peak": 1000, "wrong": 900 if curve == "append" else 0}
 
 
-def together(curve: str, _: float) -> Outcome:
+def together(curve: str, _: float) -> Measured:
     total = {
-        "together": queries_together.FORMULA * 0.9,
-        "a quarter each": queries_together.BY_SHARES,
-        "alone": queries_together.BY_SHARES / 4,
+        "together": FORMULA * 0.9,
+        "a quarter each": BY_SHARES,
+        "alone": BY_SHARES / 4,
     }
-    return replace(stale(total[curve]), parts=(1.0, 2.0, 3.0, 4.0))
+    return {**stale(total[curve]), "of_a": 1.0, "of_b": 2.0, "of_c": 3.0, "of_d": 4.0}
 
 
-def switching(curve: str, _: float) -> Outcome:
+def switching(curve: str, _: float) -> Measured:
     mean, switches, calm = {"append": (900.0, 0, 1.0), "auto": (0.5, 4, 1.0), "IN-PLACE": (0.45, 0, 0.97)}[curve]
     busy = 1.0 if curve == "append" else 0.3
-    return replace(
-        stale(mean), switches=switches, parts=tuple(calm if load < 1 else busy for load in auto_switch.PHASES)
-    )
+    parts = {name: calm if load < 1 else busy for name, load in zip(ANSWERED, PHASES, strict=True)}
+    return {**stale(mean), "switches": switches, **parts}
 
 
 QUEUE_LAWS: dict[str, Law] = {
@@ -82,7 +81,7 @@ BROKEN_QUEUES: list[tuple[str, Law, list[str]]] = [
     ("staleness-app-queue", lambda curve, load: application("1 key", load), ["10 keys: the queue's"]),
     (
         "staleness-app-queue",
-        lambda curve, load: replace(application(curve, load), staleness=application(curve, load).queue_staleness),
+        lambda curve, load: stale(*[application(curve, load)["queue_staleness"]] * 2),
         ["1 key: at a load", "10 keys: likewise", "1 key: the difference", "10 keys: the difference"],
     ),
     (
@@ -127,7 +126,7 @@ BROKEN_QUEUES: list[tuple[str, Law, list[str]]] = [
     ),
     (
         "overload",
-        lambda curve, place: replace(overloaded(curve, place), staleness=15.0 + (curve == "LINECUTTING"), wrong=1),
+        lambda curve, place: {**overloaded(curve, place), "staleness": 15.0 + (curve == "LINECUTTING"), "wrong": 1},
         [
             "LINECUTTING, uniform",
             "LINECUTTING, Zipf 0.5",
@@ -136,10 +135,10 @@ BROKEN_QUEUES: list[tuple[str, Law, list[str]]] = [
             "update queues",
         ],
     ),
-    ("overload", lambda curve, place: replace(overloaded(curve, place), peak=1001), ["IN-PLACE: the most"]),
+    ("overload", lambda curve, place: {**overloaded(curve, place), "peak": 1001}, ["IN-PLACE: the most"]),
     ("queries-together", lambda curve, _: together("a quarter each", _), ["together over a", "together: (sum"]),
-    ("queries-together", lambda curve, _: replace(together(curve, _), wrong=1), ["keys whose"]),
+    ("queries-together", lambda curve, _: {**together(curve, _), "wrong": 1}, ["keys whose"]),
     ("auto-switch", lambda curve, _: switching(curve.replace("auto", "append"), _), ["it switches", "its", "that of"]),
     ("auto-switch", lambda curve, _: switching(curve.replace("auto", "IN-PLACE"), _), ["it sw", "where", "before"]),
-    ("auto-switch", lambda curve, _: replace(switching(curve, _), switches=6, wrong=1), ["it switches", "keys whose"]),
+    ("auto-switch", lambda curve, _: {**switching(curve, _), "switches": 6, "wrong": 1}, ["it switches", "keys whose"]),
 ]

@@ -17,9 +17,9 @@ import pytest
 from millrace.errors import RequestError
 from millrace.experiments.figures import command
 from millrace.experiments.figures.claims import Claim
-from millrace.experiments.figures.curves import chart, curves, latency, table
-from millrace.experiments.figures.experiment import Figure, Findings, Setting, workers
-from millrace.experiments.figures.networks import ON_DEMAND, Source, selected_union
+from millrace.experiments.figures.curves import Chart
+from millrace.experiments.figures.experiment import PLACE, Figure, workers
+from millrace.experiments.figures.generated_networks import ON_DEMAND, GeneratedStream, NetworkCase, selected_union
 from millrace.hosts.virtual.host import Costs
 
 COSTS = Costs(row=50, punctuation=50, ets=10)
@@ -28,20 +28,18 @@ COSTS = Costs(row=50, punctuation=50, ets=10)
 def tiny(least: float, *, reproduces: bool = True) -> Figure:
     """Two seconds of two streams; its claim is that a result takes at least so long."""
 
-    def setting(rate: float) -> Setting:
-        text = selected_union(Source("a", rate, ON_DEMAND), Source("b", 1, ON_DEMAND), 2.0)
-        return Setting(text, 2.0, COSTS)
+    def case(rate: float) -> NetworkCase:
+        text = selected_union(GeneratedStream("a", rate, ON_DEMAND), GeneratedStream("b", 1, ON_DEMAND), 2.0)
+        return NetworkCase(text, 2.0, COSTS)
 
     return Figure(
         "tiny",
         "no paper",
         "a latency",
-        lambda: {("C", rate): setting(rate) for rate in (10.0, 20.0)},
-        lambda found: Findings(
-            table(found, "rate", seconds=latency),
-            [_claim(min(map(latency, found.values())), least, reproduces)],
-            chart("tiny", "rate", "seconds", curves(found, latency)),
-        ),
+        lambda: {("C", rate): case(rate) for rate in (10.0, 20.0)},
+        {"rate": PLACE, "seconds": "latency"},
+        Chart("rate", "seconds", "latency"),
+        lambda found: [_claim(min(found.along("C", "latency").values()), least, reproduces)],
     )
 
 
@@ -128,9 +126,8 @@ def test_the_figures_are_listed() -> None:
 def test_progress_is_told_line_by_line_where_it_cannot_be_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     err = io.StringIO()
     monkeypatch.setattr(command, "_EVERY", 0.0)
-    progress = command.Progress("tiny", err)
-    progress.told(1, 2)
-    progress.end()
+    with command.Progress("tiny", err) as progress:
+        progress.report(1, 2)
     assert err.getvalue() == "tiny: 1 of 2 runs, 0 s\n"
 
 

@@ -7,8 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from millrace.experiments.figures.key_arrivals import feed, keys_of, numbered
-from millrace.experiments.figures.update_windows import BOUND, EAGER, EVERY, LAZY, OWN, RANDOM, WindowCase
+from millrace.experiments.figures.update_queues import keys_of
+from millrace.experiments.figures.update_windows import (
+    BOUND,
+    EAGER,
+    EVERY,
+    LAZY,
+    OWN,
+    RANDOM,
+    WindowCase,
+    feed,
+    numbered,
+)
 from millrace.hosts.virtual.host import Costs, VirtualRun
 from millrace.language import parse_network
 from tests.reference_window_staleness import Model
@@ -59,7 +69,7 @@ def test_a_run_is_as_stale_as_the_model_says(
     model = Model(length, slide, windows == EAGER, close == OWN, tick=case.keys if counted else 1)
     expected = model.run(list(zip(keys.tolist(), stamps.tolist(), strict=True)))
     assert expected > 0.5
-    assert case.outcome().staleness == pytest.approx(expected, rel=1e-9)
+    assert case.measure()["staleness"] == pytest.approx(expected, rel=1e-9)
 
 
 def most_held(case: WindowCase) -> int:
@@ -81,11 +91,11 @@ def test_a_lazy_buffer_needs_more_than_an_eager_one_may() -> None:
 
 def test_all_windows_fall_behind_further_the_longer_they_run() -> None:
     short = WindowCase(EVERY, 3, 1, 30)
-    assert replace(short, rows=60).outcome().staleness > 1.8 * short.outcome().staleness
+    assert replace(short, rows=60).measure()["staleness"] > 1.8 * short.measure()["staleness"]
 
 
 def test_random_windows_keep_up() -> None:
-    random, every = (WindowCase(windows, 4, 1, 60).outcome().staleness for windows in (RANDOM, EVERY))
+    random, every = (WindowCase(windows, 4, 1, 60).measure()["staleness"] for windows in (RANDOM, EVERY))
     assert random < every / 2
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from millrace.experiments.figures.experiment import Outcome
-from tests.unit.experiments.figures.outcomes import outcome
+from millrace.experiments.figures.curves import Measured
 
-Law = Callable[[str, float], Outcome]
+Law = Callable[[str, float], Measured]
 
 
-def semantics(curve: str, length: float) -> Outcome:
+def semantics(curve: str, length: float) -> Measured:
     kind, windows = curve.split(", ")
     stale = {
         ("tumbling", "EAGER"): 0.5 / length,
@@ -21,10 +19,10 @@ def semantics(curve: str, length: float) -> Outcome:
         ("slide 1", "random windows"): 2.5 * length,
         ("slide 1", "append"): 10 * length,
     }
-    return replace(outcome(), staleness=stale[kind, windows])
+    return {"staleness": stale[kind, windows]}
 
 
-def arrivals(curve: str, length: float) -> Outcome:
+def arrivals(curve: str, length: float) -> Measured:
     closing, keys, windows = curve.rsplit(", ", 2)
     in_turn = keys == "round robin"
     ratio = {
@@ -32,13 +30,14 @@ def arrivals(curve: str, length: float) -> Outcome:
         "own, counted": 0.8 if in_turn else 0.9 + 8 / length + 0.3 * (keys == "Zipf 0.9"),
         "bound": 0.9,
     }
-    return replace(outcome(), staleness=length / 2 * (ratio[closing] if windows == "EAGER" else 1.0))
+    return {"staleness": length / 2 * (ratio[closing] if windows == "EAGER" else 1.0)}
 
 
-def pages(curve: str, rate: float) -> Outcome:
+def pages(curve: str, rate: float) -> Measured:
     memory, theta = curve.split(", θ ")
     used = 100 * rate / (rate + 20 * (1 + 2 * float(theta)))
-    return replace(outcome(), allocated=used if memory == "paged" else 100.0, used=used)
+    kept = used if memory == "paged" else 100.0
+    return {"results": 100, "allocated": kept, "in_use": used / kept}
 
 
 WINDOW_LAWS: dict[str, Law] = {"window-semantics": semantics, "window-arrivals": arrivals, "paging": pages}
@@ -82,17 +81,17 @@ BROKEN_WINDOWS: list[tuple[str, Law, list[str]]] = [
     (
         "paging",
         lambda curve, rate: pages(curve.replace("paged", "naive"), rate),
-        ["paged: every", "20 a second"],
+        ["paged: every", "20 per second"],
     ),
     (
         "paging",
         lambda curve, rate: pages(curve.replace("naive", "paged"), rate),
-        ["naive, 20", "20 a second"],
+        ["naive, 20", "20 per second"],
     ),
     (
         "paging",
         lambda curve, rate: pages(curve, 20_000 / rate),
-        ["naive, 20", "naive: it rises", "20 a second"],
+        ["naive, 20", "naive: it rises", "20 per second"],
     ),
     (
         "paging",

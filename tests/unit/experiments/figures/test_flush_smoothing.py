@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from millrace.experiments.figures.oop_smoothing import (
+from millrace.experiments.figures.flush_smoothing import (
     FLUSH,
     PACKET,
     RING,
+    FlushStep,
     SmoothingCase,
-    Trace,
     fullest,
     greatest_rate,
 )
 
-STEADY = [Trace(1000, 0, 0)] * 10
+STEADY = [FlushStep(1000, 0, 0)] * 10
 
 
 def test_without_entries_that_leave_the_processor_is_the_limit() -> None:
@@ -22,17 +22,17 @@ def test_without_entries_that_leave_the_processor_is_the_limit() -> None:
 
 
 def test_while_a_table_is_flushed_packets_wait() -> None:
-    burst = [Trace(1000, 0, 200_000), *STEADY]
+    burst = [FlushStep(1000, 0, 200_000), *STEADY]
     assert fullest(burst, 100_000) == pytest.approx(200_000 * FLUSH * 100_000, rel=0.02)
     assert greatest_rate(STEADY, burst) == pytest.approx(RING / (200_000 * FLUSH), rel=0.02)
 
 
 def test_entries_that_leave_one_by_one_are_work_and_no_burst() -> None:
-    spread = [Trace(1000, 500, 0)] * 10
+    spread = [FlushStep(1000, 500, 0)] * 10
     assert greatest_rate(spread, spread) == pytest.approx(1000 / (1000 * PACKET + 500 * FLUSH), rel=0.01)
 
 
 @pytest.mark.slow
 def test_the_real_operator_bursts_in_order_and_not_lazily() -> None:
-    rates = [SmoothingCase(300_000, 600_000, policy).outcome().rate for policy in ("in_order", "lazy_flush(2)")]
+    rates = [SmoothingCase(300_000, 600_000, policy).measure()["rate"] for policy in ("in_order", "lazy_flush(2)")]
     assert rates[1] > 1.4 * rates[0]

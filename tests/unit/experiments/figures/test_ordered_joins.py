@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from millrace.experiments.figures.window_joins import ADAPTIVE, FILTER, SYNC, WINDOW, JoinCase, even, network, poisson
+from millrace.experiments.figures.ordered_joins import ADAPTIVE, FILTER, SYNC, WINDOW, JoinCase, even, network, poisson
 from millrace.kernel.joins.in_order.ordered_join import OrderedJoin
 from millrace.language import parse_network
 from millrace.plan.joins.join_cost import JoinCost
@@ -38,6 +38,6 @@ def test_the_query_is_one_ordered_join(method: str) -> None:
 @pytest.mark.parametrize(("method", "response"), [(SYNC, "sync_filter"), (FILTER, "filter_order")])
 def test_a_run_takes_what_the_equations_say(method: str, response: str) -> None:
     cost = JoinCost(0.002, WINDOW, 0.5, 2)
-    found = JoinCase(method, cost.pair, cost.slow, cost.fast, WINDOW + 20).outcome()
-    assert found.results == 36
-    assert found.latency == pytest.approx(getattr(cost, response), rel=0.02)
+    found = JoinCase(method, cost.pair, cost.slow, cost.fast, WINDOW + 20).measure()
+    assert found["results"] == 36
+    assert found["response"] == pytest.approx(getattr(cost, response), rel=0.02)
