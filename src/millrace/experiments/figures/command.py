@@ -26,7 +26,7 @@ def list_figures(*, as_json: bool = False, out: TextIO | None = None) -> int:
     out = out or sys.stdout
     for figure in FIGURES.values():
         entry = {"figure": figure.name, "paper": figure.paper, "shows": figure.shows}
-        out.write(json.dumps(entry) + "\n" if as_json else f"{figure.name:<18} {figure.paper:<14} {figure.shows}\n")
+        out.write(json.dumps(entry) + "\n" if as_json else f"{figure.name:<20} {figure.paper:<16} {figure.shows}\n")
     return 0
 
 

@@ -61,15 +61,12 @@ def scenarios(rates: Sequence[float] = RATES) -> dict[Point, NetworkCase]:
 
 
 @figure(
-    "ets-latency",
-    "000 Fig. 7",
-    "latency of a union without ETS, with periodic and on-demand ETS",
     cases=lambda: {**scenarios(), (D, None): _case(LATENT, LATENT, SHORT)},
     columns={"ets_per_second": PLACE, "results": "results", "mean_latency_seconds": "latency"},
     chart=Chart("periodic ETS per second", "mean latency, seconds", "latency"),
 )
 def ets_latency(found: Results) -> list[Claim]:
-    """How long a row waits, by how the sparse stream's time is told."""
+    """000 Fig. 7: latency of a union without ETS, with periodic and on-demand ETS."""
     none, on_demand, latent = (found.level(name, "latency") for name in (A, C, D))
     # The mean residual of n exponential gaps has a relative standard error of sqrt(2 / n).
     error = round(2 * sqrt(2 / (SPARSE * HOUR)), 2)
@@ -95,15 +92,15 @@ def waiting(rate: float) -> float:
 
 
 @figure(
-    "ets-idle",
-    "000 section 6",
-    "share of the time in which a union idle-waits",
     cases=lambda: scenarios((*RATES, 150.0)),
     columns={"ets_per_second": PLACE, "idle_share": "idle"},
     chart=Chart("periodic ETS per second", "share of the time", "idle", {"B by formula": waiting}),
 )
 def ets_idle(found: Results) -> list[Claim]:
-    """The union idle-waits while it holds a row whose time has come, and another input holds the row back."""
+    """000 section 6: share of the time in which a union idle-waits.
+
+    The union idle-waits while it holds a row whose time has come, and another input holds the row back.
+    """
     shares = found.along(B, "idle")
     return [
         Claim("A waits nearly always (paper: 99 %)", found.level(A, "idle"), low=0.99, unit="%"),
@@ -134,19 +131,16 @@ def _memory_cases() -> dict[Point, NetworkCase]:
 
 
 @figure(
-    "ets-memory",
-    "000 Fig. 8",
-    "peak memory of a union, punctuation queued and merged",
     cases=_memory_cases,
     columns={"ets_per_second": PLACE, "peak_elements": "peak"},
     chart=Chart("periodic ETS per second", "elements", "peak"),
 )
 def ets_memory(found: Results) -> list[Claim]:
-    """The greatest number of elements in the graph at a time.
+    """000 Fig. 8: peak memory of a union, punctuation queued and merged.
 
-    The rise of periodic ETS shows where punctuation keeps the processor busy: the union and its selection take 100
-    microseconds for one, so that 9900 per second are 99 % of it, and what comes while rows are processed has to queue.
-    Runs at such rates are shorter.
+    What is counted is the elements in the graph. The rise of periodic ETS shows where punctuation keeps the processor
+    busy: the union and its selection take 100 microseconds for one, so that 9900 per second are 99 % of it, and what
+    comes while rows are processed has to queue. Runs at such rates are shorter.
     """
     none, on_demand = found.level(A, "peak"), found.level(C, "peak")
     queued, merged = found.along(B, "peak"), found.along(MERGED, "peak")

@@ -70,9 +70,6 @@ class Figure:
 
 
 def figure(
-    name: str,
-    paper: str,
-    shows: str,
     *,
     cases: Callable[[], Mapping[Point, Case]],
     columns: Mapping[str, str],
@@ -80,8 +77,16 @@ def figure(
     curve: tuple[str, ...] = ("curve",),
     sort_rows: bool = True,
 ) -> Callable[[Callable[[Results], list[Claim]]], Figure]:
-    """A decorator that makes a figure of the function that returns its claims."""
-    return lambda claims: Figure(name, paper, shows, cases, columns, chart, claims, curve, sort_rows)
+    """A decorator that makes a figure of the function that returns its claims.
+
+    The figure has the name of the function; the first line of its docstring is "paper: what it shows."
+    """
+
+    def declare(claims: Callable[[Results], list[Claim]]) -> Figure:
+        paper, _, shows = (claims.__doc__ or "").partition("\n")[0].rstrip(".").partition(": ")
+        return Figure(claims.__name__.replace("_", "-"), paper, shows, cases, columns, chart, claims, curve, sort_rows)
+
+    return declare
 
 
 @contextmanager

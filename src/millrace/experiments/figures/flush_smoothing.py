@@ -122,9 +122,6 @@ def burst_rate(groups: float, size: float) -> float:
 
 
 @figure(
-    "oop-smoothing",
-    "004 Fig. 9",
-    "greatest rate of a low-level table by flush policy",
     cases=lambda: {
         (f"{policy}, table {name}", float(groups)): SmoothingCase(groups, round(groups * size), POLICIES[policy])
         for groups in GROUPS
@@ -140,7 +137,7 @@ def burst_rate(groups: float, size: float) -> float:
     ),
 )
 def oop_smoothing(found: Results) -> list[Claim]:
-    """A policy that need not keep order spreads the flush of a window over the next one."""
+    """004 Fig. 9: greatest rate of a low-level table by flush policy."""
     most, many, *_, few = GROUPS
     gains = {
         name: [

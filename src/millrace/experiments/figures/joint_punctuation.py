@@ -100,15 +100,12 @@ def _digest(rows: pa.Table) -> int:
 
 
 @figure(
-    "joint-punctuation",
-    "004 section 7",
-    "how long complete pairs of times wait",
     cases=lambda: {(name, band): pair_case(name, band) for band in BANDS for name in _FORMS},
     columns={"band_seconds": PLACE, "results": "results", "wait": "wait"},
     chart=Chart("seconds of the band", "seconds", "wait", log=""),
 )
 def joint_punctuation(found: Results) -> list[Claim]:
-    """Groups leave when they are complete if promises are about pairs of times, and a band later otherwise."""
+    """004 section 7: how long complete pairs of times wait."""
     joint, individual, folded, joint_late, folded_late = (found.along(name, "wait") for name in _FORMS)
     answers = max(len({found[name, band]["answers"] for name in _FORMS}) for band in BANDS)
     earlier = furthest((individual[band] - joint[band] or 1e-9) / band for band in BANDS)

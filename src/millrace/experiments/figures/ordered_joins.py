@@ -149,9 +149,6 @@ COSTS = {
 
 
 @figure(
-    "wjoin-analytic",
-    "003 Figs. 5, 6",
-    "response time of in-order joins by the equations",
     cases=lambda: {
         (f"{name}, {method}", cost.work): FormulaCase(method, cost)
         for name, costs in COSTS.items()
@@ -169,9 +166,9 @@ COSTS = {
     sort_rows=False,
 )
 def wjoin_analytic(found: Results) -> list[Claim]:
-    """Both figures are drawn over c|w|λ1λ2, by which the methods differ.
+    """003 Figs. 5, 6: response time of in-order joins by the equations.
 
-    Fig. 5 varies what a pair costs, Fig. 6 the rate of the slow stream.
+    Over c|w|λ1λ2, by which the methods differ: Fig. 5 varies what a pair costs, Fig. 6 the rate of the slow stream.
     """
     flat = [seconds / 0.55 for seconds in found.along(f"{FIG_5}, {FILTER}", "response").values()]
     improved = improvement(found, FIG_5)
@@ -230,9 +227,6 @@ def cost_of_pair(pair: float) -> JoinCost:
 
 
 @figure(
-    "wjoin-cost",
-    "003 Figs. 7, 8",
-    "response time of in-order joins by what a pair costs",
     cases=lambda: {
         (f"{arrivals}, {method}", pair): JoinCase(
             method, pair, SLOW, FAST, SECONDS[arrivals], seed=1 if arrivals == POISSON else None
@@ -251,7 +245,7 @@ def cost_of_pair(pair: float) -> JoinCost:
     ),
 )
 def wjoin_cost(found: Results) -> list[Claim]:
-    """The response time of in-order window joins by what a pair of rows costs."""
+    """003 Figs. 7, 8: response time of in-order joins by what a pair costs."""
     sync, ordered = (found.along(f"{EVEN}, {method}", "response") for method in (SYNC, FILTER))
     by_three = furthest(seconds / cost_of_pair(pair).sync_filter for pair, seconds in sync.items())
     by_five = furthest(seconds / cost_of_pair(pair).filter_order for pair, seconds in ordered.items())
@@ -290,9 +284,6 @@ def _rate_case(arrivals: str, method: str, rate: float) -> JoinCase:
 
 
 @figure(
-    "wjoin-rate",
-    "003 Figs. 9, 10",
-    "response time of in-order joins by the rate of the slow stream",
     cases=lambda: {
         (f"{arrivals}, {method}", rate): _rate_case(arrivals, method, rate)
         for arrivals, rates in RATES.items()
@@ -309,7 +300,10 @@ def _rate_case(arrivals: str, method: str, rate: float) -> JoinCase:
     ),
 )
 def wjoin_rate(found: Results) -> list[Claim]:
-    """By the rate of the slow stream; at the sparsest one Adaptive does what Sync-Filter does, and is left out."""
+    """003 Figs. 9, 10: response time of in-order joins by the rate of the slow stream.
+
+    At the sparsest rate Adaptive does what Sync-Filter does, and is left out.
+    """
     sparse = min(found[f"{POISSON}, {method}", SPARSEST]["response"] for method in (SYNC, FILTER))
     even, random = (improvement(found, arrivals) for arrivals in (EVEN, POISSON))
     by_seven = max(abs(share / cost_at_rate(rate).improvement - 1) for rate, share in even.items())

@@ -154,15 +154,15 @@ def _skew_case(options: str, skew: float) -> MemoryCase:
 
 
 @figure(
-    "oop-skew",
-    "004 Fig. 1",
-    "memory of a count over two streams, one of them late",
     cases=lambda: both_plans(_skew_case, (1.0, 10.0, 20.0, 30.0, 40.0)),
     columns={"skew_seconds": PLACE, "results": "results", "megabytes": "megabytes"},
     chart=Chart("seconds that it is late", "megabytes", "megabytes", log=""),
 )
 def oop_skew(found: Results) -> list[Claim]:
-    """In order, the rows on time wait for the late stream; order-agnostic, they are counted as they come."""
+    """004 Fig. 1: memory of a count over two streams, one of them late.
+
+    In order, the rows on time wait for the late stream; order-agnostic, they are counted as they come.
+    """
     in_order, agnostic = _memories(found)
     first, last = agnostic[1.0] / in_order[1.0], agnostic[40.0] / in_order[40.0]
     return [
@@ -186,15 +186,12 @@ def _tumbling_case(options: str, skew: float) -> MemoryCase:
 
 
 @figure(
-    "oop-tumbling-join",
-    "004 Fig. 10",
-    "memory of a join of unions with late streams",
     cases=lambda: both_plans(_tumbling_case, (0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0)),
     columns={"skew_seconds": PLACE, "results": "results", "megabytes": "megabytes"},
     chart=Chart("seconds that one stream of each union is late", "megabytes", "megabytes", log=""),
 )
 def oop_tumbling_join(found: Results) -> list[Claim]:
-    """A join by windows of 10 s over two unions, each of a stream on time and a late one.
+    """004 Fig. 10: memory of a join of unions with late streams.
 
     Both plans keep the same rows: in order they wait in front of the join for the late streams, order-agnostic in it.
     So this figure shows what keeping rows in a join costs over keeping them in a buffer.
@@ -221,9 +218,6 @@ def _band_case(options: str, band: float) -> MemoryCase:
 
 
 @figure(
-    "oop-band",
-    "004 Fig. 11",
-    "memory, latency and work of a count over a band join",
     cases=lambda: both_plans(_band_case, (1.0, 5.0, 10.0, 20.0, 40.0, 60.0)),
     columns={
         "band_seconds": PLACE,
@@ -235,11 +229,11 @@ def _band_case(options: str, band: float) -> MemoryCase:
     chart=Chart("seconds of the band", "megabytes", "megabytes", log=""),
 )
 def oop_band(found: Results) -> list[Claim]:
-    """Both streams are in order and keep step, but what a band join makes of them is not in order.
+    """004 Fig. 11: memory, latency and work of a count over a band join.
 
-    In order, it must be sorted by the time of one side before it is counted; order-agnostic, it is counted as it comes.
-    Latency runs from the arrival of the rows that complete a minute to its count, in units of work; execution time is
-    the processor's, to be compared only within a run.
+    Both streams are in order and keep step, but what a band join makes of them is not in order: a plan in order must
+    sort it by the time of one side before it is counted. Latency runs from the arrival of the rows that complete a
+    minute to its count, in units of work; execution time is the processor's, to be compared only within a run.
     """
     in_order, agnostic = _memories(found)
     gaps = [in_order[band] - agnostic[band] for band in agnostic]
@@ -267,15 +261,12 @@ def _late_join_case(options: str, delay: float) -> MemoryCase:
 
 
 @figure(
-    "oop-late-join",
-    "004 Fig. 12",
-    "memory of a join by equal times with late rows on one side",
     cases=lambda: both_plans(_late_join_case, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0)),
     columns={"delay_seconds": PLACE, "results": "results", "megabytes": "megabytes"},
     chart=Chart("seconds that the sparse stream is late", "megabytes", "megabytes", log=""),
 )
 def oop_late_join(found: Results) -> list[Claim]:
-    """A join by equal times of a stream with a union, of which a sparse part arrives late.
+    """004 Fig. 12: memory of a join by equal times with late rows on one side.
 
     In order, the other part of the union waits for the late one, and so does the stream that it is joined with: two
     streams for as long as the delay. Order-agnostic, only the stream that it is joined with has to be kept.
@@ -304,9 +295,6 @@ def _sliding_case(plan: str, delay: float) -> MemoryCase:
 
 
 @figure(
-    "oop-sliding",
-    "004 Fig. 13",
-    "memory of a sliding count with a late stream",
     cases=lambda: {
         (plan, delay): _sliding_case(plan, delay)
         for delay in (300.0, 240.0, 180.0, 120.0, 60.0, 0.0)
@@ -316,7 +304,7 @@ def _sliding_case(plan: str, delay: float) -> MemoryCase:
     chart=Chart("seconds that the sparse stream is late", "megabytes", "megabytes", log=""),
 )
 def oop_sliding(found: Results) -> list[Claim]:
-    """A sliding count over two busy streams and a sparse one that arrives late, 5 min by 1 min.
+    """004 Fig. 13: memory of a sliding count with a late stream.
 
     Beside the two plans stands one with operator slack (004 section 2, option 2): it takes the rows themselves for
     progress, and does not wait for the sparse stream.

@@ -81,9 +81,6 @@ def _overload_cases() -> dict[Point, QueueCase]:
 
 
 @figure(
-    "overload",
-    "beyond 002",
-    "1,000 keys at five times what can be served",
     cases=_overload_cases,
     columns={
         "keys": PLACE,
@@ -97,9 +94,9 @@ def _overload_cases() -> dict[Point, QueueCase]:
     sort_rows=False,
 )
 def overload(found: Results) -> list[Claim]:
-    """A thousand keys at five times the load that can be served, for half an hour.
+    """beyond 002: 1,000 keys at five times what can be served.
 
-    A tenth of the rows is out of order: they come up to half a minute after rows that are newer.
+    It lasts half an hour. A tenth of the rows is out of order: they come up to half a minute after newer rows.
     """
     ratios = dict(zip(KINDS, found.ratios(GUARDED, IN_PLACE, "staleness").values(), strict=True))
     p99 = max(found.along(IN_PLACE, "p99").values())
@@ -193,9 +190,6 @@ def _numbered(found: Results, values: Sequence[str]) -> list[Curve]:
 
 
 @figure(
-    "queries-together",
-    "beyond 002",
-    "four queries served for least staleness",
     cases=lambda: {
         (TOGETHER, None): QueriesCase(at_once=True),
         (SHARED, None): QueriesCase(at_once=False, slower=len(QUERIES)),
@@ -216,7 +210,7 @@ def _numbered(found: Results, values: Sequence[str]) -> list[Curve]:
     sort_rows=False,
 )
 def queries_together(found: Results) -> list[Claim]:
-    """Four queries on one processor: served for least staleness of all together, or with a share each.
+    """beyond 002: four queries served for least staleness.
 
     A key that is released every T has a mean staleness of about T/2. With n keys of a cost c each in a query, the
     processor is full when the sum of n·c/T is 1, and the sum of n·T/2 is least where T is proportional to the root of
@@ -269,9 +263,6 @@ class PhasesCase:
 
 
 @figure(
-    "auto-switch",
-    "beyond 002",
-    "append while it keeps up, update under load",
     cases=lambda: {(queue, None): PhasesCase(queue) for queue in (APPEND, AUTO, IN_PLACE)},
     columns={
         "results": "results",
@@ -290,7 +281,7 @@ class PhasesCase:
     sort_rows=False,
 )
 def auto_switch(found: Results) -> list[Claim]:
-    """A queue that appends while it keeps up, and updates under load; the load rises and falls, and rows are random."""
+    """beyond 002: append while it keeps up, update under load."""
     auto, append, in_place = (found[queue, None] for queue in (AUTO, APPEND, IN_PLACE))
     changes = len(PHASES) - 1
     calm = min(auto[name] for name, load in zip(ANSWERED, PHASES, strict=True) if load < 1)

@@ -55,9 +55,6 @@ def _burst_case(time: str, strategy: str, size: int) -> NetworkCase:
 
 
 @figure(
-    "strategy-burst",
-    "001 Fig. 14",
-    "depth-first and breadth-first latency under bursts",
     cases=_burst_cases,
     columns={"rows_in_a_burst": PLACE, "results": "results", "mean_latency_seconds": "latency"},
     chart=Chart(
@@ -68,10 +65,9 @@ def _burst_case(time: str, strategy: str, size: int) -> NetworkCase:
     ),
 )
 def strategy_burst(found: Results) -> list[Claim]:
-    """Depth-first against breadth-first execution when rows come in bursts.
+    """001 Fig. 14: depth-first and breadth-first latency under bursts.
 
-    Bursts of n simultaneous rows are evenly spaced, so that each is processed before the next one comes; every row
-    passes.
+    Bursts of n rows are evenly spaced, so that each is processed before the next one comes; every row passes.
     """
     none = [found.level(f"no ETS, {strategy}", "latency") for strategy in FORMULAS]
     enabled = [max(found.along(f"on demand, {strategy}", "latency").values()) for strategy in FORMULAS]
@@ -116,20 +112,16 @@ def answers(run: VirtualRun) -> Measured:
 
 
 @figure(
-    "eqg-overhead",
-    "001 Fig. 15",
-    "ETS by arcs and operator by operator",
     cases=lambda: {(way, float(count)): _overhead_case(way, count) for count in SELECTIONS for way in _WAYS},
     columns={"selections": PLACE, "results": "results", "mean_latency_seconds": "latency"},
     chart=Chart("selections over each stream below the aggregate", "mean latency, seconds", "latency"),
 )
 def eqg_overhead(found: Results) -> list[Claim]:
-    """What it costs to carry ETS from operator to operator, rather than by the arcs of the enhanced graph.
+    """001 Fig. 15: ETS by arcs and operator by operator.
 
     A punctuation costs an operator as much as an ETS costs the end of an arc, so that what differs is the operators
     that arcs skip. Their number is varied below the aggregate; the path of the third stream's rows stays as it is.
-    Timestamps are the rows' own, so that answers can be compared; Millrace may advance a silent stream's bound up to
-    the clock.
+    Timestamps are the rows' own, so that answers can be compared; a silent stream's bound may advance up to the clock.
     """
     ratios = found.ratios(STEPS, ARCS, "latency")
     differing = max(len({found[way, number]["answers"] for way in _WAYS}) for number in ratios)
@@ -172,15 +164,12 @@ def burstiness(run: VirtualRun) -> Measured:
 
 
 @figure(
-    "slide-burstiness",
-    "001 Fig. 16",
-    "burstiness of a slide aggregate's output",
     cases=lambda: {(_TIMES[time], slide): _slide_case(time, slide) for slide in SLIDES for time in (NONE, ON_DEMAND)},
     columns={"slide_seconds": PLACE, "burstiness": "burstiness"},
     chart=Chart("slide, seconds", "burstiness", "burstiness", {"slide / 0.02 s": lambda slide: slide * 1e6 / BIN}),
 )
 def slide_burstiness(found: Results) -> list[Claim]:
-    """How bursty the output of a slide aggregate is, without ETS and with ETS on demand."""
+    """001 Fig. 16: burstiness of a slide aggregate's output."""
     without, enabled = (found.along(name, "burstiness") for name in ("no ETS", "on demand"))
     # Below half a second the spread of Poisson arrivals adds as much as the slide.
     ratios = [value / (slide * 1e6 / BIN) for slide, value in without.items() if slide >= 0.5]

@@ -45,9 +45,6 @@ def _both_kinds(found: Results) -> list[Curve]:
 
 
 @figure(
-    "staleness-app-queue",
-    "002 Fig. 5",
-    "staleness of application and queue by load",
     cases=lambda: {
         (name, load): QueueCase(EvenUpdates(keys, TICKS), IN_PLACE, load)
         for load in LOADS
@@ -62,7 +59,7 @@ def _both_kinds(found: Results) -> list[Curve]:
     chart=Chart("load: ticks per update", "mean staleness, ticks", _both_kinds, {"(L-1)²/2L": expected}, log=""),
 )
 def staleness_app_queue(found: Results) -> list[Claim]:
-    """The staleness of the application and that of the queue, by load."""
+    """002 Fig. 5: staleness of application and queue by load."""
     one, ten = (found.along(name, "queue_staleness") for name in KEYS)
     apart = {name: found.along(name, "beyond_queue") for name in KEYS}
     overloaded = [load for load in LOADS if load > 1]
@@ -111,9 +108,6 @@ def _queue_cases() -> dict[Point, QueueCase]:
 
 
 @figure(
-    "staleness-queues",
-    "002 Fig. 7",
-    "append and update queues by load",
     cases=_queue_cases,
     columns={"load": PLACE, "results": "results", "application_staleness": "staleness"},
     chart=Chart(
@@ -124,7 +118,7 @@ def _queue_cases() -> dict[Point, QueueCase]:
     ),
 )
 def staleness_queues(found: Results) -> list[Claim]:
-    """Append queues against update queues, by load; one update per tick."""
+    """002 Fig. 7: append and update queues by load."""
     in_place = found.along(f"{IN_PLACE}, 10 keys", "staleness")
     fifo = found.along(f"{FIFO}, 10 keys", "staleness")
     twice = found[TWICE, 10.0]["staleness"] / found[f"{APPEND}, 10 keys", 10.0]["staleness"]
@@ -164,9 +158,6 @@ def _gains(found: Results) -> list[Curve]:
 
 
 @figure(
-    "linecutting",
-    "002 Fig. 9",
-    "slow keys cut the line",
     cases=lambda: {
         (f"{queue}, load {load}", float(slow)): QueueCase(SlowKeys(LINE_KEYS, slow, 6_000), queue, load)
         for load in LINE_LOADS
@@ -177,7 +168,7 @@ def _gains(found: Results) -> list[Curve]:
     chart=Chart("slow keys of 10", "queue staleness of IN-PLACE over that of LINECUTTING", _gains, log=""),
 )
 def linecutting(found: Results) -> list[Claim]:
-    """Keys that are updated seldom pass the others."""
+    """002 Fig. 9: slow keys cut the line."""
     printed, guarded = ({load: _gain(found, queue, load) for load in LINE_LOADS} for queue in (PRINTED, GUARDED))
     ends = [each[load][slow] for each in (printed, guarded) for load in LINE_LOADS for slow in (0.0, LINE_KEYS)]
     best = {load: max(each, key=each.__getitem__) for load, each in printed.items()}
@@ -236,9 +227,6 @@ def page_case(memory: str, theta: float, rate: int, results: int = 1000) -> Queu
 
 
 @figure(
-    "paging",
-    "002 Figs. 16, 17",
-    "memory of an update queue, paged and naive",
     cases=lambda: {
         (f"{memory}, θ {theta:g}", float(rate)): page_case(memory, theta, rate)
         for rate in RATES
@@ -249,7 +237,7 @@ def page_case(memory: str, theta: float, rate: int, results: int = 1000) -> Queu
     chart=Chart("rows per second, of which 10 are served", "share of the locations in use", "in_use", log="x"),
 )
 def paging(found: Results) -> list[Claim]:
-    """The locations that an update queue keeps, taken on demand or once for each key."""
+    """002 Figs. 16, 17: memory of an update queue, paged and naive."""
     paged = [found.along(f"paged, θ {theta:g}", "in_use") for theta in THETAS]
     naive = [found.along(f"naive, θ {theta:g}", "in_use") for theta in THETAS]
     skewed = [more[rate] / less[rate] for less, more in pairwise(naive) for rate in RATES]

@@ -116,9 +116,6 @@ def _semantics_cases() -> dict[Point, WindowCase]:
 
 
 @figure(
-    "window-semantics",
-    "002 Fig. 13",
-    "staleness of windows: EAGER, LAZY, random and all",
     cases=_semantics_cases,
     columns={"window_ticks": PLACE, "application_staleness_ticks": "staleness"},
     chart=Chart(
@@ -129,7 +126,7 @@ def _semantics_cases() -> dict[Point, WindowCase]:
     ),
 )
 def window_semantics(found: Results) -> list[Claim]:
-    """How stale the windows of one key are: EAGER, LAZY, some at random, or all of them; each row is a tick's work."""
+    """002 Fig. 13: staleness of windows: EAGER, LAZY, random and all."""
     whole, ready = (found.along(f"tumbling, {windows}", "staleness") for windows in (EAGER, LAZY))
     eager, lazy = (found.along(f"slide 1, {windows}", "staleness") for windows in (EAGER, LAZY))
     to_half = furthest(value * length / 0.5 for length, value in whole.items())
@@ -189,9 +186,6 @@ def _arrivals_curves(found: Results) -> list[Curve]:
 
 
 @figure(
-    "window-arrivals",
-    "002 Fig. 14",
-    "EAGER against LAZY windows by how keys are updated",
     cases=lambda: {
         (f"{closing}, {arrivals}, {windows}", float(length)): _arrivals_case(closing, arrivals, windows, length)
         for closing, lengths in CLOSINGS.items()
@@ -204,7 +198,7 @@ def _arrivals_curves(found: Results) -> list[Curve]:
     curve=("closing", "arrivals", "windows"),
 )
 def window_arrivals(found: Results) -> list[Claim]:
-    """EAGER against LAZY windows of ten keys that are updated in turn or at random; each row is a tick's work.
+    """002 Fig. 14: EAGER against LAZY windows by how keys are updated.
 
     A window that a key's own rows close waits for the next of them. Where all keys share a clock, the stream's bound
     can close it instead.
