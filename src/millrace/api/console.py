@@ -24,6 +24,37 @@ _EVERY = 5.0
 """Seconds between progress lines where they cannot be rewritten in place."""
 
 
+class StatusLine:
+    """A line on standard error: rewritten in place on a terminal, elsewhere written anew every few seconds.
+
+    `shown` is when it was last written, on the monotonic clock.
+    """
+
+    def __init__(self, err: TextIO, shown: float = 0.0) -> None:
+        self.err = err
+        self._live = err.isatty()
+        self._shown = shown
+        self._width = 0
+
+    @property
+    def due(self) -> bool:
+        """True if it is time to show the line again."""
+        return self._live or time.monotonic() - self._shown >= _EVERY
+
+    def show(self, text: str) -> None:
+        """Write the line."""
+        self._shown = time.monotonic()
+        self.err.write(f"\r{text[:200]:<{self._width}}" if self._live else f"{text}\n")
+        self._width = len(text[:200]) if self._live else 0
+        self.err.flush()
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._width:
+            self.err.write(f"\r{'':<{self._width}}\r")
+            self._width = 0
+
+
 class Console:
     """Shows one run on a terminal, or to a program that reads JSON."""
 
@@ -31,45 +62,28 @@ class Console:
         self.as_json = as_json
         self.out = out or sys.stdout
         self.err = err or sys.stderr
-        self._live = self.err.isatty()
         self._headed = ""
-        self._shown = 0.0
         self._last: tuple[float, int] | None = None
-        self._line = ""
+        self._status = StatusLine(self.err)
 
     def progress(self, report: Report) -> None:
         """Rows, rate, how far each source has come, and results so far."""
         rate = self._rate(report)
-        now = time.monotonic()
-        if not self._live and now - self._shown < _EVERY:
+        if not self._status.due:
             return
-        self._shown = now
         times = "  ".join(f"{name} {clock_text(source.greatest)}" for name, source in report.sources.items())
         results = sum(report.results.values())
         waiting = f"  {sum(queue.waiting for queue in report.queues.values()):,} in queues" if report.queues else ""
-        self._show(f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results{waiting}")
+        self._status.show(f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results{waiting}")
 
     def _rate(self, report: Report) -> float:
         before = self._last or (0.0, report.earlier)
         self._last = (report.elapsed, report.received)
         return max(0, report.received - before[1]) / max(report.elapsed - before[0], 1e-6)
 
-    def _show(self, text: str) -> None:
-        if self._live:
-            self.err.write(f"\r{text[:200]:<{len(self._line)}}")
-            self._line = text[:200]
-        else:
-            self.err.write(f"{text}\n")
-        self.err.flush()
-
-    def _clear(self) -> None:
-        if self._line:
-            self.err.write(f"\r{'':<{len(self._line)}}\r")
-            self._line = ""
-
     def results(self, query: str, rows: pa.Table) -> None:
         """Result rows of a query: tab-separated under a head, or an object a line."""
-        self._clear()
+        self._status.clear()
         texts = [column_text(column) for column in rows.columns]
         if self.as_json:
             for row in zip(*(_plain(column) for column in rows.columns), strict=True):
@@ -83,7 +97,7 @@ class Console:
 
     def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
         """What becomes of the queries of a checkpoint; `would` is for one who asked, and is told on standard output."""
-        self._clear()
+        self._status.clear()
         if self.as_json:
             found = None if evolution is None else evolution.data()
             self.out.write(json.dumps({"evolution": found}) + "\n")
@@ -94,7 +108,7 @@ class Console:
 
     def summary(self, report: Report) -> None:
         """What became of every row, and what came out."""
-        self._clear()
+        self._status.clear()
         if self.as_json:
             self.out.write(json.dumps({"summary": summary_data(report)}) + "\n")
             self.out.flush()

@@ -8,17 +8,16 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import Self, TextIO
+from typing import TextIO
 
+from millrace.api.console import StatusLine
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.experiments.figures import FIGURES
 from millrace.experiments.figures.claims import Claim, value_text
 from millrace.experiments.figures.curves import Measured, Results
 from millrace.experiments.figures.experiment import Case, Figure, results, workers
-
-_EVERY = 5.0
-"""Seconds between progress lines where they cannot be rewritten in place."""
 
 
 def list_figures(*, as_json: bool = False, out: TextIO | None = None) -> int:
@@ -39,8 +38,7 @@ def make_figures(name: str, output: Path, *, as_json: bool = False, out: TextIO 
     with workers() as pool:
         for figure in figures:
             began = time.monotonic()
-            with Progress(figure.name) as progress:
-                found = results(figure, pool, known, progress.report)
+            found = _found(figure, pool, known)
             claims = figure.claims(found)
             files = _write(figure, found, claims, output)
             report = _as_json if as_json else _as_text
@@ -59,6 +57,21 @@ def _named(name: str) -> list[Figure]:
             f'there is no figure "{name}"', hint=f"{did_you_mean(name, known)}The figures are {listed(known)}."
         )
     return [FIGURES[name]]
+
+
+def _found(figure: Figure, pool: Executor, known: dict[Case, Measured]) -> Results:
+    """Run a figure with a line on standard error that tells how many of its runs are done."""
+    began = time.monotonic()
+    line = StatusLine(sys.stderr, began)
+
+    def progress(done: int, of: int) -> None:
+        if line.due:
+            line.show(f"{figure.name}: {done} of {of} runs, {time.monotonic() - began:.0f} s")
+
+    try:
+        return results(figure, pool, known, progress)
+    finally:
+        line.clear()
 
 
 def _write(figure: Figure, found: Results, claims: Sequence[Claim], output: Path) -> list[Path]:
@@ -117,33 +130,3 @@ def _as_json(figure: Figure, claims: Sequence[Claim], files: Sequence[Path], sec
         "seconds": round(seconds, 1),
     }
     return json.dumps(made) + "\n"
-
-
-class Progress:
-    """A line on standard error that tells how many runs of a figure are done; it is removed at the end."""
-
-    def __init__(self, name: str, err: TextIO | None = None) -> None:
-        self.name = name
-        self.err = err or sys.stderr
-        self._live = self.err.isatty()
-        self._began = self._shown = time.monotonic()
-        self._width = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def report(self, done: int, of: int) -> None:
-        """Show how many runs are done."""
-        now = time.monotonic()
-        line = f"{self.name}: {done} of {of} runs, {now - self._began:.0f} s"
-        if self._live:
-            self.err.write(f"\r{line:<{self._width}}")
-            self._width = len(line)
-        elif now - self._shown >= _EVERY:
-            self._shown = now
-            self.err.write(f"{line}\n")
-        self.err.flush()
-
-    def __exit__(self, *_: object) -> None:
-        if self._width:
-            self.err.write(f"\r{'':<{self._width}}\r")

@@ -14,6 +14,7 @@ from time import sleep
 
 import pytest
 
+from millrace.api import console
 from millrace.errors import RequestError
 from millrace.experiments.figures import command
 from millrace.experiments.figures.claims import Claim
@@ -123,12 +124,13 @@ def test_the_figures_are_listed() -> None:
     assert {"figure", "paper", "shows"} == set(json.loads(out.getvalue().splitlines()[0]))
 
 
-def test_progress_is_told_line_by_line_where_it_cannot_be_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    err = io.StringIO()
-    monkeypatch.setattr(command, "_EVERY", 0.0)
-    with command.Progress("tiny", err) as progress:
-        progress.report(1, 2)
-    assert err.getvalue() == "tiny: 1 of 2 runs, 0 s\n"
+@pytest.mark.usefixtures("made")
+def test_progress_is_told_on_standard_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "_EVERY", 0.0)
+    command.make_figures("tiny", tmp_path, out=io.StringIO())
+    assert [line[:18] for line in capsys.readouterr().err.splitlines()] == ["tiny: 1 of 2 runs,", "tiny: 2 of 2 runs,"]
 
 
 @pytest.mark.slow
