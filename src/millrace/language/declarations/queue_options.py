@@ -12,8 +12,9 @@ from millrace.language.grammar.statements import Options, Setting, StreamStateme
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.relational_nodes import scans_of
 from millrace.plan.updates.queue_placement import mode_of
-from millrace.plan.updates.update_keys import is_of_updates, reads_updates, scans_of
+from millrace.plan.updates.update_keys import is_update, reads_updates
 
 QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "page", "budget")
 _OF_UPDATES = ("update_window", "close", "tick")
@@ -140,7 +141,7 @@ def _has_update_windows(options: Mapping[str, str], root: Node) -> bool:
 
 def has_windows(root: Node) -> bool:
     """True if a query over update streams has windows."""
-    return is_of_updates(root) and any(isinstance(each, Aggregate) for each in walk(root))
+    return all(is_update(each) for each in scans_of(root)) and any(isinstance(each, Aggregate) for each in walk(root))
 
 
 def setting_of(options: Options, *keys: str) -> Setting | None:

@@ -17,7 +17,7 @@ from millrace.language.joins.join_inputs import as_input, by_further_time, check
 from millrace.language.joins.rows_joins import bind_rows
 from millrace.language.joins.sequences import bind_sequence
 from millrace.language.joins.window_joins import Bound, bind_inner, written
-from millrace.plan.updates.refusals import APPEND
+from millrace.plan.updates.update_keys import APPEND
 
 
 def bind_joins(

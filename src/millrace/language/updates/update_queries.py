@@ -19,7 +19,7 @@ from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_configuration import settings_of
 from millrace.plan.updates.queue_placement import check_updates, mode_of, with_queues
-from millrace.plan.updates.update_keys import NotAnUpdate, first_of, keyed
+from millrace.plan.updates.update_keys import NoUpdateSemantics, first_of, result_key
 
 ALTERED = ("queue", "keep", "budget")
 """The options of queues that may change under a running query."""
@@ -33,7 +33,7 @@ def check_query(root: Node, options: Mapping[str, str], places: NodePlaces, plac
     """Refuse a query without update semantics, at the place of what has none."""
     try:
         check_updates(root, options)
-    except NotAnUpdate as error:
+    except NoUpdateSemantics as error:
         raise QueryError(error.fact, hint=error.hint, place=places.of(error.node, error.part) or place) from None
 
 
@@ -81,9 +81,9 @@ def _access(clause: AccessClause, root: Node, functions: Functions) -> Access:
     if clause.when is None:
         return Access(clause.every.micros)
     names = root.schema.names
-    key = [first_of(each, names) for each in keyed(root).update]
+    key = [first_of(each, names) for each in result_key(root).update]
     bound = ExpressionBinder(Scope(root.schema), functions).condition(clause.when, "the condition of WHEN")
-    known = {name for each in keyed(root).update for name in each}
+    known = {name for each in result_key(root).update for name in each}
     for name in bound.expression.columns():
         if name not in known:
             columns = f"WHEN is a condition on the key, {listed(key)}." if key else "Leave WHEN out: there is one key."

@@ -24,6 +24,8 @@ Unit = Literal["time", "rows"]
 class AnyWindow:
     """Which rows an aggregate brings together."""
 
+    sql_name: ClassVar[str] = "a window of ROWS"
+    """What a refusal calls it."""
     is_same_for_groups: ClassVar[bool] = False
     """True if windows do not depend on the rows of a group, so that rows can be reduced to panes."""
 
@@ -60,6 +62,7 @@ class CalendarWindow(AnyWindow):
     """Windows of a calendar unit, which differ in length; UTC."""
 
     every: Literal["month", "quarter", "year"]
+    sql_name: ClassVar[str] = "a window of the calendar"
     is_same_for_groups: ClassVar[bool] = True
 
 
@@ -69,6 +72,7 @@ class DividedWindow(AnyWindow):
 
     tick: int
     count: int
+    sql_name: ClassVar[str] = "a window by a quotient"
     is_same_for_groups: ClassVar[bool] = True
 
 
@@ -76,6 +80,7 @@ class DividedWindow(AnyWindow):
 class InstantWindow(AnyWindow):
     """Rows of exactly equal time together; results have no bounds of their own, for the keys say which they are."""
 
+    sql_name: ClassVar[str] = "GROUP BY a time"
     is_same_for_groups: ClassVar[bool] = True
 
     @property
@@ -88,6 +93,7 @@ class SessionWindow(AnyWindow):
     """Rows of a group that follow each other by less than `gap`; `window_end` is the last row's time + gap."""
 
     gap: int
+    sql_name: ClassVar[str] = "a session"
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ class TrailingWindow(AnyWindow):
 
     range: int | None
     unit: Unit = "time"
+    sql_name: ClassVar[str] = "a window that ends at each row"
 
     @property
     def bounds_type(self) -> pa.DataType | None:
@@ -129,6 +136,7 @@ class PairWindow(AnyWindow):
 
     first: str
     second: str
+    sql_name: ClassVar[str] = "GROUP BY a pair of times"
 
     @property
     def bounds_type(self) -> pa.DataType | None:

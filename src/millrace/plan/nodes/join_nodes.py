@@ -77,6 +77,7 @@ class RowsJoin(AnyJoin):
     sides: tuple[RowsSide, RowsSide]
     residual: Expression | None = None
     tells_rows_apart: ClassVar[bool] = True
+    sql_name: ClassVar[str] = "a join by ROWS"
 
     def expressions(self) -> tuple[Expression, ...]:
         return () if self.residual is None else (self.residual,)
@@ -108,6 +109,7 @@ class Following(AnyJoin):
     strict: bool = False
     outer: bool = False
     tells_rows_apart: ClassVar[bool] = True
+    sql_name: ClassVar[str] = "an as-of join or a sequence"
 
     def matched_by(self, position: int) -> Sequence[str]:
         return self.keys[position]

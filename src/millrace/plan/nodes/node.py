@@ -28,6 +28,9 @@ class Node:
     is_row_wise: ClassVar[bool] = False
     """True if each row is made of one row of the child, or read from a stream, at once and without state."""
 
+    sql_name: ClassVar[str] = "this"
+    """What a refusal calls it."""
+
     def children(self) -> tuple[Node, ...]:
         """The nodes that it reads."""
         return ()

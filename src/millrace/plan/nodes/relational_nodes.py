@@ -117,6 +117,8 @@ class _Ordered(OneInput):
 class OrderByTime(_Ordered):
     """The rows as a sequence sorted by their own time."""
 
+    sql_name: ClassVar[str] = "ORDER BY"
+
 
 @dataclass(frozen=True)
 class Numbered(_Ordered):
@@ -125,10 +127,14 @@ class Numbered(_Ordered):
     The number, from 0 on, is their progressing attribute from here on.
     """
 
+    sql_name: ClassVar[str] = "a window of ROWS"
+
 
 @dataclass(frozen=True)
 class Distinct(OneInput):
     """Each row once; equal rows have equal times, so what has been seen is forgotten when time has passed it."""
+
+    sql_name: ClassVar[str] = "DISTINCT"
 
     def reads(self, wanted: Sequence[str]) -> list[list[str]]:
         return [self.column_names()]
@@ -149,6 +155,7 @@ class Rank(OneInput):
     order: tuple[tuple[str, bool], ...]
     name: str
     limit: int | None = None
+    sql_name: ClassVar[str] = "a rank"
 
     @property
     def schema(self) -> pa.Schema:

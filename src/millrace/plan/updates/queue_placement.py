@@ -1,11 +1,11 @@
 """Queues put into the trees of update queries (002 section 4.1).
 
 Rules:
-- Filters without functions of the user's own stand below the queue: an update that they drop never enters it. All else
-  stands above, where it is done for the rows that the queue lets go.
-- A union of streams is one queue with several inputs. Where an input calls a user's function, each stream has a queue,
+- Filters without user functions stand below the queue: an update that they drop never enters it. All else stands
+  above, where it is done only for the rows that the queue releases.
+- A union of streams is one queue with several inputs. Where an input calls a user function, each stream has a queue,
   and the union another one, which keeps a key from going back in time.
-- A join has a queue for each side. Window aggregates have a window queue; two in a chain have one whose windows hold
+- A join has a queue per input. Window aggregates have a window queue; two in a chain have one whose windows hold
   all rows that a result of the upper one is made of, and no others: else a key could be committed to a window without
   a result.
 - With an append queue every row counts: it stands in front of each stream, and the rest is an ordinary query.
@@ -28,20 +28,20 @@ from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, s
 from millrace.plan.nodes.update_nodes import MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.updates.queue_configuration import is_append
 from millrace.plan.updates.update_keys import (
-    NotAnUpdate,
+    NoUpdateSemantics,
     first_of,
+    key_equalities,
     key_names,
-    keyed,
     meaningless,
-    paired,
     reads_updates,
+    result_key,
 )
 
 Mode = Literal["plain", "append", "update"]
 
 
 def mode_of(root: Node, options: Mapping[str, str]) -> Mode:
-    """Whether a query has queues, and whether their rows update each other."""
+    """What the queues of a query do: there are none, all rows pass, or rows of a key update each other."""
     if is_append(options):
         return "append"
     return "update" if reads_updates(root) else "plain"
@@ -65,14 +65,14 @@ def check_updates(root: Node, options: Mapping[str, str]) -> None:
 
 def _check_union(node: Union, *, windows: bool) -> None:
     if windows and not _is_cheap(node):
-        raise NotAnUpdate(
-            "a function of the user's own is called below a union with windows",
-            hint="Call it in the aggregate, or in a query around the union: then only rows are computed that the queue "
-            "lets go.",
+        raise NoUpdateSemantics(
+            "a user function is called below a union with windows",
+            hint="Call it in the aggregate, or in a query around the union: then it is called only for rows that the "
+            "queue releases.",
             node=node,
         )
     if _is_cheap(node) and sum(is_truth for _, is_truth in _flat(node)) > 1:
-        raise NotAnUpdate("a union has two sources of truth", hint="Name one of them after TRUTH.", node=node)
+        raise NoUpdateSemantics("a union has two sources of truth", hint="Name one of them after TRUTH.", node=node)
 
 
 def with_queues(root: Node, query: Query) -> Node:
@@ -80,17 +80,10 @@ def with_queues(root: Node, query: Query) -> Node:
     mode = mode_of(root, query.options)
     if mode == "plain":
         return root
-    rewriting = _Rewriting(query, _window_of(root, query) if mode == "update" else None, mode == "append")
+    placement = _QueuePlacement(query, _window_of(root, query) if mode == "update" else None, mode == "append")
     if mode == "append" and not all(isinstance(each, Scan | Filter | Project | Union) for each in walk(root)):
-        return _each_stream(root, rewriting)
-    return rewriting.tree(root)
-
-
-def _each_stream(node: Node, rewriting: _Rewriting) -> Node:
-    """The tree with a queue in front of each stream."""
-    if not node.is_prefix:
-        return node.map_children(lambda each: _each_stream(each, rewriting))
-    return node if scan_of(node).outlet == LATE else rewriting.tree(node)
+        return placement.each_stream(root)
+    return placement.tree(root)
 
 
 def _window_of(root: Node, query: Query) -> WindowQueue | None:
@@ -116,17 +109,23 @@ def _window_of(root: Node, query: Query) -> WindowQueue | None:
 
 
 def _is_cheap(node: Node) -> bool:
-    """Whether nothing in a tree calls a function of the user's own."""
+    """True if nothing in a tree calls a user function."""
     return not any(expression.calls_user_code for each in walk(node) for expression in each.expressions())
 
 
 @dataclass(frozen=True)
-class _Rewriting:
+class _QueuePlacement:
     """Puts queues into a tree; those of a query with windows are like `window`."""
 
     query: Query
     window: WindowQueue | None
     append: bool
+
+    def each_stream(self, node: Node) -> Node:
+        """The tree with a queue in front of each stream."""
+        if not node.is_prefix:
+            return node.map_children(self.each_stream)
+        return node if scan_of(node).outlet == LATE else self.tree(node)
 
     def tree(self, node: Node, below: Sequence[Expression] = ()) -> Node:
         """A tree with queues at its bottom; conditions on its rows that stand `below` go down as far as they can."""
@@ -167,8 +166,8 @@ class _Rewriting:
     def _key(self, node: Union) -> tuple[str, ...] | None:
         """The update key of a union; None where an append queue has none."""
         try:
-            return tuple(first_of(each, node.schema.names) for each in keyed(node).update)
-        except NotAnUpdate:
+            return tuple(first_of(each, node.schema.names) for each in result_key(node).update)
+        except NoUpdateSemantics:
             if self.append:
                 return None
             raise
@@ -186,16 +185,17 @@ class _Rewriting:
         return MarkedAggregate(replace(node, input=self.tree(node.input)), span)
 
     def _join(self, node: Join) -> UpdateJoin:
-        found = paired(node)
-        equal = [Call("=", (Column(left), Column(right))) for left, right in found.others]
+        pairs, others = key_equalities(node)
+        equal = [Call("=", (Column(left), Column(right))) for left, right in others]
         residual = all_of([*equal, *([] if node.residual is None else [node.residual])])
         first, second = (self.tree(each) for each in node.inputs)
         within = node.sides[0].ahead, node.sides[1].ahead
-        return UpdateJoin((first, second), found.keys, within, residual)
+        keys = tuple(left for left, _ in pairs), tuple(right for _, right in pairs)
+        return UpdateJoin((first, second), keys, within, residual)
 
 
 def _flat(node: Node) -> list[tuple[Node, bool]]:
-    """The inputs of unions at the bottom of a tree, each under all that stands above it; whether it is the truth."""
+    """The inputs of unions at the bottom of a tree, each under all that stands above it; True if it is the truth."""
     match node:
         case Union():
             inputs = [(place, one) for place, each in enumerate(node.inputs) for one in _flat(each)]
