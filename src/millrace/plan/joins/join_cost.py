@@ -1,9 +1,9 @@
 """What an in-order window join of two streams costs, in closed form (003 sections 4 and 5, equations 1 to 8).
 
 Rules:
-- Times are seconds and rates rows a second. The slow stream is the paper's S with rate λ1, the fast one its T with λ2;
-  c is what comparing a pair of rows takes, |w| the window, n = λ2/λ1 the fast rows between two slow ones.
-- A response time is that of a fast row: from its arrival until it has been worked on and its results may leave.
+- Times are in seconds and rates in rows per second. The slow stream is the paper's S with rate λ1, the fast one its T
+  with λ2; c is what comparing a pair of rows takes, |w| the window, n = λ2/λ1 the fast rows between two slow ones.
+- A response time is that of a fast row: from its arrival until it has been joined and its results may leave.
 - The paper's equations hold for evenly spaced rows. Those of Poisson streams stand beside them.
 - C_S is what probing S takes, so it is what a row of T costs; and on one processor the two streams' probes add up, so
   that the load is twice what equation 1 counts.
@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Method = Literal["sync_filter", "filter_order"]
-
-GREATEST_IMPROVEMENT = 0.5
-"""Equation 8: what the relative improvement tends to as the work approaches what equation 1 allows."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +55,12 @@ class JoinCost:
 
     @property
     def work(self) -> float:
-        """c|w|λ1λ2: what the rows of either stream take in a second; what the adaptive join holds against its alpha."""
+        """c|w|λ1λ2: what the rows of either stream take per second; the adaptive join compares it with its alpha."""
         return self.pair * self.window * self.slow * self.fast
 
     @property
     def keeps_up(self) -> bool:
-        """Equation 1, c|w| < 1/(λ1λ2): each stream by itself is worked off as fast as it comes.
+        """Equation 1, c|w| < 1/(λ1λ2): each stream by itself is processed as fast as it arrives.
 
         >>> JoinCost.of(0.0016, 60, (1, 10)).keeps_up, JoinCost.of(0.0017, 60, (1, 10)).keeps_up
         (True, False)
@@ -72,7 +69,7 @@ class JoinCost:
 
     @property
     def load(self) -> float:
-        """2c|w|λ1λ2: the share of one processor that both streams take together; from 1 on it falls behind.
+        """2c|w|λ1λ2: the share of one processor that both streams take together; from 1 on the join falls behind.
 
         >>> round(JoinCost.of(0.0008, 60, (1, 10)).load, 2)
         0.96
@@ -82,29 +79,19 @@ class JoinCost:
     # Evenly spaced rows
 
     @property
-    def sync_filter_total(self) -> float:
-        """Equation 2: the response times of n fast rows together, with Sync-Filter."""
-        n = self.between
-        return n / self.slow - (n * n - n) / (2 * self.fast) + n * (n + 1) / 2 * self.probe_slow
-
-    @property
     def sync_filter(self) -> float:
-        """Equation 3: the mean response time with Sync-Filter.
+        """Equation 3: the mean response time with Sync-Filter; n times that is equation 2.
+
+        Beside the wait of Filter-Order a fast row waits for the work on the rows before it, and for its own.
 
         >>> round(JoinCost.of(0.0005, 60, (1, 10)).sync_filter, 3)
         0.715
         """
-        return self.filter_order + self._put_off
-
-    @property
-    def filter_order_total(self) -> float:
-        """Equation 4: the response times of n fast rows together, with Filter-Order."""
-        n = self.between
-        return n / self.slow - (n * n - n) / (2 * self.fast)
+        return self.filter_order + (self.between + 1) / 2 * self.probe_slow
 
     @property
     def filter_order(self) -> float:
-        """Equation 5: the mean response time with Filter-Order, whatever a pair costs.
+        """Equation 5: the mean response time with Filter-Order, whatever a pair costs; n times that is equation 4.
 
         >>> round(JoinCost.of(0.0005, 60, (1, 10)).filter_order, 3)
         0.55
@@ -112,23 +99,15 @@ class JoinCost:
         return 1 / self.slow - (self.between - 1) / (2 * self.fast)
 
     @property
-    def improvement_of_means(self) -> float:
-        """Equation 6: by how much Filter-Order is faster than Sync-Filter, as a share of the latter."""
-        return self._put_off / self.sync_filter
-
-    @property
     def improvement(self) -> float:
-        """Equation 7, which is equation 6 reduced: c|w|λ1λ2 / (1 + c|w|λ1λ2).
+        """Equation 7: by how much Filter-Order is faster, as a share of Sync-Filter: c|w|λ1λ2 / (1 + c|w|λ1λ2).
+
+        It is equation 6 reduced, and tends to 1/2 as the work approaches what equation 1 allows (equation 8).
 
         >>> round(JoinCost.of(0.0005, 60, (1, 10)).improvement, 3)
         0.231
         """
         return self.work / (1 + self.work)
-
-    @property
-    def _put_off(self) -> float:
-        """The work on the rows before it, and its own, that a fast row waits for under Sync-Filter."""
-        return (self.between + 1) / 2 * self.probe_slow
 
     # Poisson streams
 

@@ -4,7 +4,7 @@ Rules:
 - Inputs that are all joined on the same keys, or on none, and whose times are all within constant limits of each other,
   are one join. Every other join of more than two inputs is a pipeline.
 - A pipeline begins with the pair, and goes on with the input, that is connected by a key, then the one of the shortest
-  reach, then the first of the text; only such joins are made as let go of what they keep.
+  reach, then the first of the text. Only joins are made whose rows are kept for a limited time.
 """
 
 from __future__ import annotations
@@ -14,37 +14,36 @@ from itertools import permutations
 
 from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.plan.joins.join_steps import Group, Inputs, Unbounded, expressions_of, step
-from millrace.plan.joins.time_limits import TimeLimits
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
 
 
 def joined(inputs: Inputs, time: JoinTime = "max") -> Node:
-    """The join of all inputs with a time for its rows; refuses what would keep rows for ever."""
+    """The join of all inputs with a time for its rows; refuses one that would keep rows for ever."""
     if len(inputs.nodes) > 2 and is_multiway(inputs):
         return _multiway(inputs, time)
-    limits = inputs.limits
-    for order in _orders(inputs, limits):
+    for order in _orders(inputs):
         try:
             return _pipeline(inputs, order, time)
         except Unbounded:
             continue
-    raise _unbounded(inputs, limits)
+    raise _unbounded(inputs)
 
 
 def is_multiway(inputs: Inputs) -> bool:
-    """Whether one join of all inputs can be made."""
+    """True if one join of all inputs can be made."""
     every = range(len(inputs.nodes))
-    limits = inputs.limits
-    constant = all(limits.of(first, later) is not None for first in every for later in every)
+    constant = all(inputs.limits.of(first, later) is not None for first in every for later in every)
     return constant and all(set(key) == set(every) for key in inputs.keys)
 
 
 def _multiway(inputs: Inputs, time: JoinTime) -> Join:
     every = range(len(inputs.nodes))
-    limits = inputs.limits
-    reaches = [max(_known(limits, part, other) for other in every if other != part) for part in every]
+    reaches = [
+        max(reach for other in every if other != part and (reach := inputs.limits.of(part, other)) is not None)
+        for part in every
+    ]
     sides = tuple(Side(tuple(key[part] for key in inputs.keys), reaches[part]) for part in every)
     sure = [
         each.keyed or (each.exact and not each.untils and all(reaches[one.first] <= one.most for one in each.limits))
@@ -54,12 +53,6 @@ def _multiway(inputs: Inputs, time: JoinTime) -> Join:
     return Join(inputs.nodes, sides, all_of(expressions_of(inputs, rest)), time)
 
 
-def _known(limits: TimeLimits, part: int, other: int) -> int:
-    found = limits.of(part, other)
-    assert found is not None
-    return found
-
-
 def _pipeline(inputs: Inputs, order: Sequence[int], time: JoinTime) -> Node:
     group = Group(inputs.nodes[order[0]], (order[0],), order[0])
     for part in order[1:]:
@@ -67,22 +60,23 @@ def _pipeline(inputs: Inputs, order: Sequence[int], time: JoinTime) -> Node:
     return group.node
 
 
-def _orders(inputs: Inputs, limits: TimeLimits) -> Iterator[tuple[int, ...]]:
+def _orders(inputs: Inputs) -> Iterator[tuple[int, ...]]:
     """Orders to try, the best first."""
     count = len(inputs.nodes)
-    starts = sorted(permutations(range(count), 2), key=lambda pair: (*_rank(inputs, limits, pair[:1], pair[1]), pair))
+    starts = sorted(permutations(range(count), 2), key=lambda pair: (*_rank(inputs, pair[:1], pair[1]), pair))
     for first, second in starts:
         if first > second:
             continue
         order = [first, second]
         while len(order) < count:
             rest = [part for part in range(count) if part not in order]
-            order.append(min(rest, key=lambda part: (*_rank(inputs, limits, order, part), part)))
+            order.append(min(rest, key=lambda part: (*_rank(inputs, order, part), part)))
         yield tuple(order)
 
 
-def _rank(inputs: Inputs, limits: TimeLimits, group: Sequence[int], part: int) -> tuple[bool, bool, int]:
+def _rank(inputs: Inputs, group: Sequence[int], part: int) -> tuple[bool, bool, int]:
     """How well an input goes with others: by a key, within a limit, a short one."""
+    limits = inputs.limits
     keyed = any(part in key and any(each in key for each in group) for key in inputs.keys)
     reaches = [
         there + back
@@ -92,11 +86,11 @@ def _rank(inputs: Inputs, limits: TimeLimits, group: Sequence[int], part: int) -
     return not keyed, not reaches, min(reaches, default=0)
 
 
-def _unbounded(inputs: Inputs, limits: TimeLimits) -> Unbounded:
+def _unbounded(inputs: Inputs) -> Unbounded:
     """The first input of which nothing says how long its rows match."""
     every = range(len(inputs.nodes))
     for part in every:
         for other in every:
-            if limits.of(part, other) is None and not inputs.untils(part, other):
+            if inputs.limits.of(part, other) is None and not inputs.untils(part, other):
                 return Unbounded(part, other)
     return Unbounded(0, 1)

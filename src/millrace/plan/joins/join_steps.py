@@ -1,15 +1,17 @@
-"""One more input joined to those that are joined already: keys, how long each side waits, and what is left to check.
+"""One step of a pipeline of joins: its keys, how long each side is kept, and what is left to check.
 
 Rules:
-- Rows of several inputs have the latest of their times, or the one that is asked for. How far a new row may be after
-  them is computed for each: the earliest that one of their parts allows.
-- What a join does not make sure of by its keys and reaches is left to its residual.
+- A joined row has the latest of the times of its parts, or the one that the query asks for. How far a new row may be
+  after it is computed per row: the earliest end that one of its parts allows.
+- Conditions that the keys and the reaches of a join do not guarantee are checked by its residual.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.joins.sides import JoinTime, Side
@@ -25,8 +27,8 @@ class Condition:
     """A condition of a join, over the columns of the inputs `parts`.
 
     It is the same as `limits` and `untils` if it is `exact`; each of these says for two inputs until when rows of the
-    second match one of the first. Keys make sure of one that is `keyed`. A window is a condition without an expression
-    if some input has no column with its time.
+    second match one of the first. The keys of a join guarantee one that is `keyed`. A window is a condition without an
+    expression if some input has no column with its time.
     """
 
     expression: Expression | None
@@ -41,8 +43,8 @@ class Condition:
 class Inputs:
     """What is joined: inputs with distinct columns, and all that is known about which rows match.
 
-    `times` are the inputs' own times as expressions, where there are such; `keys` are columns that must be equal, by
-    input. `nullable` inputs may be absent in a row. If they are `unbounded`, nothing need say how long rows match.
+    `times` are the inputs' own times as expressions, where a column has them; `keys` are columns that must be equal, by
+    input. `nullable` inputs may be absent in a row. If they are `unbounded`, rows may match for ever.
     """
 
     nodes: tuple[Node, ...]
@@ -52,7 +54,7 @@ class Inputs:
     nullable: frozenset[int] = frozenset()
     unbounded: bool = False
 
-    @property
+    @cached_property
     def limits(self) -> TimeLimits:
         """All limits, and those that follow from them."""
         return TimeLimits(len(self.nodes), [limit for each in self.conditions for limit in each.limits])
@@ -112,13 +114,13 @@ def step(
     """
     here = group.all | {part}
     conditions = [each for each in inputs.conditions if each.parts <= here and not each.parts <= group.all]
-    left, right = _Reaching(inputs, group, part), _Coming(inputs, group, part)
+    left, right = _GroupReach(inputs, group, part), _InputReach(inputs, group, part)
     keys = key_pairs(inputs.keys, group, part)
-    node, until = _with_until(group.node, left.untils)
-    new, coming = _with_until(inputs.nodes[part], right.untils)
+    node, left_until = _with_until(group.node, left.untils)
+    new, right_until = _with_until(inputs.nodes[part], right.untils)
     sides = (
-        Side(tuple(each for each, _ in keys), left.ahead, until, outer[0]),
-        Side(tuple(each for _, each in keys), right.ahead, coming, outer[1]),
+        Side(tuple(each for each, _ in keys), left.ahead, left_until, outer[0]),
+        Side(tuple(each for _, each in keys), right.ahead, right_until, outer[1]),
     )
     rest = [each for each in conditions if not _is_sure(each, part, left, right)]
     own, of_rows = _time(group, part, time)
@@ -136,7 +138,7 @@ def key_pairs(keys: Sequence[Mapping[int, str]], group: Group, part: int) -> lis
 
 
 def expressions_of(inputs: Inputs, conditions: Sequence[Condition]) -> list[Expression]:
-    """What is checked for conditions that a join does not make sure of."""
+    """The expressions of conditions that a join has to check."""
     for each in conditions:
         if each.expression is None:
             raise Timeless(next(part for part in sorted(each.parts) if inputs.times[part] is None))
@@ -144,7 +146,7 @@ def expressions_of(inputs: Inputs, conditions: Sequence[Condition]) -> list[Expr
 
 
 def _time(group: Group, part: int, time: JoinTime) -> tuple[JoinTime, JoinTime]:
-    """The time of a join of two as it is told, and which one that is among all inputs."""
+    """The time of a join of two, as a place among its inputs, and as a place among all inputs."""
     if isinstance(time, str):
         return time, time
     if time == part:
@@ -152,13 +154,12 @@ def _time(group: Group, part: int, time: JoinTime) -> tuple[JoinTime, JoinTime]:
     return (0, time) if time in group.parts else ("max", "max")
 
 
-class _Reaching:
-    """How long rows of a group wait for rows of a new input; `sure` are the parts whose limits that keeps."""
+class _GroupReach:
+    """How long rows of a group are kept for rows of a new input; `sure` are the parts whose limits that guarantees."""
 
     def __init__(self, inputs: Inputs, group: Group, part: int) -> None:
-        limits = inputs.limits
-        reaches = {each: limits.of(each, part) for each in group.parts}
-        self.ahead = _reach(group, reaches)
+        reaches = {each: inputs.limits.of(each, part) for each in group.parts}
+        self.ahead = _reach(group, reaches, "max")
         self.sure: set[int] = set(group.parts) if len(group.parts) == 1 else set()
         self.untils: list[Expression] = []
         self.own = [until for each in group.parts for until in inputs.untils(each, part)]
@@ -166,17 +167,18 @@ class _Reaching:
             time = inputs.times[each]
             if reach is not None and time is not None:
                 self.sure |= {each} - inputs.nullable
-                if not _follows(inputs, limits, group, each, part):
+                if not _follows(inputs, group, each, part):
                     self.untils.append(later(time, reach))
-        # A null says that nothing matches; beside other ends it would be passed over.
+        # A null end says that nothing matches; the least of several ends would ignore it.
         self.exact = len(self.own) == 1 and not self.untils
         self.untils += self.own
         if self.ahead is None and not self.untils and not inputs.unbounded:
             raise Unbounded(group.parts[0], part)
 
 
-def _follows(inputs: Inputs, limits: TimeLimits, group: Group, each: int, part: int) -> bool:
-    """Whether how far a row may be after one part of a group follows from how far it may be after another."""
+def _follows(inputs: Inputs, group: Group, each: int, part: int) -> bool:
+    """True if how far a row may be after one part of a group follows from how far it may be after another."""
+    limits = inputs.limits
     for other in group.parts:
         there, on = limits.of(each, other), limits.of(other, part)
         usable = other != each and other not in inputs.nullable and inputs.times[other] is not None
@@ -188,46 +190,39 @@ def _follows(inputs: Inputs, limits: TimeLimits, group: Group, each: int, part: 
     return False
 
 
-def _reach(group: Group, reaches: Mapping[int, int | None]) -> int | None:
-    """How far a row may be after the time that a group's rows have."""
+def _reach(group: Group, reaches: Mapping[int, int | None], tightest: Literal["max", "min"]) -> int | None:
+    """How far rows may be apart that a group's time is part of, given it per part of the group.
+
+    Where the group has the `tightest` time, all parts hold, so the shortest reach does; else the longest has to do.
+    """
     known = [reach for reach in reaches.values() if reach is not None]
     if isinstance(group.time, int):
         return reaches[group.time]
-    if group.time == "max":
+    if group.time == tightest:
         return min(known, default=None)
     return max(known) if len(known) == len(reaches) else None
 
 
-class _Coming:
-    """How long rows of a new input wait for rows of a group; `sure` are the parts whose limits that keeps."""
+class _InputReach:
+    """How long rows of a new input are kept for rows of a group; `sure` are the parts whose limits that guarantees."""
 
     def __init__(self, inputs: Inputs, group: Group, part: int) -> None:
         limits = inputs.limits
-        self.ahead = _reach_back(group, {each: limits.of(part, each) for each in group.parts})
+        self.ahead = _reach(group, {each: limits.of(part, each) for each in group.parts}, "min")
         self.sure = {each for each in group.parts if group.time in ("max", each)}
         self.untils: list[Expression] = []
         self.own = [(each, until) for each in group.parts for until in inputs.untils(part, each)]
         self.exact = len(self.own) == 1 and len(group.parts) == 1
         for each, until in self.own:
-            spread = _reach_back(group, {other: limits.of(each, other) for other in group.parts})
+            spread = _reach(group, {other: limits.of(each, other) for other in group.parts}, "min")
             if spread is not None:
                 self.untils.append(later(until, spread))
         if self.ahead is None and not self.untils and not inputs.unbounded:
             raise Unbounded(part, group.parts[0])
 
 
-def _reach_back(group: Group, reaches: Mapping[int, int | None]) -> int | None:
-    """How far the time that a group's rows have may be after a row."""
-    known = [reach for reach in reaches.values() if reach is not None]
-    if isinstance(group.time, int):
-        return reaches[group.time]
-    if group.time == "min":
-        return min(known, default=None)
-    return max(known) if len(known) == len(reaches) else None
-
-
-def _is_sure(condition: Condition, part: int, left: _Reaching, right: _Coming) -> bool:
-    """Whether a join makes sure of a condition by its keys and reaches."""
+def _is_sure(condition: Condition, part: int, left: _GroupReach, right: _InputReach) -> bool:
+    """True if the keys and reaches of a join guarantee a condition."""
     if condition.keyed or not condition.exact:
         return condition.keyed
     for limit in condition.limits:
@@ -239,19 +234,13 @@ def _is_sure(condition: Condition, part: int, left: _Reaching, right: _Coming) -
 
 
 def _with_until(node: Node, untils: Sequence[Expression]) -> tuple[Node, str | None]:
-    """A node with a column that says until when its rows match."""
+    """A node with a column that says until when its rows match, in one projection where there is one already."""
     if not untils:
         return node, None
     least = untils[0] if len(untils) == 1 else Call("least", tuple(dict.fromkeys(untils)))
     name = f"{node.schema.names[0].partition('.')[0]}.__until"
     while name in node.schema.names:
         name += "_"
-    return with_columns(node, [(name, least)]), name
-
-
-def with_columns(node: Node, columns: Sequence[tuple[str, Expression]]) -> Project:
-    """A node with more columns, in one projection where there is one already."""
     if isinstance(node, Project):
-        given = dict(node.columns)
-        return Project(node.input, (*node.columns, *((name, substituted(each, given)) for name, each in columns)))
-    return Project(node, (*((name, Column(name)) for name in node.schema.names), *columns))
+        return Project(node.input, (*node.columns, (name, substituted(least, dict(node.columns))))), name
+    return Project(node, (*((each, Column(each)) for each in node.schema.names), (name, least))), name
