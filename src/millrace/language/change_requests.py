@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from millrace.errors import QueryError
 from millrace.language.declarations.future_guard import as_running, refuse_new_guards
-from millrace.language.declarations.late_rows import late_queries
+from millrace.language.declarations.streams import late_queries
 from millrace.language.grammar.dialect import tokens_of
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import SourceText
 from millrace.language.grammar.script_parser import parse_script
 from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement
 from millrace.language.script import changes, declare, parse_network
@@ -25,7 +25,7 @@ def declarations_of(text: str, known: str = "") -> str:
     """
     before = {_key(each) for each in parse_script(known) if isinstance(each, Declared)}
     pieces = []
-    for statement, tokens in zip(parse_script(text), tokens_of(Source(text)), strict=True):
+    for statement, tokens in zip(parse_script(text), tokens_of(SourceText(text)), strict=True):
         if isinstance(statement, Declared) and _key(statement) not in before:
             pieces.append(f"{text[tokens[0].start : tokens[-1].end + 1]};")
     return "\n".join(pieces)
@@ -38,7 +38,7 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     >>> bind_changes(stream, "ADD QUERY q AS SELECT k FROM s", []).changes[0].query.name
     'q'
     """
-    script, source = parse_script(text), Source(text)
+    script, source = parse_script(text), SourceText(text)
     before = declare(parse_script(declared))
     known = declare(script, before)
     known = replace(known, streams=as_running(known.streams, queries))
@@ -64,7 +64,7 @@ def read_file(text: str, beside: str = "") -> File:
     return File(network, streams, f"{text}\n;\n{beside}")
 
 
-def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: Source) -> None:
+def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: SourceText) -> None:
     """Refuse a request that asks for nothing, or leaves no query."""
     if not asked:
         raise QueryError(

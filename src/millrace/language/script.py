@@ -13,13 +13,11 @@ from millrace.errors import QueryError, did_you_mean, listed
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.columns.user_functions import UserFunction
-from millrace.language.declarations.aggregates import bind_aggregate
-from millrace.language.declarations.functions import bind_function
 from millrace.language.declarations.future_guard import guarded
-from millrace.language.declarations.late_rows import check_late_names, late_queries, late_streams
 from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
 from millrace.language.declarations.queue_options import effective
-from millrace.language.declarations.streams import bind_sink, bind_stream
+from millrace.language.declarations.streams import bind_sink, bind_stream, check_late_names, late_queries, late_streams
+from millrace.language.declarations.user_code import bind_aggregate, bind_function
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.script_parser import parse_expression, parse_item, parse_script
@@ -39,8 +37,7 @@ from millrace.language.grammar.statements import (
     StreamStatement,
 )
 from millrace.language.select.items import is_star
-from millrace.language.select.node_places import NodePlaces
-from millrace.language.select.query_binder import Binder
+from millrace.language.select.query_binder import Binder, NodePlaces
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream

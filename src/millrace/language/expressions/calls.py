@@ -17,6 +17,7 @@ from millrace.language.expressions.sql_functions import (
     AGGREGATE_NAMES,
     ANY_NUMBER,
     CAST_FUNCTIONS,
+    KNOWN,
     LATER_AGGREGATES,
     SCALARS,
     TRUNCATIONS,
@@ -38,9 +39,6 @@ _PATTERN_PARTS = {
     "from_unixtime": (spark_parts, "'yyyy-MM-dd HH:mm:ss'"),
     "to_char": (postgres_parts, "'YYYY-MM-DD HH24:MI:SS'"),
 }
-_SPECIAL = ("if", "iff", "nvl2", "date_part", "datepart")
-KNOWN = (*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, *_SPECIAL)
-"""The names of all functions that the language has."""
 
 
 def called_name(node: exp.Expr) -> str:

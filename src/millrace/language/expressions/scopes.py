@@ -1,23 +1,15 @@
-"""What a query reads from: its columns, its name, and which of its columns are the rows' own time."""
+"""The columns that expressions may name, and the name that may stand before them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import Place, QueryError, did_you_mean, listed
-from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.typed import Typed
-from millrace.plan.nodes.aggregate_nodes import Unit
-from millrace.plan.nodes.node import Node
-
-if TYPE_CHECKING:
-    from millrace.language.expressions.joined_times import JoinedTimes
 
 
 @dataclass(frozen=True)
@@ -80,36 +72,3 @@ class Scope:
             hint=f"{did_you_mean(name, self.schema.names)}The columns are {listed(self.schema.names)}.",
             place=place,
         )
-
-
-@dataclass(frozen=True)
-class Relation:
-    """Rows that a query reads or gives.
-
-    `times` are the columns that hold the rows' own time, each with how much it adds to it; `hidden_times` were so
-    before the query dropped them; `instants` are columns of which each value stands for one time.
-    `untimed` says for a column of a union which input does not hold its time there. With unit rows the own time is a
-    sequence number. `rank` is the column that holds the rank of the rows.
-
-    Rows of a join have the time of the latest of their parts; `choices` are the others that they may have instead,
-    `own` are expressions that hold the one they have, and `below` is what a select list over a join reads.
-    """
-
-    node: Node
-    schema: pa.Schema
-    label: str
-    times: Mapping[str, int] = field(default_factory=dict)
-    hidden_times: frozenset[str] = frozenset()
-    untimed: Mapping[str, str] = field(default_factory=dict)
-    instants: frozenset[str] = frozenset()
-    unit: Unit = "time"
-    rank: str | None = None
-    qualifier: str | None = None
-    joined: Scope | None = None
-    choices: JoinedTimes | None = None
-    own: tuple[Expression, ...] = ()
-    below: Relation | None = None
-
-    @property
-    def scope(self) -> Scope:
-        return self.joined or Scope(self.schema, self.qualifier)

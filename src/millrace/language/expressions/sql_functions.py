@@ -1,4 +1,4 @@
-"""The names a query may call: Spark SQL's spelling, the kernel's function behind it, how many arguments it takes."""
+"""Which functions SQL has: Spark SQL's spelling, the kernel's function behind it, how many arguments it takes."""
 
 from __future__ import annotations
 
@@ -90,6 +90,12 @@ LATER_AGGREGATES: dict[str, str] = {
         ("collect_list", "collect_set", "array_agg", "listagg", "string_agg"), "Write the rows to a sink instead."
     ),
 }
+
+RANKS = ("row_number", "rank", "dense_rank")
+"""The functions with OVER."""
+
+KNOWN = (*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, "if", "iff", "nvl2", "date_part", "datepart")
+"""The names of all functions that a query may call."""
 
 FIELDS: dict[str, str] = {
     **{name: name for name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "epoch")},

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millrace.errors import Place, QueryError
 from millrace.language.grammar.dialect import StreamDialect
 from millrace.language.grammar.intervals import UNITS, interval_of_words, microseconds
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import SourceText
 from millrace.language.grammar.statements import Length, Name, Options, Setting
 
 Item = TypeVar("Item")
@@ -39,7 +39,7 @@ class Cursor:
     `windows` reads a window in brackets after an expression, if one stands there; it is set by the parser of selects.
     """
 
-    def __init__(self, source: Source, tokens: list[Token]) -> None:
+    def __init__(self, source: SourceText, tokens: list[Token]) -> None:
         self.source = source
         self.windows: Callable[[exp.Expr], bool] = lambda node: False
         self._reader = _Expressions(self, tokens)

@@ -16,7 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import QueryError
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import SourceText
 
 _OPENING = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
@@ -40,7 +40,7 @@ class StreamDialect(Spark):
         }
 
 
-def tokens_of(source: Source) -> list[list[Token]]:
+def tokens_of(source: SourceText) -> list[list[Token]]:
     """The tokens of each statement; refuses what is left open."""
     statements: list[list[Token]] = [[]]
     for token in _tokens(source):
@@ -53,14 +53,14 @@ def tokens_of(source: Source) -> list[list[Token]]:
     return [statement for statement in statements if statement]
 
 
-def _tokens(source: Source) -> list[Token]:
+def _tokens(source: SourceText) -> list[Token]:
     try:
         return StreamDialect().tokenize(source.text)
     except (TokenError, ValueError, IndexError) as error:
         raise _unreadable(source, error) from None
 
 
-def _unreadable(source: Source, error: Exception) -> QueryError:
+def _unreadable(source: SourceText, error: Exception) -> QueryError:
     """Why the text has no tokens: most often a quote or a comment that is never closed."""
     position = 0
     while found := _QUOTED.match(source.text, position):
@@ -80,7 +80,7 @@ def _unreadable(source: Source, error: Exception) -> QueryError:
     )
 
 
-def _check_brackets(statement: list[Token], source: Source) -> None:
+def _check_brackets(statement: list[Token], source: SourceText) -> None:
     open_tokens: list[Token] = []
     for token in statement:
         if token.token_type in _OPENING:
@@ -93,12 +93,12 @@ def _check_brackets(statement: list[Token], source: Source) -> None:
         raise _never_closed(open_tokens[-1], source)
 
 
-def _never_closed(token: Token, source: Source) -> QueryError:
+def _never_closed(token: Token, source: SourceText) -> QueryError:
     closing = ")" if token.token_type == TokenType.L_PAREN else "]"
     return QueryError(f'"{token.text}" is never closed', hint=f'Add the "{closing}".', place=source.of_token(token))
 
 
-def _unmatched(token: Token, open_tokens: list[Token], source: Source) -> QueryError:
+def _unmatched(token: Token, open_tokens: list[Token], source: SourceText) -> QueryError:
     if open_tokens:
         return _never_closed(open_tokens[-1], source)
     return QueryError(

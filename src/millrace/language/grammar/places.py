@@ -15,7 +15,7 @@ _SPAN = "millrace_span"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A text whose offsets can be turned into places."""
 
     text: str
@@ -48,12 +48,12 @@ def place_of(node: exp.Expr) -> Place | None:
     """Where an expression stands, from its first to its last character; None if it was not read from a text."""
     if _SPAN in node.meta:
         text, start, end = node.meta[_SPAN]
-        return Source(text).place(start, end)
+        return SourceText(text).place(start, end)
     text = next((each.meta[_SPAN][0] for each in _around(node) if _SPAN in each.meta), None)
     spans = list(_spans(node, text))
     if text is None or not spans:
         return None
-    return Source(text).place(min(start for start, _ in spans), max(end for _, end in spans))
+    return SourceText(text).place(min(start for start, _ in spans), max(end for _, end in spans))
 
 
 def _around(node: exp.Expr) -> Iterator[exp.Expr]:

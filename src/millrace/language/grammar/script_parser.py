@@ -14,7 +14,7 @@ from millrace.errors import Place, QueryError
 from millrace.language.grammar.code_parser import aggregate_statement, function_statement
 from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.dialect import tokens_of
-from millrace.language.grammar.places import Source
+from millrace.language.grammar.places import SourceText
 from millrace.language.grammar.select_parser import SelectParser
 from millrace.language.grammar.statements import (
     AccessClause,
@@ -41,7 +41,7 @@ _STATEMENTS = (
 
 def parse_script(text: str) -> tuple[Statement, ...]:
     """The statements of a text, with the place of every name in it."""
-    source = Source(text)
+    source = SourceText(text)
     return tuple(_parse(source, tokens, _statement) for tokens in tokens_of(source))
 
 
@@ -66,7 +66,7 @@ def parse_body(text: str) -> Body:
 
 
 def _parse_one(text: str, read: Callable[[SelectParser], Found]) -> Found:
-    source = Source(text)
+    source = SourceText(text)
     statements = tokens_of(source)
     if len(statements) != 1:
         raise QueryError(
@@ -75,7 +75,7 @@ def _parse_one(text: str, read: Callable[[SelectParser], Found]) -> Found:
     return _parse(source, statements[0], read)
 
 
-def _parse(source: Source, tokens: list[Token], read: Callable[[SelectParser], Found]) -> Found:
+def _parse(source: SourceText, tokens: list[Token], read: Callable[[SelectParser], Found]) -> Found:
     """What `read` finds in the tokens, all of which it must use up."""
     cursor = Cursor(source, tokens)
     try:

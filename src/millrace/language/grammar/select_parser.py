@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 from millrace.errors import NotYet, QueryError
 from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.from_parser import SELECT_HINT, FromParser
-from millrace.language.grammar.statements import Body, OrderItem, Select, SelectItem, WindowClause, Written
+from millrace.language.grammar.statements import Body, OrderItem, Placed, Select, SelectItem, WindowClause
 from millrace.language.grammar.window_parser import at_window, window
 
 
@@ -41,7 +41,7 @@ class SelectParser:
         cursor = self.cursor
         first = cursor.token
         cursor.expect("SELECT", hint=SELECT_HINT)
-        distinct = Written(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
+        distinct = Placed(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
         cursor.take_type(TokenType.ALL)
         outer, self.aggregate_windows = self.aggregate_windows, []
         items = cursor.listed(self.item)

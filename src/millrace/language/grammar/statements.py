@@ -15,28 +15,28 @@ from millrace.errors import Place
 
 
 @dataclass(frozen=True)
-class Written:
+class Placed:
     """A part of a statement, and where it stands: None for a statement that was built without a text."""
 
     place: Place | None = field(default=None, kw_only=True, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
-class Name(Written):
+class Name(Placed):
     """A word."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Length(Written):
+class Length(Placed):
     """An interval in microseconds."""
 
     micros: int
 
 
 @dataclass(frozen=True)
-class RowCount(Written):
+class RowCount(Placed):
     """A number of rows."""
 
     number: int
@@ -63,7 +63,7 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True)
-class Watermark(Written):
+class Watermark(Placed):
     """`WATERMARK FOR column AS expression` of a column list."""
 
     column: Name
@@ -71,7 +71,7 @@ class Watermark(Written):
 
 
 @dataclass(frozen=True)
-class TimeClause(Written):
+class TimeClause(Placed):
     """`TIMESTAMP BY ...`, `INTERNAL TIMESTAMP AS ...` or `LATENT TIMESTAMP`, and each `ALSO BY ...` after it."""
 
     kind: Literal["external", "internal", "latent"]
@@ -84,7 +84,7 @@ class TimeClause(Written):
 
 
 @dataclass(frozen=True)
-class EtsClause(Written):
+class EtsClause(Placed):
     """`ETS ON DEMAND`, `ETS EVERY i` or `ETS NONE`, the former two with `[SKEW i] [LULL i]`."""
 
     kind: Literal["on_demand", "every", "none"]
@@ -94,7 +94,7 @@ class EtsClause(Written):
 
 
 @dataclass(frozen=True)
-class ColumnsClause(Written):
+class ColumnsClause(Placed):
     """A clause that lists columns: `PARTITIONED BY (...)`, `UPDATE KEY (...)`."""
 
     columns: tuple[Name, ...]
@@ -109,7 +109,7 @@ class ConnectorClause:
 
 
 @dataclass(frozen=True)
-class ReplayClause(Written):
+class ReplayClause(Placed):
     """`REPLAY BY column [SPEED x]`."""
 
     column: Name
@@ -192,7 +192,7 @@ WindowKind = Literal["range", "rows", "session", "unlimited"]
 
 
 @dataclass(frozen=True)
-class WindowClause(Written):
+class WindowClause(Placed):
     """`[RANGE i SLIDE j WA col]`, `[ROWS n SLIDE m PARTITION BY k]`, or a window written in another system's way.
 
     `qualifier` is the name before the attribute: `WA m1.ts`; `bare` says that it is written `WINDOW i`.
@@ -208,7 +208,7 @@ class WindowClause(Written):
 
 
 @dataclass(frozen=True)
-class FromItem(Written):
+class FromItem(Placed):
     """One stream or subquery, or a union of them, with the window and the name that hold for the whole.
 
     `truth` is the stream of a union that wins where two have an update of one key at one time.
@@ -224,7 +224,7 @@ JoinKind = Literal["inner", "left", "right", "full", "asof", "seq"]
 
 
 @dataclass(frozen=True)
-class JoinClause(Written):
+class JoinClause(Placed):
     """One more input: after a comma or CROSS JOIN (inner, without a condition), after JOIN, ASOF JOIN or SEQ.
 
     `outer` says of an as-of join that rows without a match are kept; `match` is its MATCH_CONDITION.
@@ -239,7 +239,7 @@ class JoinClause(Written):
 
 
 @dataclass(frozen=True)
-class SequenceClause(Written):
+class SequenceClause(Placed):
     """`[ON condition] MODE RECENT | CHRONICLE [OUTER] [WITHIN i]` after streams under SEQ."""
 
     mode: Literal["recent", "chronicle"]
@@ -249,7 +249,7 @@ class SequenceClause(Written):
 
 
 @dataclass(frozen=True)
-class SelectItem(Written):
+class SelectItem(Placed):
     """An expression of a select list with its name, if one is written."""
 
     expression: exp.Expr
@@ -257,7 +257,7 @@ class SelectItem(Written):
 
 
 @dataclass(frozen=True)
-class Select(Written):
+class Select(Placed):
     """`SELECT [DISTINCT] ... FROM ... WHERE ... WINDOW i GROUP BY ... HAVING ... QUALIFY ...`.
 
     `window` holds for all inputs of a join, and for an aggregate over it; `distinct` is the word DISTINCT.
@@ -269,7 +269,7 @@ class Select(Written):
     groups: tuple[exp.Expr, ...] = ()
     having: exp.Expr | None = None
     windows: tuple[WindowClause, ...] = ()
-    distinct: Written | None = None
+    distinct: Placed | None = None
     qualify: exp.Expr | None = None
     joins: tuple[JoinClause, ...] = ()
     sequence: SequenceClause | None = None
@@ -285,7 +285,7 @@ class OrderItem:
 
 
 @dataclass(frozen=True)
-class Body(Written):
+class Body(Placed):
     """Selects under UNION, and the order of the whole."""
 
     selects: tuple[Select | Body, ...]
@@ -293,7 +293,7 @@ class Body(Written):
 
 
 @dataclass(frozen=True)
-class AccessClause(Written):
+class AccessClause(Placed):
     """`EVERY i [WHEN condition]` of ACCESS: how often the answers of some keys are read."""
 
     every: Length
@@ -327,7 +327,7 @@ class AlterStatement:
 
 
 @dataclass(frozen=True)
-class ShowStatement(Written):
+class ShowStatement(Placed):
     """`SHOW QUERIES` or `SHOW WAITS`."""
 
     waits: bool = False

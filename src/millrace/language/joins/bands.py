@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
-from millrace.language.expressions.monotone import Bucket, bucket_of, ticks_of
+from millrace.language.expressions.time_buckets import TimeBucket, bucket_of, ticks_of
 from millrace.language.expressions.typed import INTERVAL
 from millrace.plan.joins.time_limits import TimeLimit
 from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
@@ -192,7 +192,7 @@ def _limit(difference: Span, *, strict: bool) -> TimeLimit:
 # Equal values of monotone functions
 
 
-def longest(bucket: Bucket) -> int:
+def longest(bucket: TimeBucket) -> int:
     """How many microseconds two times of one bucket are less than apart."""
     match bucket.window:
         case CalendarWindow(every):
@@ -204,7 +204,7 @@ def longest(bucket: Bucket) -> int:
             return length
 
 
-def _pair_of_buckets(left: Expression, right: Expression, times: Times) -> tuple[Bucket, Bucket] | None:
+def _pair_of_buckets(left: Expression, right: Expression, times: Times) -> tuple[TimeBucket, TimeBucket] | None:
     """The buckets of two inputs, if they are alike."""
     plain = {name: more for name, (_, more) in times.items()}
     first, second = bucket_of(left, plain), bucket_of(right, plain)
@@ -244,7 +244,7 @@ def _with_ends(band: Band, left: Expression, right: Expression, times: Times) ->
     return replace(band, untils=tuple(untils), exact=len(untils) == 2, is_equal=True)
 
 
-def _end(value: Expression, bucket: Bucket) -> Expression | None:
+def _end(value: Expression, bucket: TimeBucket) -> Expression | None:
     """The last time of the bucket that a row is in, where the function has some value."""
     match bucket.window:
         case Window(range=length) if bucket.is_start:

@@ -18,15 +18,9 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.joins.sides import JoinTime
 from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
 from millrace.language.joins.join_inputs import times_of
+from millrace.language.joins.joined_rows import BoundJoin, check_limits, joined_relation, variants_of, windows_of
 from millrace.language.joins.sequences import AsOf, as_of
-from millrace.language.joins.window_joins import (
-    Bound,
-    Written,
-    check_limits,
-    joined_relation,
-    variants_of,
-    windows_of,
-)
+from millrace.language.joins.written_join import WrittenJoin
 from millrace.plan.joins.join_steps import Condition, Group, Inputs, key_pairs, step
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Following
@@ -49,7 +43,7 @@ class _Step:
 class _Chain:
     """A chain of joins with its conditions laid out; `below` are conditions on single inputs."""
 
-    def __init__(self, given: Written) -> None:
+    def __init__(self, given: WrittenJoin) -> None:
         self.given = given
         self.below: list[list[Expression]] = [[] for _ in given.inputs]
         self.above: list[Expression] = []
@@ -180,7 +174,7 @@ class _Chain:
         return found
 
 
-def bind_chain(given: Written) -> Bound:
+def bind_chain(given: WrittenJoin) -> BoundJoin:
     """Joins of several kinds."""
     window = given.inputs[0].window
     if window is not None and all(each.kind == "asof" for each in given.clauses):
@@ -195,4 +189,4 @@ def bind_chain(given: Written) -> Bound:
     times: list[JoinTime] = ["max", "min", *free]
     variants = variants_of(given, lambda time: chain.build(time, keys, nodes), times)
     relation = joined_relation(given, variants, limits, timed=chain.timed, nullable=chain.nullable)
-    return Bound(relation, all_of(chain.above))
+    return BoundJoin(relation, all_of(chain.above))

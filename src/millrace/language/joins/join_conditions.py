@@ -12,9 +12,10 @@ from millrace.errors import Place
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.joins.bands import Band, Times, band_of
-from millrace.language.joins.join_inputs import Input, key_value, owners_of, times_of
+from millrace.language.joins.join_inputs import JoinInput, key_value, owners_of, times_of
 from millrace.plan.joins.join_steps import Condition
 from millrace.plan.joins.time_limits import TimeLimit
+from millrace.plan.nodes.conditions import conjuncts
 
 _PLAIN_TYPES = (pa.types.is_duration, pa.types.is_null)
 
@@ -28,14 +29,15 @@ class Conjunct:
     place: Place | None
 
 
-def conjuncts(binder: ExpressionBinder, node: exp.Expr, what: str, owners: Mapping[str, int]) -> list[Conjunct]:
+def bound_conjuncts(binder: ExpressionBinder, node: exp.Expr, what: str, owners: Mapping[str, int]) -> list[Conjunct]:
     """The conditions that a condition is made of."""
-    found: list[Conjunct] = []
-    for each in _written(node):
-        bound = binder.condition(each, what)
-        for part in split(bound.expression):
-            found.append(Conjunct(part, frozenset(owners[name] for name in part.columns()), bound.place))
-    return found
+    bound = (binder.condition(each, what) for each in _written(node))
+    return [conjunct(part, owners, each.place) for each in bound for part in conjuncts(each.expression)]
+
+
+def conjunct(expression: Expression, owners: Mapping[str, int], place: Place | None) -> Conjunct:
+    """A condition with the inputs that it reads."""
+    return Conjunct(expression, frozenset(owners[name] for name in expression.columns()), place)
 
 
 def _written(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -48,13 +50,6 @@ def _written(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from _written(plain.expression)
     else:
         yield node
-
-
-def split(condition: Expression) -> list[Expression]:
-    """A condition as those that it connects with AND."""
-    if isinstance(condition, Call) and condition.function == "and":
-        return [part for each in condition.arguments for part in split(each)]
-    return [condition]
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class Equality:
 class Sorted:
     """Conditions of a join by what becomes of them; `constant` ones read no input."""
 
-    inputs: Sequence[Input]
+    inputs: Sequence[JoinInput]
     single: list[Conjunct] = field(default_factory=list)
     equal: list[Equality] = field(default_factory=list)
     spare: list[Equality] = field(default_factory=list)
@@ -94,7 +89,7 @@ def _condition(equality: Equality, *, keyed: bool) -> Condition:
     return Condition(expression, parts, equality.band.limits, untils, equality.band.exact, keyed)
 
 
-def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[Input], times: Times | None = None) -> Sorted:
+def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[JoinInput], times: Times | None = None) -> Sorted:
     """The conditions by what becomes of them; `times` are the columns that may limit the join, by default all."""
     found = Sorted(inputs)
     times = times_of(inputs) if times is None else times
@@ -116,7 +111,7 @@ def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[Input], times: T
     return found
 
 
-def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequence[Input]) -> Band:
+def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequence[JoinInput]) -> Band:
     """What a condition says of the times of two inputs."""
     if len(given.parts) != 2:
         return Band()
@@ -157,7 +152,7 @@ class Keys:
     single: tuple[tuple[int, Expression], ...] = ()
 
 
-def keys_of(equalities: Sequence[Equality], inputs: Sequence[Input], start: int = 0) -> Keys:
+def keys_of(equalities: Sequence[Equality], inputs: Sequence[JoinInput], start: int = 0) -> Keys:
     """The keys that equalities stand for: what equals the same is equal. Computed ones are numbered from `start`."""
     schema = pa.schema([each for one in inputs for each in one.fields])
     columns: list[Mapping[int, str]] = []

@@ -10,14 +10,13 @@ import pyarrow as pa
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Call, Column, Expression
-from millrace.language.expressions.joined_times import by_time
-from millrace.language.expressions.scopes import Relation, Scope
+from millrace.language.expressions.bound_relation import BoundRelation
+from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import FromItem, Name, RowCount, WindowClause
 from millrace.language.joins.bands import Times
 from millrace.language.joins.join_scopes import JoinScope, Merged, inner
-from millrace.language.select.ranks import filtered
 from millrace.language.windows.outlets import progressing_by
-from millrace.language.windows.windows import by_attribute, extent
+from millrace.language.windows.window_clauses import by_attribute, extent
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow
 from millrace.plan.nodes.conditions import all_of, later, substituted
 from millrace.plan.nodes.relational_nodes import Distinct, Filter, Project, Rank
@@ -29,11 +28,11 @@ _AGGREGATE_HINT = (
 
 
 @dataclass(frozen=True)
-class Input:
+class JoinInput:
     """One input of a join: its rows by the time that its window names, and how long or how many the join keeps."""
 
     qualifier: str
-    relation: Relation
+    relation: BoundRelation
     place: Place | None
     range: int | None = None
     rows: int | None = None
@@ -52,9 +51,18 @@ class Input:
     @property
     def time(self) -> Expression | None:
         """Its own time, if a column holds it."""
-        for name, more in sorted(self.relation.times.items(), key=lambda item: (abs(item[1]), item[0])):
-            return later(Column(inner(self.qualifier, name)), -more)
-        return None
+        found = self._time
+        return None if found is None else later(Column(inner(self.qualifier, found[0])), -found[1])
+
+    @property
+    def time_name(self) -> str | None:
+        """The column that holds its own time, under its name in the join."""
+        return None if self._time is None else inner(self.qualifier, self._time[0])
+
+    @property
+    def _time(self) -> tuple[str, int] | None:
+        """The column that is nearest to its own time, and how much it adds to it."""
+        return min(self.relation.times.items(), key=lambda item: (abs(item[1]), item[0]), default=None)
 
     def instant(self, name: str) -> tuple[AnyWindow, Expression] | None:
         """The windows whose results a column tells apart, and how: rows that agree in it have one time."""
@@ -80,12 +88,12 @@ class Input:
         below = self.relation.node
         predicate = all_of(self.own(each) for each in conditions)
         if predicate is not None:
-            below = filtered(below, predicate, self.relation.rank)
+            below = self.relation.where(predicate).node
         plain = [(inner(self.qualifier, name), Column(name)) for name in self.relation.schema.names]
         return Project(below, (*plain, *((name, self.own(each)) for name, each in computed.items())))
 
 
-def as_input(relation: Relation, item: FromItem, window: WindowClause | None) -> Input:
+def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | None) -> JoinInput:
     """An input of a join; `window` holds for all inputs that have none of their own."""
     place = item.alias.place if item.alias else item.place
     if relation.qualifier is None:
@@ -100,17 +108,17 @@ def as_input(relation: Relation, item: FromItem, window: WindowClause | None) ->
         )
     clause = item.window or window
     if clause is None:
-        return Input(relation.qualifier, relation, place)
+        return JoinInput(relation.qualifier, relation, place)
     _check_window(clause)
     if clause.attribute is not None:
         relation = by_attribute(clause, relation)
     # A row that is kept for no time at all still meets what is there.
     size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, RowCount) else 0)
     if isinstance(clause.size, RowCount):
-        return Input(
+        return JoinInput(
             relation.qualifier or "", relation, place, rows=size, partition=clause.partition, window=clause.place
         )
-    return Input(relation.qualifier or "", relation, place, range=size, window=clause.place)
+    return JoinInput(relation.qualifier or "", relation, place, range=size, window=clause.place)
 
 
 def _check_window(clause: WindowClause) -> None:
@@ -132,7 +140,7 @@ def _check_window(clause: WindowClause) -> None:
         raise QueryError("PARTITION BY goes with ROWS", hint="Join on equal columns instead.", place=clause.place)
 
 
-def settled(given: Input, expressions: Iterable[Expression]) -> Input:
+def settled(given: JoinInput, expressions: Iterable[Expression]) -> JoinInput:
     """An input that is a join itself by the time that conditions compare, where that is not its own."""
     choices = given.relation.choices
     if choices is None or given.relation.times:
@@ -140,16 +148,16 @@ def settled(given: Input, expressions: Iterable[Expression]) -> Input:
     names = compared_columns(given, expressions)
     times = [choices.choice(Column(name)) for name in names if name in choices.columns]
     time = next((each for each in times if each is not None), None)
-    return given if time is None else replace(given, relation=by_time(given.relation, time))
+    return given if time is None else replace(given, relation=given.relation.by_time(time))
 
 
-def compared_columns(given: Input, expressions: Iterable[Expression]) -> list[str]:
+def compared_columns(given: JoinInput, expressions: Iterable[Expression]) -> list[str]:
     """The columns of an input that expressions name, by its own names for them, each once."""
     own = {inner(given.qualifier, name): name for name in given.relation.schema.names}
     return list(dict.fromkeys(own[name] for each in expressions for name in each.columns() if name in own))
 
 
-def by_further_time(given: Input, expressions: Sequence[Expression]) -> Input:
+def by_further_time(given: JoinInput, expressions: Sequence[Expression]) -> JoinInput:
     """An input by the further time column (ALSO BY) that conditions compare, where they compare no other time of it."""
     times = time_columns(given, compared_columns(given, expressions))
     if len(times) != 1 or times[0] in given.relation.times:
@@ -159,13 +167,13 @@ def by_further_time(given: Input, expressions: Sequence[Expression]) -> Input:
     return replace(given, relation=replace(given.relation, node=node, times={times[0]: 0}, instants=frozenset()))
 
 
-def time_columns(given: Input, names: Sequence[str]) -> list[str]:
+def time_columns(given: JoinInput, names: Sequence[str]) -> list[str]:
     """Those of an input's columns by which its rows can go."""
     known = given.relation
     return [each for each in names if each in known.times or progressing_by(known.node, each) is not None]
 
 
-def check_names(inputs: Sequence[Input]) -> None:
+def check_names(inputs: Sequence[JoinInput]) -> None:
     """Refuse two inputs of one name."""
     names = [each.qualifier.lower() for each in inputs]
     for position, each in enumerate(inputs):
@@ -178,13 +186,13 @@ def check_names(inputs: Sequence[Input]) -> None:
             )
 
 
-def scope_of(inputs: Sequence[Input], merged: tuple[Merged, ...] = ()) -> JoinScope:
+def scope_of(inputs: Sequence[JoinInput], merged: tuple[Merged, ...] = ()) -> JoinScope:
     """The names of all inputs."""
     schema = pa.schema([field for each in inputs for field in each.fields])
     return JoinScope(schema, None, {each.qualifier: each.scope for each in inputs}, merged)
 
 
-def times_of(inputs: Sequence[Input]) -> Times:
+def times_of(inputs: Sequence[JoinInput]) -> Times:
     """The columns that hold times, under their names in the join."""
     return {
         inner(each.qualifier, name): (position, more)
@@ -193,7 +201,7 @@ def times_of(inputs: Sequence[Input]) -> Times:
     }
 
 
-def owners_of(inputs: Sequence[Input]) -> dict[str, int]:
+def owners_of(inputs: Sequence[JoinInput]) -> dict[str, int]:
     """The inputs by the names that their columns have in the join."""
     return {field.name: position for position, each in enumerate(inputs) for field in each.fields}
 

@@ -10,9 +10,10 @@ from millrace.kernel.columns.expressions import Call, Expression
 from millrace.language.grammar.statements import JoinClause, SequenceClause
 from millrace.language.joins.bands import band_of, is_comparison
 from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
-from millrace.language.joins.join_inputs import Input, owners_of, times_of
-from millrace.language.joins.window_joins import Bound, Written, joined_relation
-from millrace.language.windows.windows import LONGEST, extent
+from millrace.language.joins.join_inputs import JoinInput, owners_of, times_of
+from millrace.language.joins.joined_rows import BoundJoin, joined_relation
+from millrace.language.joins.written_join import WrittenJoin
+from millrace.language.windows.window_clauses import LONGEST, extent
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.joins.join_steps import Group, key_pairs
 from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
@@ -35,11 +36,13 @@ class AsOf:
     strict: bool
 
 
-def as_of(given: Written, position: int, timed: Sequence[int]) -> AsOf:
+def as_of(given: WrittenJoin, position: int, timed: Sequence[int]) -> AsOf:
     """The as-of join that the clause at a position stands for; `timed` are the inputs that have a time before it."""
     clause = given.clauses[position - 1]
     if (window := given.inputs[position].window) is not None:
-        looked_up, answered = (_time_name(given.inputs[each]) for each in (position, 0))
+        looked_up, answered = (
+            given.inputs[each].time_name or f"{given.inputs[each].qualifier}.ts" for each in (position, 0)
+        )
         raise QueryError(
             "a window stands in an as-of join",
             hint=f"Say how far back in ON: {looked_up} >= {answered} - INTERVAL 5 MINUTES.",
@@ -62,7 +65,7 @@ def as_of(given: Written, position: int, timed: Sequence[int]) -> AsOf:
     return AsOf(parts.pop(), equalities, _tolerance(within, clause), strict)
 
 
-def _time_limit(condition: Conjunct, given: Written, position: int, timed: Sequence[int]) -> TimeLimit:
+def _time_limit(condition: Conjunct, given: WrittenJoin, position: int, timed: Sequence[int]) -> TimeLimit:
     """What a condition of ON says of the times, if it says nothing else."""
     inputs = given.inputs[: position + 1]
     found = band_of(condition.expression, times_of(inputs), owners_of(inputs))
@@ -85,7 +88,7 @@ def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
     return any(Call("=", tuple(each.sides.values())) == given.expression for each in equalities)
 
 
-def _strict(after: Sequence[int], within: Sequence[int], given: Written, position: int) -> bool:
+def _strict(after: Sequence[int], within: Sequence[int], given: WrittenJoin, position: int) -> bool:
     """Whether rows at the same time are no match; refuses what is no comparison of the times."""
     found, answered = given.inputs[position], given.inputs[0]
     place = given.clauses[position - 1].place
@@ -109,7 +112,7 @@ def _strict(after: Sequence[int], within: Sequence[int], given: Written, positio
     return after[0] == -1
 
 
-def _comparison(found: Input, answered: Input) -> str:
+def _comparison(found: JoinInput, answered: JoinInput) -> str:
     """A comparison of columns that says "not after", or "before" where results are there at their end."""
     ahead, left, right = min(
         (
@@ -126,7 +129,7 @@ def _comparison(found: Input, answered: Input) -> str:
     return f"{left} < {right}" + ("" if ahead == 1 else f" + INTERVAL {interval_text(1 - ahead)}")
 
 
-def _untimed(given: Input, place: Place | None) -> QueryError:
+def _untimed(given: JoinInput, place: Place | None) -> QueryError:
     """The refusal of an input without a column that holds its time."""
     return QueryError(
         f'no column of "{given.qualifier}" holds the time at which its rows are there',
@@ -134,10 +137,6 @@ def _untimed(given: Input, place: Place | None) -> QueryError:
         "such as [RANGE 1 DAY SLIDE 1 DAY], and compare window_end.",
         place=place,
     )
-
-
-def _time_name(given: Input) -> str:
-    return f"{given.qualifier}.{next(iter(sorted(given.relation.times)), 'ts')}"
 
 
 def _tolerance(within: Sequence[int], clause: JoinClause) -> int | None:
@@ -157,7 +156,7 @@ def _tolerance(within: Sequence[int], clause: JoinClause) -> int | None:
 # SEQ
 
 
-def bind_sequence(given: Written, clause: SequenceClause, limited: bool) -> Bound:
+def bind_sequence(given: WrittenJoin, clause: SequenceClause, limited: bool) -> BoundJoin:
     """Streams under SEQ, composed from left to right: each row of the next with one before it."""
     _check(given, clause, limited)
     equalities, above, below = _conditions(given, clause)
@@ -169,11 +168,11 @@ def bind_sequence(given: Written, clause: SequenceClause, limited: bool) -> Boun
     for position in range(1, last + 1):
         group = _followed(given, clause, group, position, conditions[position], keys)
     relation = joined_relation(given, {last: group.node}, TimeLimits(0, ()), timed=(last,))
-    return Bound(relation, all_of(above))
+    return BoundJoin(relation, all_of(above))
 
 
 def _followed(
-    given: Written, clause: SequenceClause, group: Group, position: int, below: Sequence[Expression], keys: Keys
+    given: WrittenJoin, clause: SequenceClause, group: Group, position: int, below: Sequence[Expression], keys: Keys
 ) -> Group:
     """What has been composed so far, looked up by the rows of the next stream."""
     node = given.inputs[position].node(below, keys.computed[position])
@@ -185,7 +184,9 @@ def _followed(
     return Group(following, (position,), position, group.all)
 
 
-def _conditions(given: Written, clause: SequenceClause) -> tuple[list[Equality], list[Expression], list[Expression]]:
+def _conditions(
+    given: WrittenJoin, clause: SequenceClause
+) -> tuple[list[Equality], list[Expression], list[Expression]]:
     """The equalities that are keys, what of WHERE stands above, and what may go below the last stream."""
     on = sort_conditions(given.on[-1], given.inputs)
     if on.rest or on.single or on.constant:
@@ -212,7 +213,7 @@ def _conditions(given: Written, clause: SequenceClause) -> tuple[list[Equality],
     return equalities, above, below
 
 
-def _check(given: Written, clause: SequenceClause, limited: bool) -> None:
+def _check(given: WrittenJoin, clause: SequenceClause, limited: bool) -> None:
     for each in given.inputs:
         if each.range is not None or each.rows is not None:
             raise QueryError(

@@ -18,6 +18,7 @@ from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, LATER_AGGREGATES
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
+from millrace.language.grammar.statements import Select
 from millrace.plan.nodes.aggregate_nodes import Aggregation
 
 Users = Mapping[str, UserAggregate]
@@ -40,6 +41,12 @@ def aggregates_in(node: exp.Expr, users: Users) -> Iterator[exp.Expr]:
                     yield from aggregates_in(part, users)
         elif _is_name(called_name(each), users):
             yield each
+
+
+def first_aggregate(select: Select, users: Users) -> exp.Expr | None:
+    """The first aggregate call of a select."""
+    parts = [each.expression for each in select.items] + [select.having, select.qualify]
+    return next((found for node in parts if node is not None for found in aggregates_in(node, users)), None)
 
 
 def _is_name(name: str, users: Users) -> bool:

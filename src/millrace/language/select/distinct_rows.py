@@ -8,21 +8,19 @@ from sqlglot import exp
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.joined_times import by_time, choices_in
-from millrace.language.expressions.scopes import Relation
 from millrace.language.grammar.places import placed_as
 from millrace.language.grammar.statements import Select, SelectItem
-from millrace.language.select.aggregate_calls import Users
-from millrace.language.select.aggregation import first_aggregate
+from millrace.language.select.aggregate_calls import Users, first_aggregate
 from millrace.language.select.items import is_star
-from millrace.language.windows.frames import bucket_in, is_instant
-from millrace.language.windows.windows import Windows
+from millrace.language.windows.window_clauses import Windows
+from millrace.language.windows.windowed_rows import bucket_in, is_instant
 from millrace.plan.nodes.relational_nodes import Distinct
 
 
-def as_groups(select: Select, given: Relation, windows: Windows, functions: Functions, users: Users) -> Select:
+def as_groups(select: Select, given: BoundRelation, windows: Windows, functions: Functions, users: Users) -> Select:
     """A select of different rows, over a window or by a monotone function of the time, as one that groups by them."""
     plain = not select.groups and select.having is None and first_aggregate(select, users) is None
     if select.distinct is None or not plain or any(item.expression.find(exp.Window) for item in select.items):
@@ -39,15 +37,15 @@ def as_groups(select: Select, given: Relation, windows: Windows, functions: Func
     return replace(select, items=items, groups=groups, distinct=select.distinct if trails else None)
 
 
-def _by_function(bound: list[Expression], given: Relation) -> bool:
+def _by_function(bound: list[Expression], given: BoundRelation) -> bool:
     """Whether some expression is a monotone function of a time that the rows may have, and none is such a time."""
-    read = [given, *(by_time(given, time, held_by) for time, held_by in choices_in(given, bound))]
+    read = [given, *given.by_times_in(bound)]
     if any(is_instant(each, one) for each in bound for one in read):
         return False
     return any(bucket_in(each, one) for each in bound for one in read)
 
 
-def _expanded(item: SelectItem, given: Relation) -> list[SelectItem]:
+def _expanded(item: SelectItem, given: BoundRelation) -> list[SelectItem]:
     """A star as the columns it stands for."""
     if not is_star(item.expression):
         return [item]
@@ -55,7 +53,7 @@ def _expanded(item: SelectItem, given: Relation) -> list[SelectItem]:
     return [SelectItem(placed_as(each, item.expression), place=item.place) for each in columns]
 
 
-def distinct(relation: Relation, place: Place | None) -> Relation:
+def distinct(relation: BoundRelation, place: Place | None) -> BoundRelation:
     """Each row once; refuses rows without their time, which would have to be remembered for ever."""
     below = relation.below
     relation = _by_seen_time(relation)
@@ -66,17 +64,17 @@ def distinct(relation: Relation, place: Place | None) -> Relation:
     )
 
 
-def _hint(relation: Relation, below: Relation | None) -> str:
+def _hint(relation: BoundRelation, below: BoundRelation | None) -> str:
     """What would bound it."""
     if below is not None and below.choices is not None:
-        names = sorted(name for name in below.choices.columns if below.choices.choice(Column(name)) is not None)
+        names = below.choices.names()
         return f"Select {names[0]} as well." if names else "Select the time columns of all inputs as well."
     time = next(iter(sorted(relation.hidden_times)), None)
     further = f", or select {time} as well" if time else ""
     return f"Bound it with a window: FROM {relation.label} [RANGE 1 MINUTE SLIDE 1 MINUTE]{further}."
 
 
-def _by_seen_time(relation: Relation) -> Relation:
+def _by_seen_time(relation: BoundRelation) -> BoundRelation:
     """Rows of a join by a time that they show; as they are where they show all times, which say the latest of them."""
     choices = relation.choices
     if choices is None or relation.times or relation.instants:
@@ -85,4 +83,4 @@ def _by_seen_time(relation: Relation) -> Relation:
         return relation
     times = [choices.choice(Column(name)) for name in choices.columns]
     time = next((each for each in times if each is not None), None)
-    return replace(relation, choices=None) if time is None else by_time(relation, time)
+    return replace(relation, choices=None) if time is None else relation.by_time(time)

@@ -10,14 +10,14 @@ from sqlglot import exp
 
 from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Column
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import called_name
-from millrace.language.expressions.scopes import Relation, Scope
-from millrace.language.expressions.sql_functions import AGGREGATE_NAMES
+from millrace.language.expressions.scopes import Scope
+from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, RANKS
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.statements import SelectItem
 from millrace.language.select.aggregate_calls import is_aggregate, written_call
-from millrace.language.select.ranks import FUNCTIONS
-from millrace.language.windows.windows import window_column
+from millrace.language.windows.window_clauses import window_column
 
 Named = list[tuple[str, Typed]]
 
@@ -40,7 +40,7 @@ class Output:
     once: bool = False
 
 
-def starred(item: SelectItem, given: Relation) -> list[Output]:
+def starred(item: SelectItem, given: BoundRelation) -> list[Output]:
     """All columns, or all of an input."""
     node = item.expression
     if item.alias is not None or (isinstance(node, exp.Star) and any(node.args.values())):
@@ -65,7 +65,7 @@ def output(item: SelectItem, bound: Typed, position: int, scope: Scope) -> Outpu
         if bounds is not None or not isinstance(bound.expression, Column):
             return Output(bounds or node.name, bound)
         return _output(scope.meant(node) or bound.expression.name, bound, scope)
-    if isinstance(node, exp.Window) and called_name(node.this) in FUNCTIONS:
+    if isinstance(node, exp.Window) and called_name(node.this) in RANKS:
         return Output(called_name(node.this), bound)
     return Output(_aggregate_name(node, item) or f"c{position}", bound)
 

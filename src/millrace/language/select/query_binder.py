@@ -11,28 +11,50 @@ from sqlglot import exp
 from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.progress.time_contract import LATE
+from millrace.language.expressions.bound_relation import BoundRelation, filtered
 from millrace.language.expressions.calls import Functions, refuse_unknown
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.scopes import Relation, Scope
+from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Body, FromItem, Name, Select
 from millrace.language.joins.join_binder import bind_joins
-from millrace.language.select.aggregate_calls import Users, aggregates_in
-from millrace.language.select.aggregation import AggregateBinder, first_aggregate, refuse_star, timed_results
+from millrace.language.select.aggregate_calls import Users, aggregates_in, first_aggregate
 from millrace.language.select.distinct_rows import as_groups, distinct
-from millrace.language.select.groups import Groups
+from millrace.language.select.group_keys import GroupKeys
 from millrace.language.select.items import Named, Output, is_star, named, output, starred
-from millrace.language.select.node_places import NodePlaces
-from millrace.language.select.ranks import Ranks, by_partition, filtered
-from millrace.language.select.select_binder import SelectBinder
-from millrace.language.select.time_order import ordered
+from millrace.language.select.order_by import ordered
+from millrace.language.select.ranks import Ranks, by_partition
+from millrace.language.select.select_binder import AggregateBinder, SelectBinder, timed_results
 from millrace.language.select.unions import renamed, union
-from millrace.language.windows.frames import Frame, by_groups
-from millrace.language.windows.windows import Windows, is_window_struct, refuse_window_without_aggregate, unbounded
+from millrace.language.windows.window_clauses import (
+    Windows,
+    is_window_struct,
+    refuse_window_without_aggregate,
+    unbounded,
+)
+from millrace.language.windows.windowed_rows import WindowedRows, by_groups
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import OrderByTime, Project, Scan
 from millrace.plan.updates.update_keys import reads_updates
+
+
+@dataclass(frozen=True)
+class NodePlaces:
+    """Places of nodes, and of parts of them, by identity: nodes of one content may stand at several places."""
+
+    _found: dict[tuple[int, str], tuple[Node, Place | None]] = field(default_factory=dict)
+
+    def note(self, node: Node, place: Place | None, *, part: str = "") -> None:
+        """Say where a tree stands, or a part of its root; what has a place already keeps it."""
+        for each in [node] if part else walk(node):
+            # A node that is kept keeps its identity to itself.
+            self._found.setdefault((id(each), part), (each, place))
+
+    def of(self, node: Node | None, part: str = "") -> Place | None:
+        """Where a part of a node stands, or else the node."""
+        found = self._found.get((id(node), part)) or self._found.get((id(node), ""))
+        return None if found is None else found[1]
 
 
 @dataclass(frozen=True)
@@ -55,7 +77,7 @@ class Binder:
     parts: bool = False
     places: NodePlaces = field(default_factory=NodePlaces)
 
-    def body(self, body: Body, *, inside: bool = False) -> Relation:
+    def body(self, body: Body, *, inside: bool = False) -> BoundRelation:
         """The rows of selects under UNION, in the order asked for."""
         inputs = [
             self.body(each, inside=True) if isinstance(each, Body) else self._select(each) for each in body.selects
@@ -73,14 +95,14 @@ class Binder:
         place = place_of(body.order[0].expression)
         return self._placed(replace(relation, node=OrderByTime(relation.node)), place)
 
-    def _placed(self, relation: Relation, place: Place | None) -> Relation:
+    def _placed(self, relation: BoundRelation, place: Place | None) -> BoundRelation:
         """The relation, with all that is new in it at a place."""
         self.places.note(relation.node, place)
         return relation
 
     # FROM
 
-    def _from(self, item: FromItem) -> Relation:
+    def _from(self, item: FromItem) -> BoundRelation:
         inputs = [
             self._stream(each) if isinstance(each, Name) else self.body(each, inside=True) for each in item.sources
         ]
@@ -89,16 +111,16 @@ class Binder:
         relation = self._placed(union(inputs, item.place, truth), item.place)
         return renamed(relation, item.alias.text if item.alias else None)
 
-    def _stream(self, name: Name) -> Relation:
+    def _stream(self, name: Name) -> BoundRelation:
         late = self.late.get(name.text.lower())
         if late is not None and late.late_into is not None:
-            found = Relation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
+            found = BoundRelation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
             return self._placed(found, name.place)
         stream = self.streams.get(name.text.lower())
         if stream is None:
             raise self._unknown_stream(name)
         times = {stream.time.column: 0} if stream.time.column else {}
-        found = Relation(Scan(stream), stream.schema, stream.name, times, qualifier=stream.name)
+        found = BoundRelation(Scan(stream), stream.schema, stream.name, times, qualifier=stream.name)
         return self._placed(found, name.place)
 
     def _unknown_stream(self, name: Name) -> QueryError:
@@ -116,7 +138,7 @@ class Binder:
 
     # SELECT
 
-    def _read(self, select: Select) -> tuple[Relation, Expression | None]:
+    def _read(self, select: Select) -> tuple[BoundRelation, Expression | None]:
         """What a select reads, and the condition that WHERE puts on it."""
         if not select.joins:
             given = self._from(select.source)
@@ -127,12 +149,12 @@ class Binder:
         found = bind_joins(select, self.functions, inputs, self._refuse_in_where, self.limited, unbounded)
         return self._placed(found.relation, select.joins[0].place), found.above
 
-    def _select(self, select: Select) -> Relation:
+    def _select(self, select: Select) -> BoundRelation:
         windows = Windows(select, self.limited)
         given, where = self._read(select)
         if where is not None and not windows.partition():
             # PARTITION BY counts rows before WHERE chooses among them.
-            given, where = replace(given, node=filtered(given.node, where, given.rank)), None
+            given, where = given.where(where), None
         select = as_groups(select, given, windows, self.functions, self.users)
         aggregate = first_aggregate(select, self.users)
         if aggregate is None and not select.groups and select.having is None:
@@ -143,7 +165,7 @@ class Binder:
             found = self._projected(select, given)
         else:
             anchor = next(node for node in (aggregate, *select.groups, select.having) if node is not None)
-            found = self._aggregated(select, self._framed(select, windows, given, anchor), where)
+            found = self._aggregated(select, self._windowed(select, windows, given, anchor), where)
         self._placed(found, select.place)
         return (
             found
@@ -166,7 +188,7 @@ class Binder:
                 place=place_of(aggregate),
             )
 
-    def _projected(self, select: Select, given: Relation) -> Relation:
+    def _projected(self, select: Select, given: BoundRelation) -> BoundRelation:
         given = by_partition(select, given, self.functions)
         timed: dict[Expression, int | None] = {Column(name): more for name, more in given.times.items()}
         timed.update({Column(name): None for name in given.instants})
@@ -191,21 +213,25 @@ class Binder:
 
     # Aggregates
 
-    def _framed(self, select: Select, windows: Windows, given: Relation, anchor: exp.Expr) -> tuple[Frame, Groups]:
+    def _windowed(
+        self, select: Select, windows: Windows, given: BoundRelation, anchor: exp.Expr
+    ) -> tuple[WindowedRows, GroupKeys]:
         """The window of an aggregate with its groups; refuses an aggregate without one."""
         laid = windows.laid(given)
-        groups = Groups(given, select, self.functions, self.users, writes=laid is not None)
-        frame = by_groups(groups.found, given) if laid is None else Frame(*laid)
-        if frame is None:
+        groups = GroupKeys(given, select, self.functions, self.users, writes=laid is not None)
+        windowed = by_groups(groups.found, given) if laid is None else WindowedRows(*laid)
+        if windowed is None:
             raise unbounded(select.source, given, place_of(anchor))
-        groups.partitioned(frame, next((each.partition for each in windows.all()), ()))
-        return frame, groups
+        groups.partitioned(windowed, next((each.partition for each in windows.all()), ()))
+        return windowed, groups
 
-    def _aggregated(self, select: Select, framed: tuple[Frame, Groups], where: Expression | None) -> Relation:
-        frame, groups = framed
-        keys = groups.keys(frame)
-        binder = AggregateBinder(select, frame, keys, self.functions, self.users)
-        columns = self._aggregated_columns(select, frame, binder)
+    def _aggregated(
+        self, select: Select, windowed_groups: tuple[WindowedRows, GroupKeys], where: Expression | None
+    ) -> BoundRelation:
+        windowed, groups = windowed_groups
+        keys = groups.keys(windowed)
+        binder = AggregateBinder(select, windowed, keys, self.functions, self.users)
+        columns = self._aggregated_columns(select, windowed, binder)
         having = None if select.having is None else binder.having(select.having)
         qualify = self._qualify(select, binder)
         node: Node = binder.aggregate(where)
@@ -215,9 +241,9 @@ class Binder:
         node = binder.ranks.over(node)
         if qualify is not None:
             node = filtered(node, qualify, binder.ranks.name)
-        timed = timed_results(frame, keys)
+        timed = timed_results(windowed, keys)
         hidden = {each.name for each in timed if isinstance(each, Column)}
-        return self._result(frame.relation, node, columns, timed, hidden, binder.ranks)
+        return self._result(windowed.relation, node, columns, timed, hidden, binder.ranks)
 
     def _place_aggregate(self, node: Node, select: Select) -> None:
         windows = Windows(select, self.limited).all()
@@ -225,17 +251,21 @@ class Binder:
         if select.groups:
             self.places.note(node, place_of(select.groups[0]), part="groups")
 
-    def _aggregated_columns(self, select: Select, frame: Frame, binder: AggregateBinder) -> Named:
+    def _aggregated_columns(self, select: Select, windowed: WindowedRows, binder: AggregateBinder) -> Named:
         """The select list; the bounds of a window that is written come first unless it names one of them itself."""
         outputs: list[Output] = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
-                raise refuse_star(item.place, list(frame.relation.schema.names))
-            if frame.written and is_window_struct(item.expression, binder.scope):
+                raise QueryError(
+                    "* cannot be selected beside an aggregate",
+                    hint=f"Name the columns: {listed(windowed.relation.schema.names)}.",
+                    place=item.place,
+                )
+            if windowed.written and is_window_struct(item.expression, binder.scope):
                 outputs += [Output(name, bound) for name, bound in binder.bounds(item.place)]
                 continue
             outputs.append(output(item, binder.bind(item.expression), position, binder.scope))
-        bounds = binder.bounds(select.place) if frame.written else []
+        bounds = binder.bounds(select.place) if windowed.written else []
         if not {bound.expression for _, bound in bounds} & {each.value.expression for each in outputs}:
             outputs = [Output(name, bound) for name, bound in bounds] + outputs
         return named(outputs)
@@ -262,13 +292,13 @@ class Binder:
 
     def _result(
         self,
-        given: Relation,
+        given: BoundRelation,
         node: Node,
         columns: Named,
         timed: Mapping[Expression, int | None],
         hidden: set[str],
         ranks: Ranks,
-    ) -> Relation:
+    ) -> BoundRelation:
         """The relation of a select list over a node; no projection when it changes nothing."""
         schema = pa.schema([(name, bound.type) for name, bound in columns])
         pairs = tuple((name, bound.expression) for name, bound in columns)
@@ -276,7 +306,7 @@ class Binder:
         root = node if unchanged else Project(node, pairs)
         known = {name: timed[each] for name, each in pairs if each in timed}
         ranked = given.rank if ranks.ranking is None else ranks.name
-        return Relation(
+        return BoundRelation(
             root,
             schema,
             given.label,

@@ -1,12 +1,9 @@
-"""Ranks over the rows of a window: `row_number() OVER (PARTITION BY window_start, ... ORDER BY n DESC)`.
-
-A condition that keeps the first ones alone, in QUALIFY or in the WHERE of a query around it, becomes the rank's limit.
-"""
+"""Ranks over the rows of a window: `row_number() OVER (PARTITION BY window_start, ... ORDER BY n DESC)`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import cast
 
@@ -14,23 +11,20 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import NotYet, QueryError
-from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.kernel.columns.expressions import Column, Expression
 from millrace.language.expressions import typed
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions, called_name
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.joined_times import by_time
-from millrace.language.expressions.scopes import Relation
+from millrace.language.expressions.sql_functions import RANKS
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
-from millrace.language.select.groups import unused
-from millrace.plan.nodes.conditions import all_of, conjuncts
+from millrace.language.select.group_keys import unused
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.relational_nodes import Filter, Project, Rank
+from millrace.plan.nodes.relational_nodes import Project, Rank
 
 Function = OneOf["row_number", "rank", "dense_rank"]
-FUNCTIONS = ("row_number", "rank", "dense_rank")
-"""The ranks by name."""
 _HINT = "Write row_number() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)."
 
 
@@ -54,7 +48,7 @@ class Ranks:
     def column(self, binder: ExpressionBinder, node: exp.Window) -> Typed:
         """The column of a rank that stands in an expression."""
         place = place_of(node)
-        if called_name(node.this) not in FUNCTIONS:
+        if called_name(node.this) not in RANKS:
             raise NotYet(
                 "functions with OVER other than row_number, rank and dense_rank are not supported yet",
                 hint="Aggregate over a window of the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
@@ -107,7 +101,7 @@ class Ranks:
         return Rank(node, self.ranking.function, partition, order, self.name)
 
 
-def by_partition(select: Select, given: Relation, functions: Functions) -> Relation:
+def by_partition(select: Select, given: BoundRelation, functions: Functions) -> BoundRelation:
     """The rows of a join by the time that a rank is parted by, where that is not their own yet."""
     if given.choices is None:
         return given
@@ -120,7 +114,7 @@ def by_partition(select: Select, given: Relation, functions: Functions) -> Relat
             expression = binder.bind(node).expression
             time = given.choices.choice(expression)
             if time is not None and expression not in {Column(name) for name in given.times}:
-                return by_time(given, time, expression)
+                return given.by_time(time, expression)
     return given
 
 
@@ -132,44 +126,3 @@ def _names(expressions: list[Expression], taken: list[str]) -> dict[Expression, 
             used = {name.lower() for name in (*taken, *names.values())}
             names[each] = each.name if isinstance(each, Column) else unused("o", used)
     return names
-
-
-# Limits
-
-
-def filtered(node: Node, predicate: Expression, rank: str | None) -> Node:
-    """The rows where a condition holds; what it says of the rank becomes the rank's limit."""
-    if rank is None:
-        return Filter(node, predicate)
-    rest: list[Expression] = []
-    for part in conjuncts(predicate):
-        limit = _limit(part, rank)
-        if limit is not None:
-            node = _limited(node, limit)
-        if limit is None or (isinstance(part, Call) and part.function == "=" and limit > 1):
-            rest.append(part)
-    remaining = all_of(rest)
-    return node if remaining is None else Filter(node, remaining)
-
-
-def _limit(part: Expression, rank: str) -> int | None:
-    """The greatest rank that a condition lets through, if that is all it says."""
-    match part:
-        case Call("<=" | "=", (Column(name), Literal(value=int(value)))) | Call(
-            ">=" | "=", (Literal(value=int(value)), Column(name))
-        ):
-            limit = value
-        case Call("<", (Column(name), Literal(value=int(value)))) | Call(
-            ">", (Literal(value=int(value)), Column(name))
-        ):
-            limit = value - 1
-        case _:
-            return None
-    return limit if name == rank and limit >= 1 else None
-
-
-def _limited(node: Node, limit: int) -> Node:
-    if isinstance(node, Rank):
-        return replace(node, limit=limit if node.limit is None else min(limit, node.limit))
-    assert isinstance(node, Filter | Project)
-    return replace(node, input=_limited(node.input, limit))

@@ -1,23 +1,42 @@
-"""Binds the select list, HAVING and QUALIFY: beside the columns, names of the list itself and the rank.
+"""The select list, HAVING and QUALIFY, bound over rows, or over keys and aggregates.
 
 Rules:
 - Names of the list are known after it, and inside OVER, where the rank itself has none yet.
 - What a name stands for is bound as it stands in the list, so a name never leads back to itself.
+- A select that aggregates becomes Aggregate -> Filter (HAVING) -> Rank -> Filter (QUALIFY) -> Project. Equal aggregates
+  are computed once; an expression that equals a group key reads the key's column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from sqlglot import exp
 
+from millrace.errors import Place, QueryError
+from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.language.expressions import typed
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
+from millrace.language.select.aggregate_calls import AggregateCalls, Users, aggregates_in, is_aggregate
+from millrace.language.select.group_keys import Key, unused
 from millrace.language.select.ranks import Ranks
+from millrace.language.windows.window_clauses import window_column
+from millrace.language.windows.windowed_rows import WindowedRows
+from millrace.plan.nodes.aggregate_nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    InstantWindow,
+    PairWindow,
+)
 
 Named = Mapping[str, exp.Expr]
 
@@ -72,3 +91,97 @@ class SelectBinder(ExpressionBinder):
         plain = {name: each for name, each in self._aliases.items() if each.find(exp.Window) is None}
         with self._knowing(plain):
             return self.ranks.column(self, node)
+
+
+class AggregateBinder(SelectBinder):
+    """Binds the select list, HAVING and QUALIFY over the result of an aggregate, and gathers the aggregates."""
+
+    def __init__(
+        self, select: Select, windowed: WindowedRows, keys: list[Key], functions: Functions, users: Users
+    ) -> None:
+        ranks = Ranks(timed_results(windowed, keys), [name for name, _ in keys])
+        super().__init__(windowed.relation.scope, functions, ranks, select)
+        self.inner = ExpressionBinder(windowed.relation.scope, functions)
+        self.calls = AggregateCalls(self.inner, users)
+        self.users = users
+        self.windowed = windowed
+        self.keys = keys
+        self.aggregations: list[Aggregation] = []
+
+    def bind(self, node: exp.Expr) -> Typed:
+        if is_aggregate(node, self.users):
+            return self._aggregate(node)
+        return self._bound(node) or self._key(node) or super().bind(node)
+
+    def _bound(self, node: exp.Expr) -> Typed | None:
+        """A bound of the window, when the node names one of the select's own."""
+        name = window_column(node, self.scope)
+        hidden = not self.windowed.written and isinstance(node, exp.Column) and self.scope.meant(node) is not None
+        if name is None or hidden or self.windowed.bounds_type is None:
+            return None
+        return self.windowed.bound(name, place_of(node))
+
+    def _key(self, node: exp.Expr) -> Typed | None:
+        """The key's column, when the node is a group key."""
+        if not self._reads_input_alone(node):
+            return None
+        bound = self.inner.bind(node)
+        for name, key in self.keys:
+            if key.expression == bound.expression:
+                return typed.column(name, key.type, bound.place)
+        return self.windowed.key(bound)
+
+    def _reads_input_alone(self, node: exp.Expr) -> bool:
+        columns = list(node.find_all(exp.Column))
+        known = all(self.scope.meant(each) is not None for each in columns)
+        plain = node.find(exp.Window) is None and next(aggregates_in(node, self.users), None) is None
+        return bool(columns) and known and plain
+
+    def column(self, node: exp.Column) -> Typed:
+        if self.is_alias(node):
+            return super().column(node)
+        bound = self.inner.column(node)
+        raise QueryError(
+            f'column "{bound.expression}" is neither grouped nor aggregated',
+            hint=f"Add it to GROUP BY, or take min({bound.expression}) or max({bound.expression}).",
+            place=bound.place,
+        )
+
+    def _aggregate(self, node: exp.Expr) -> Typed:
+        found, kind = self.calls.bind(node)
+        for known in self.aggregations:
+            if replace(known, name="") == found:
+                return typed.column(known.name, kind, place_of(node))
+        self.aggregations.append(replace(found, name=self._unused()))
+        return typed.column(self.aggregations[-1].name, kind, place_of(node))
+
+    def _unused(self) -> str:
+        taken = {name.lower() for name, _ in self.keys} | {each.name for each in self.aggregations}
+        return unused("a", taken)
+
+    def aggregate(self, where: Expression | None) -> Aggregate:
+        """The node that computes the keys and all aggregates seen so far."""
+        # A window of keys alone still needs rows to be counted, or nothing would say which windows there are.
+        aggregations = self.aggregations or [Aggregation(self._unused(), "count")]
+        keys = tuple((name, key.expression) for name, key in self.keys)
+        return Aggregate(self.windowed.relation.node, self.windowed.window, keys, tuple(aggregations), where)
+
+    def bounds(self, place: Place | None) -> list[Key]:
+        """Both bounds of the window, as they are selected."""
+        return [(name, self.windowed.bound(name, place)) for name in (WINDOW_START, WINDOW_END)]
+
+
+def timed_results(windowed: WindowedRows, keys: list[Key]) -> dict[Expression, int | None]:
+    """The expressions over the results that say their own time: what each adds to it, None for another value."""
+    given = windowed.relation
+    found = windowed.timed()
+    if isinstance(windowed.window, PairWindow):
+        return {Call("greatest", (Column(windowed.window.first), Column(windowed.window.second))): 0}
+    if not isinstance(windowed.window, InstantWindow):
+        return found
+    for name, key in keys:
+        if key.expression in given.own:
+            found[Column(name)] = 0
+        if isinstance(key.expression, Column) and key.expression.name in {*given.times, *given.instants}:
+            found[Column(name)] = given.times.get(key.expression.name)
+    return found

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Cast, Column, Expression, sql_name
-from millrace.language.expressions.scopes import Relation
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.typed import common_type, is_number
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Project, Union
 
 
-def union(inputs: list[Relation], place: Place | None, truth: int | None = None) -> Relation:
+def union(inputs: list[BoundRelation], place: Place | None, truth: int | None = None) -> BoundRelation:
     """All rows of all inputs; the one input itself when there is no other. `truth` is the one that is believed."""
     if len(inputs) == 1:
         return inputs[0]
@@ -28,10 +28,10 @@ def union(inputs: list[Relation], place: Place | None, truth: int | None = None)
     times, untimed = _times(inputs)
     hidden = frozenset.intersection(*(each.hidden_times for each in inputs)) | _nearly_times(inputs)
     label = " UNION ".join(each.label for each in inputs)
-    return Relation(node, schema, label, times, hidden, untimed, unit=first.unit)
+    return BoundRelation(node, schema, label, times, hidden, untimed, unit=first.unit)
 
 
-def _check_count(first: Relation, other: Relation, place: Place | None) -> None:
+def _check_count(first: BoundRelation, other: BoundRelation, place: Place | None) -> None:
     if len(first.schema) != len(other.schema):
         raise QueryError(
             f'"{first.label}" has {len(first.schema)} columns and "{other.label}" has {len(other.schema)}',
@@ -40,7 +40,7 @@ def _check_count(first: Relation, other: Relation, place: Place | None) -> None:
         )
 
 
-def _check_units(inputs: list[Relation], place: Place | None) -> None:
+def _check_units(inputs: list[BoundRelation], place: Place | None) -> None:
     """Row numbers and times are no common progress."""
     if len({each.unit for each in inputs}) > 1:
         raise QueryError(
@@ -50,7 +50,7 @@ def _check_units(inputs: list[Relation], place: Place | None) -> None:
         )
 
 
-def _kind_at(position: int, inputs: list[Relation], place: Place | None) -> pa.DataType:
+def _kind_at(position: int, inputs: list[BoundRelation], place: Place | None) -> pa.DataType:
     fields = [each.schema.field(position) for each in inputs]
     for other, relation in zip(fields[1:], inputs[1:], strict=True):
         if other.type != fields[0].type and not (is_number(other.type) and is_number(fields[0].type)):
@@ -65,7 +65,7 @@ def _kind_at(position: int, inputs: list[Relation], place: Place | None) -> pa.D
     return kind
 
 
-def _brought_to(relation: Relation, schema: pa.Schema) -> Node:
+def _brought_to(relation: BoundRelation, schema: pa.Schema) -> Node:
     """The input's node, with a projection when its names or types differ."""
     if relation.schema.equals(schema):
         return relation.node
@@ -76,7 +76,7 @@ def _brought_to(relation: Relation, schema: pa.Schema) -> Node:
     return Project(relation.node, tuple(columns))
 
 
-def _times(inputs: list[Relation]) -> tuple[dict[str, int], dict[str, str]]:
+def _times(inputs: list[BoundRelation]) -> tuple[dict[str, int], dict[str, str]]:
     """The columns that hold the time in every input in the same way, and for the others an input where they do not."""
     times: dict[str, int] = {}
     untimed: dict[str, str] = {}
@@ -90,7 +90,7 @@ def _times(inputs: list[Relation]) -> tuple[dict[str, int], dict[str, str]]:
     return times, untimed
 
 
-def _nearly_times(inputs: list[Relation]) -> frozenset[str]:
+def _nearly_times(inputs: list[BoundRelation]) -> frozenset[str]:
     """The columns that hold the time in every input, in one as it is and in another as the end of a window, say.
 
     Rows can be put in order by it: their own times are at most a microsecond apart from it.
@@ -104,7 +104,7 @@ def _nearly_times(inputs: list[Relation]) -> frozenset[str]:
     )
 
 
-def renamed(relation: Relation, alias: str | None) -> Relation:
+def renamed(relation: BoundRelation, alias: str | None) -> BoundRelation:
     """The relation under the name that the query gives it."""
     if alias is None:
         return relation

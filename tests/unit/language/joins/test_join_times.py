@@ -9,7 +9,7 @@ from millrace.plan.nodes.aggregate_nodes import Aggregate, InstantWindow, PairWi
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.relational_nodes import Distinct, OrderByTime
-from tests.unit.language.joins.test_window_joins import join_of
+from tests.unit.language.joins.test_join_binder import join_of
 from tests.unit.language.scripts import names, refusal, root
 
 MINUTE = 60_000_000

@@ -8,7 +8,7 @@ from millrace.kernel.columns.expressions import Call, Column
 from millrace.plan.nodes.join_nodes import Following, Join
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.relational_nodes import Filter, Project
-from tests.unit.language.joins.test_window_joins import join_of
+from tests.unit.language.joins.test_join_binder import join_of
 from tests.unit.language.scripts import refusal, root
 
 BAND = "b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS"

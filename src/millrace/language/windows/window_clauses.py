@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from millrace.errors import NotYet, Place, QueryError
 from millrace.kernel.columns.expressions import Column
+from millrace.language.expressions.bound_relation import BoundRelation, JoinedTimes
 from millrace.language.expressions.calls import called_name
-from millrace.language.expressions.joined_times import JoinedTimes, by_time
-from millrace.language.expressions.scopes import Relation, Scope
+from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.intervals import interval_of_words
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import FromItem, Length, Name, RowCount, Select, WindowClause
@@ -50,7 +50,7 @@ class Windows:
         """The columns of PARTITION BY in a ROWS window."""
         return next((each.partition for each in self.all() if each.kind == "rows"), ())
 
-    def laid(self, relation: Relation) -> tuple[AnyWindow, Relation] | None:
+    def laid(self, relation: BoundRelation) -> tuple[AnyWindow, BoundRelation] | None:
         """The one window, and the rows under the attribute that it is over; None where none is written."""
         clauses = self.all() or ([self.select.window] if self.select.window else [])
         if not clauses:
@@ -139,7 +139,7 @@ def extent(size: Length | RowCount | None, what: str, *, least: int = 1) -> int:
 # What it is over
 
 
-def _over(clause: WindowClause, relation: Relation) -> Relation:
+def _over(clause: WindowClause, relation: BoundRelation) -> BoundRelation:
     """The rows, with the attribute that the window is over as their own time."""
     if clause.kind == "rows":
         return _counted(clause, relation)
@@ -152,7 +152,7 @@ def _over(clause: WindowClause, relation: Relation) -> Relation:
     return relation if clause.attribute is None else by_attribute(clause, relation)
 
 
-def _counted(clause: WindowClause, relation: Relation) -> Relation:
+def _counted(clause: WindowClause, relation: BoundRelation) -> BoundRelation:
     if clause.attribute is not None:
         raise QueryError(
             "WA does not go with ROWS",
@@ -169,7 +169,7 @@ def _counted(clause: WindowClause, relation: Relation) -> Relation:
     return replace(relation, node=node, times={}, instants=frozenset(), hidden_times=frozenset(), unit="rows")
 
 
-def by_attribute(clause: WindowClause, relation: Relation) -> Relation:
+def by_attribute(clause: WindowClause, relation: BoundRelation) -> BoundRelation:
     """The rows by a time column: their own time, another that rows of a join may have, or a further declared one."""
     attribute = clause.attribute
     assert attribute is not None
@@ -182,7 +182,7 @@ def by_attribute(clause: WindowClause, relation: Relation) -> Relation:
         return relation
     time = None if found is None or relation.choices is None else relation.choices.choice(Column(found))
     if time is not None:
-        return by_time(relation, time)
+        return relation.by_time(time)
     node = progressing_by(relation.node, found or attribute.text)
     if node is not None:
         return replace(relation, node=node, times={} if found is None else {found: 0}, instants=frozenset())
@@ -191,14 +191,14 @@ def by_attribute(clause: WindowClause, relation: Relation) -> Relation:
     raise _no_time(found, attribute, relation)
 
 
-def _is_hidden_time(attribute: Name, relation: Relation) -> bool:
+def _is_hidden_time(attribute: Name, relation: BoundRelation) -> bool:
     """Whether a time column is meant that is not selected; `window_time` is Flink's word for a result's own time."""
     names = {each.lower() for each in relation.hidden_times}
     of_results = bool({WINDOW_START, WINDOW_END} & {*names, *relation.times})
     return attribute.text.lower() in names or (of_results and attribute.text.lower() == "window_time")
 
 
-def _no_time(found: str, attribute: Name, relation: Relation) -> QueryError:
+def _no_time(found: str, attribute: Name, relation: BoundRelation) -> QueryError:
     if relation.choices is not None:
         return _no_choice(found, attribute, relation.choices)
     owner = relation.untimed.get(found, relation.label)
@@ -208,7 +208,7 @@ def _no_time(found: str, attribute: Name, relation: Relation) -> QueryError:
 
 
 def _no_choice(found: str, attribute: Name, choices: JoinedTimes) -> QueryError:
-    names = sorted(name for name in choices.columns if choices.choice(Column(name)) is not None)
+    names = choices.names()
     hint = f"Write WA {names[0]}, or leave WA" if names else "Leave WA"
     return QueryError(
         f'rows of this join cannot go by "{found}"',
@@ -220,7 +220,7 @@ def _no_choice(found: str, attribute: Name, choices: JoinedTimes) -> QueryError:
 # Refusals
 
 
-def unbounded(item: FromItem, relation: Relation, place: Place | None) -> QueryError:
+def unbounded(item: FromItem, relation: BoundRelation, place: Place | None) -> QueryError:
     """The refusal of an aggregate without a window, with the window that would bound it."""
     if relation.joined is not None:
         return _unbounded_join(relation, place)
@@ -238,9 +238,8 @@ def unbounded(item: FromItem, relation: Relation, place: Place | None) -> QueryE
     return QueryError("an aggregate without a window never ends on an unbounded stream", hint=hint, place=place)
 
 
-def _unbounded_join(relation: Relation, place: Place | None) -> QueryError:
-    choices = relation.choices
-    names = sorted(name for name in choices.columns if choices.choice(Column(name)) is not None) if choices else []
+def _unbounded_join(relation: BoundRelation, place: Place | None) -> QueryError:
+    names = relation.choices.names() if relation.choices else []
     by = f" WA {names[0]}" if names else ""
     group = f", or group by {names[0]} or a function of it such as date_trunc" if names else ""
     return QueryError(

@@ -1,7 +1,8 @@
-"""CREATE AGGREGATE, bound: types known, blocks of SQL as expressions over the state's variables."""
+"""CREATE FUNCTION and CREATE AGGREGATE, bound: types known, blocks of SQL as expressions over the state's variables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -15,15 +16,42 @@ from millrace.kernel.aggregates.functions.user_aggregates import (
     UserAggregate,
 )
 from millrace.kernel.columns.expressions import Column, sql_name
-from millrace.language.declarations.functions import import_path, refuse_known
+from millrace.kernel.columns.user_functions import UserFunction
 from millrace.language.declarations.streams import type_of
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
+from millrace.language.expressions.sql_functions import KNOWN, LATER_AGGREGATES
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
-from millrace.language.grammar.statements import AggregateStatement, Assignment, Blocks
+from millrace.language.grammar.statements import AggregateStatement, Assignment, Blocks, FunctionStatement, Name
+
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+def bind_function(statement: FunctionStatement) -> UserFunction:
+    """The function of a CREATE FUNCTION."""
+    _refuse_known(statement.name)
+    kinds = tuple(type_of(each.type) for each in statement.parameters)
+    path = _import_path(statement.computes, "a function", "function")
+    return UserFunction(statement.name.text, kinds, type_of(statement.returns), path)
+
+
+def _refuse_known(name: Name) -> None:
+    """Refuse the name of a function that the language has."""
+    if name.text.lower() in KNOWN or name.text.lower() in LATER_AGGREGATES:
+        raise QueryError(f'"{name.text}" is a function already', hint="Choose another name.", place=name.place)
+
+
+def _import_path(written: Name, what: str, last: str) -> str:
+    """Where Python code is, `package.module:name`; refuses any other text."""
+    if _IMPORT_PATH.fullmatch(written.text) is None:
+        raise QueryError(
+            f'"{written.text}" is no place of {what}', hint=f"Write 'package.module:{last}'.", place=written.place
+        )
+    return written.text
+
 
 OTHER = "other"
 """What stands before the variables of the second state in MERGE."""
@@ -34,15 +62,15 @@ Variables = Mapping[str, pa.DataType]
 def bind_aggregate(statement: AggregateStatement, functions: Functions) -> UserAggregate:
     """The aggregate of a CREATE AGGREGATE."""
     name = statement.name
-    refuse_known(name)
+    _refuse_known(name)
     returns = type_of(statement.returns)
     if isinstance(statement.computes, Blocks):
-        return _Sql(statement, functions).bound(statement.computes, returns)
+        return _SqlAggregateBinder(statement, functions).bound(statement.computes, returns)
     kinds = tuple(type_of(each.type) for each in statement.parameters)
-    return PythonAggregate(name.text, kinds, returns, import_path(statement.computes, "a class", "Class"))
+    return PythonAggregate(name.text, kinds, returns, _import_path(statement.computes, "a class", "Class"))
 
 
-class _Sql:
+class _SqlAggregateBinder:
     """Binds the blocks of one aggregate."""
 
     def __init__(self, statement: AggregateStatement, functions: Functions) -> None:

@@ -28,7 +28,7 @@ _TICKS = {"unix_timestamp": SECOND, "unix_seconds": SECOND, "unix_millis": 1_000
 
 
 @dataclass(frozen=True)
-class Bucket:
+class TimeBucket:
     """Times that a function brings to one value: the windows they fill, and whether the value is where each begins."""
 
     column: str
@@ -45,23 +45,23 @@ class Bucket:
         return {"month": 28, "quarter": 90, "year": 365}[self.window.every] * DAY
 
 
-def bucket_of(expression: Expression, times: Mapping[str, int]) -> Bucket | None:
+def bucket_of(expression: Expression, times: Mapping[str, int]) -> TimeBucket | None:
     """The windows of a monotone function of one of the time columns; None for any other expression."""
     match expression:
         case Call("date_trunc", (Literal(value=unit), Column(name))) if name in times:
-            return Bucket(name, _of_unit(str(unit)), is_start=True)
+            return TimeBucket(name, _of_unit(str(unit)), is_start=True)
         case Call("date_format" | "to_char" as function, (Column(name), Literal(value=pattern))) if name in times:
             unit = _finest(spark_parts(pattern) if function == "date_format" else postgres_parts(pattern))
-            return None if unit is None else Bucket(name, _of_unit(unit))
+            return None if unit is None else TimeBucket(name, _of_unit(unit))
         case Call("year", (Column(name),)) if name in times:
-            return Bucket(name, CalendarWindow("year"))
+            return TimeBucket(name, CalendarWindow("year"))
         case Cast(Column(name), kind) if name in times and pa.types.is_date(kind):
-            return Bucket(name, _of_unit("day"))
+            return TimeBucket(name, _of_unit("day"))
         case Call("div", (counted, Literal(value=number))) if isinstance(number, int) and number > 0:
             tick = ticks_of(_plain(counted), times)
-            return None if tick is None else Bucket(tick[0], DividedWindow(tick[1], number))
+            return None if tick is None else TimeBucket(tick[0], DividedWindow(tick[1], number))
     ticks = ticks_of(expression, times)
-    return None if ticks is None else Bucket(ticks[0], Window(ticks[1], ticks[1]))
+    return None if ticks is None else TimeBucket(ticks[0], Window(ticks[1], ticks[1]))
 
 
 def _of_unit(unit: str) -> Window | CalendarWindow:

@@ -6,24 +6,26 @@ from sqlglot import exp
 
 from millrace.errors import QueryError, listed
 from millrace.kernel.columns.expressions import Column
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.scopes import Relation
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Name, Select
 from millrace.language.select.aggregate_calls import Users, aggregates_in
-from millrace.language.windows.frames import Frame
-from millrace.language.windows.windows import is_window_struct, window_column
+from millrace.language.windows.window_clauses import is_window_struct, window_column
+from millrace.language.windows.windowed_rows import WindowedRows
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START, PartitionedRows
 
 Key = tuple[str, Typed]
 
 
-class Groups(ExpressionBinder):
+class GroupKeys(ExpressionBinder):
     """Binds what a select groups by; bounds of a window that it `writes` itself are no groups."""
 
-    def __init__(self, relation: Relation, select: Select, functions: Functions, users: Users, *, writes: bool) -> None:
+    def __init__(
+        self, relation: BoundRelation, select: Select, functions: Functions, users: Users, *, writes: bool
+    ) -> None:
         super().__init__(relation.scope, functions)
         self.select = select
         self.users = users
@@ -73,32 +75,32 @@ class Groups(ExpressionBinder):
             return self.writes and is_window_struct(node, self.scope)
         return self.writes or not isinstance(node, exp.Column) or self.scope.meant(node) is None
 
-    def keys(self, frame: Frame) -> list[Key]:
+    def keys(self, windowed: WindowedRows) -> list[Key]:
         """The keys under the names that they have in the aggregate; the group that the window stands for is none."""
         named: list[Key] = []
         for bound in self.found:
-            if frame.group is None or bound.expression != frame.group.expression:
-                named.append((self._name(bound, named, frame), bound))
+            if windowed.group is None or bound.expression != windowed.group.expression:
+                named.append((self._name(bound, named, windowed), bound))
         return named
 
-    def _name(self, bound: Typed, named: list[Key], frame: Frame) -> str:
+    def _name(self, bound: Typed, named: list[Key], windowed: WindowedRows) -> str:
         taken = {name.lower() for name, _ in named}
-        taken |= set() if frame.bounds_type is None else {WINDOW_START, WINDOW_END}
+        taken |= set() if windowed.bounds_type is None else {WINDOW_START, WINDOW_END}
         if isinstance(bound.expression, Column) and bound.expression.name.lower() not in taken:
             return bound.expression.name
         return unused("k", taken | {name.lower() for name in self.scope.schema.names})
 
     # PARTITION BY
 
-    def partitioned(self, frame: Frame, partition: tuple[Name, ...]) -> None:
+    def partitioned(self, windowed: WindowedRows, partition: tuple[Name, ...]) -> None:
         """Check PARTITION BY against the groups; where nothing is grouped, it says them."""
         wanted = [self.scope.column(exp.column(each.text), each.place) for each in partition]
-        if isinstance(frame.window, PartitionedRows) and not self.found:
+        if isinstance(windowed.window, PartitionedRows) and not self.found:
             self.found = wanted
         have = {each.expression for each in self.found}
         same = have == {each.expression for each in wanted}
         missing = next((each for each in wanted if each.expression not in have), None)
-        if same or not partition or (missing is None and not isinstance(frame.window, PartitionedRows)):
+        if same or not partition or (missing is None and not isinstance(windowed.window, PartitionedRows)):
             return
         names = listed(each.text for each in partition)
         place = partition[0].place if missing is None else missing.place

@@ -16,9 +16,8 @@ import pyarrow as pa
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.language.expressions import typed
-from millrace.language.expressions.joined_times import by_pair, by_time, choices_in
-from millrace.language.expressions.monotone import Bucket, bucket_of
-from millrace.language.expressions.scopes import Relation
+from millrace.language.expressions.bound_relation import BoundRelation
+from millrace.language.expressions.time_buckets import TimeBucket, bucket_of
 from millrace.language.expressions.typed import INTERVAL, Typed
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
@@ -39,17 +38,17 @@ _OWN = "__own"
 
 
 @dataclass(frozen=True)
-class Frame:
+class WindowedRows:
     """A window over rows; `written` says that the select names it, else `bucket` is the group that it stands for.
 
     `shift` is what a bucket's own start is after the start of its window.
     """
 
     window: AnyWindow
-    relation: Relation
+    relation: BoundRelation
     written: bool = True
     group: Typed | None = None
-    bucket: Bucket | None = None
+    bucket: TimeBucket | None = None
     shift: int = 0
 
     @property
@@ -96,14 +95,14 @@ class Frame:
         return {}
 
 
-def by_groups(groups: Sequence[Typed], given: Relation) -> Frame | None:
+def by_groups(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | None:
     """The window that groups stand for; None where none of them says the time."""
     return _by_own_time(groups, given) or _by_pair(groups, given) or _by_choice(groups, given)
 
 
-def _by_own_time(groups: Sequence[Typed], given: Relation) -> Frame | None:
+def _by_own_time(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | None:
     if any(is_instant(each.expression, given) for each in groups):
-        return Frame(InstantWindow(), given, written=False)
+        return WindowedRows(InstantWindow(), given, written=False)
     found = [(bucket, each) for each in groups if (bucket := bucket_in(each.expression, given)) is not None]
     if not found:
         return None
@@ -119,11 +118,11 @@ def _by_own_time(groups: Sequence[Typed], given: Relation) -> Frame | None:
             hint="Group by it over the stream's own time, or group the results by their window_start.",
             place=group.place,
         )
-    return Frame(window, given, False, group, bucket, shift)
+    return WindowedRows(window, given, False, group, bucket, shift)
 
 
-def _by_pair(groups: Sequence[Typed], given: Relation) -> Frame | None:
-    """Groups by the times of both inputs of a join."""
+def _by_pair(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | None:
+    """GroupKeys by the times of both inputs of a join."""
     choices = given.choices
     if choices is None or choices.joint is None:
         return None
@@ -133,34 +132,33 @@ def _by_pair(groups: Sequence[Typed], given: Relation) -> Frame | None:
             part, more = choices.columns[each.expression.name]
             if more == 0:
                 columns.setdefault(part, each.expression.name)
-    return Frame(PairWindow(columns[0], columns[1]), by_pair(given), written=False) if len(columns) == 2 else None
+    return (
+        WindowedRows(PairWindow(columns[0], columns[1]), given.by_pair(), written=False) if len(columns) == 2 else None
+    )
 
 
-def _by_choice(groups: Sequence[Typed], given: Relation) -> Frame | None:
-    """Groups by another time that rows of a join may have, or by a function of it."""
-    frames = [
-        frame
-        for time, held_by in choices_in(given, [each.expression for each in groups])
-        if (frame := _by_own_time(groups, by_time(given, time, held_by))) is not None
-    ]
-    return min(frames, key=lambda frame: frame.bucket.length if frame.bucket else 0, default=None)
+def _by_choice(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | None:
+    """GroupKeys by another time that rows of a join may have, or by a function of it."""
+    read = given.by_times_in([each.expression for each in groups])
+    found = [windowed for each in read if (windowed := _by_own_time(groups, each)) is not None]
+    return min(found, key=lambda windowed: windowed.bucket.length if windowed.bucket else 0, default=None)
 
 
-def is_instant(expression: Expression, given: Relation) -> bool:
+def is_instant(expression: Expression, given: BoundRelation) -> bool:
     """Whether each value of an expression stands for one time of the rows."""
     if expression in given.own:
         return True
     return isinstance(expression, Column) and (expression.name in given.times or expression.name in given.instants)
 
 
-def bucket_in(expression: Expression, given: Relation) -> Bucket | None:
+def bucket_in(expression: Expression, given: BoundRelation) -> TimeBucket | None:
     """The windows of a monotone function of the rows' own time."""
     for own in given.own:
         expression = _with(expression, own, Column(_OWN))
     return bucket_of(expression, {**given.times, _OWN: 0} if given.own else given.times)
 
 
-def _held_by(bucket: Bucket, given: Relation) -> Expression:
+def _held_by(bucket: TimeBucket, given: BoundRelation) -> Expression:
     """What holds the time that a bucket is made of."""
     return given.own[0] if bucket.column == _OWN else Column(bucket.column)
 

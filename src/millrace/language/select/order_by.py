@@ -8,15 +8,14 @@ from sqlglot import exp
 
 from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.joined_times import by_time
-from millrace.language.expressions.scopes import Relation
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import OrderItem
 
 
-def ordered(order: tuple[OrderItem, ...], relation: Relation, functions: Functions) -> Relation:
+def ordered(order: tuple[OrderItem, ...], relation: BoundRelation, functions: Functions) -> BoundRelation:
     """The relation with the time that ORDER BY names as its rows' own; refuses anything else."""
     item = order[0]
     found = None if item.descending else _by(item.expression, relation, functions)
@@ -31,14 +30,14 @@ def ordered(order: tuple[OrderItem, ...], relation: Relation, functions: Functio
     )
 
 
-def _names(relation: Relation) -> list[str]:
+def _names(relation: BoundRelation) -> list[str]:
     """What may stand in ORDER BY."""
     choices = relation.choices
-    chosen = [name for name in choices.columns if choices.choice(Column(name)) is not None] if choices else []
+    chosen = [] if choices is None else choices.names()
     return sorted({*relation.times, *relation.instants, *relation.hidden_times} or chosen)
 
 
-def _by(node: exp.Expr, relation: Relation, functions: Functions) -> Relation | None:
+def _by(node: exp.Expr, relation: BoundRelation, functions: Functions) -> BoundRelation | None:
     """The relation by the time that a node names; None where it names none."""
     if isinstance(node, exp.Column) and not node.table:
         return _by_name(node.name, relation)
@@ -52,26 +51,26 @@ def _by(node: exp.Expr, relation: Relation, functions: Functions) -> Relation | 
     return None
 
 
-def _reads(node: exp.Expr, relation: Relation) -> bool:
+def _reads(node: exp.Expr, relation: BoundRelation) -> bool:
     """Whether a node reads columns of a relation, and no others."""
     columns = list(node.find_all(exp.Column))
     return bool(columns) and all(relation.scope.meant(each) is not None for each in columns)
 
 
-def _by_name(name: str, relation: Relation) -> Relation | None:
+def _by_name(name: str, relation: BoundRelation) -> BoundRelation | None:
     """A column of the result, or else a time column that was not selected."""
     found = relation.scope.find(name)
     if found is not None and (found in relation.times or found in relation.instants):
         return relation
     time = None if found is None or relation.choices is None else relation.choices.choice(Column(found))
     if time is not None:
-        return by_time(relation, time)
+        return relation.by_time(time)
     return relation if name.lower() in {each.lower() for each in relation.hidden_times} else None
 
 
-def _by_choice(expression: Expression, relation: Relation, read: Relation) -> Relation | None:
+def _by_choice(expression: Expression, relation: BoundRelation, read: BoundRelation) -> BoundRelation | None:
     """An expression over what a select reads that holds a time which its rows may have."""
     if expression in read.own or (isinstance(expression, Column) and expression.name in read.times):
         return relation
     time = None if read.choices is None else read.choices.choice(expression)
-    return None if time is None else replace(by_time(replace(relation, choices=read.choices), time), times={})
+    return None if time is None else replace(replace(relation, choices=read.choices).by_time(time), times={})
