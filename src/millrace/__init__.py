@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from millrace.api.dataframes import spark_session
-    from millrace.api.network import Handle, Network, Relation
+    from millrace.api.handle import Handle
+    from millrace.api.network import Network
     from millrace.api.polled_source import Polled
+    from millrace.api.relations import Relation
     from millrace.connectors.push_pull import Pushed
     from millrace.errors import MillraceError
     from millrace.hosts.sinks.writer import Writer
@@ -42,12 +44,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Handle": "millrace.api.network",
+    "Handle": "millrace.api.handle",
     "MillraceError": "millrace.errors",
     "Network": "millrace.api.network",
     "Polled": "millrace.api.polled_source",
     "Pushed": "millrace.connectors.push_pull",
-    "Relation": "millrace.api.network",
+    "Relation": "millrace.api.relations",
     "Writer": "millrace.hosts.sinks.writer",
     "columns": "millrace.kernel.columns.user_functions",
     "parse_network": "millrace.language",
@@ -56,7 +58,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    # Loaded when asked for: every Spark worker process imports this package, and few need the language.
+    # Loaded on first use: every Spark worker process imports this package, and few need the language.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a progress line, results, and a summary."""
+"""What a run shows on a terminal: a progress line, results, and a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.explain.time_text import clock_text
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
-"""What would break a line or a column of the output."""
+"""Characters that would break a line or a column of the output."""
 _NOTHING = "  nothing was found to read: check the paths of the streams"
 _EVERY = 5.0
 """Seconds between progress lines where they cannot be rewritten in place."""
@@ -67,7 +67,7 @@ class Console:
         self._status = StatusLine(self.err)
 
     def progress(self, report: Report) -> None:
-        """Rows, rate, how far each source has come, and results so far."""
+        """Show rows, rate, the greatest time of each stream, and results so far."""
         rate = self._rate(report)
         if not self._status.due:
             return
@@ -82,7 +82,7 @@ class Console:
         return max(0, report.received - before[1]) / max(report.elapsed - before[0], 1e-6)
 
     def results(self, query: str, rows: pa.Table) -> None:
-        """Result rows of a query: tab-separated under a head, or an object a line."""
+        """Show result rows of a query: tab-separated under a head, or one JSON object per line."""
         self._status.clear()
         texts = [column_text(column) for column in rows.columns]
         if self.as_json:
@@ -96,7 +96,7 @@ class Console:
         self.out.flush()
 
     def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
-        """What becomes of the queries of a checkpoint; `would` is for one who asked, and is told on standard output."""
+        """Show what becomes of the queries of a checkpoint; with `would`, for a dry run, on standard output."""
         self._status.clear()
         if self.as_json:
             found = None if evolution is None else evolution.data()
@@ -107,7 +107,7 @@ class Console:
         (self.out if would else self.err).write("\n".join(lines) + "\n")
 
     def summary(self, report: Report) -> None:
-        """What became of every row, and what came out."""
+        """Show what became of the rows of each stream, and the results."""
         self._status.clear()
         if self.as_json:
             self.out.write(json.dumps({"summary": summary_data(report)}) + "\n")
@@ -140,14 +140,14 @@ def summary_lines(report: Report) -> list[str]:
     lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
     lines += [f"  {name}: {queue_text(queue)}" for name, queue in report.queues.items()]
     if report.turned_away:
-        lines.append(f"  {report.turned_away:,} rows turned away by roll-up or slack: too late for a query")
+        lines.append(f"  {report.turned_away:,} rows refused by roll-up or slack: too late for a query")
     if report.held:
         lines.append(f"  {report.held:,} rows held in open windows ({report.state_bytes / 1024:,.0f} KiB)")
     return lines
 
 
 def _elsewhere(source: SourceMetrics) -> tuple[tuple[int, str], ...]:
-    """The rows of a stream that were not processed, and what became of them."""
+    """The counts of a stream's rows that were not processed, and what became of them."""
     return (
         (source.late, "late"),
         (source.quarantined, "quarantined"),
@@ -158,7 +158,7 @@ def _elsewhere(source: SourceMetrics) -> tuple[tuple[int, str], ...]:
 
 
 def queue_text(queue: QueueMetrics) -> str:
-    """A queue in one line.
+    """The state of a queue in one line.
 
     >>> queue_text(QueueMetrics("inplace", keys=100, waiting=7, superseded=1200, queue_mean=5e5, queue_now=9e5))
     'queue inplace, 7 rows wait of 100 keys, 1,200 superseded, stale 500 ms on average, 900 ms now'

@@ -1,6 +1,6 @@
-"""Streaming DataFrames of Spark as streams of a network: what the declaration takes from their schema.
+"""Streaming DataFrames of Spark as streams of a network: their columns, and the session that makes them.
 
-Spark itself is not imported here: whoever has a DataFrame has it, and nobody else needs it.
+Spark itself is not imported with this module: a program that has a DataFrame has imported it already.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TYPES = {
     "timestamp": "TIMESTAMP",
     "timestamp_ntz": "TIMESTAMP",
 }
-"""By Spark's name the SQL type of a stream's column."""
+"""The SQL type of a stream's column by Spark's name."""
 
 
-class Frame(Protocol):
-    """A DataFrame of Spark, as far as a declaration looks at it."""
+class SparkFrame(Protocol):
+    """The parts of a Spark DataFrame that a declaration uses."""
 
     @property
     def isStreaming(self) -> bool: ...
@@ -40,8 +40,8 @@ class Frame(Protocol):
     def schema(self) -> Any: ...
 
 
-def is_frame(value: object) -> TypeGuard[Frame]:
-    """Whether something is a DataFrame of Spark, of whichever kind of session.
+def is_frame(value: object) -> TypeGuard[SparkFrame]:
+    """True if something is a DataFrame of Spark, classic or Connect.
 
     >>> is_frame("v INT"), is_frame([])
     (False, False)
@@ -49,12 +49,12 @@ def is_frame(value: object) -> TypeGuard[Frame]:
     return any(kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql") for kind in type(value).mro())
 
 
-def frame_columns(name: str, frame: Frame) -> str:
-    """The columns of a DataFrame as CREATE STREAM has them."""
+def frame_columns(name: str, frame: SparkFrame) -> str:
+    """The columns of a DataFrame as CREATE STREAM lists them."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {_type(name, field)}" for field in frame.schema.fields)
 
 
-def check_frame(name: str, frame: Frame) -> None:
+def check_frame(name: str, frame: SparkFrame) -> None:
     """Refuse a DataFrame that is not a stream."""
     if not frame.isStreaming:
         raise RequestError(
@@ -64,11 +64,11 @@ def check_frame(name: str, frame: Frame) -> None:
 
 
 def spark_session(master: str = "local[*]", *, settings: Mapping[str, str] | None = None) -> Any:
-    """A Spark session to make DataFrames with, set as a run needs it: the one of this process, or a new one.
+    """A Spark session to make DataFrames with, with the settings that a run needs: that of this process, or a new one.
 
-    Runs use the session that is there, and leave it open. Its time zone is UTC, and its streaming sources have names.
+    Runs use the session of their process and leave it open. Its time zone is UTC, and its streaming sources have names.
     """
-    # Imported here: who has no DataFrame need not have Spark.
+    # Imported here: only programs with DataFrames need Spark.
     from millrace.hosts.spark.session.session import open_session, prepared, running_session
 
     running = running_session()
@@ -81,8 +81,9 @@ def spark_session(master: str = "local[*]", *, settings: Mapping[str, str] | Non
 def _type(stream: str, field: Any) -> str:
     kind = _TYPES.get(field.dataType.typeName())
     if kind is None:
+        found = field.dataType.simpleString()
         raise RequestError(
-            f'column "{field.name}" of stream "{stream}" is {field.dataType.simpleString()}, which no stream has',
-            hint="Cast the column, drop it, or select what you need of it before: df.select(...).",
+            f'column "{field.name}" of stream "{stream}" is {found}, which streams do not support',
+            hint="Cast or drop the column, or select the parts that you need: df.select(...).",
         )
     return kind

@@ -1,4 +1,4 @@
-"""Lengths of time as Python gives them, in the words of SQL."""
+"""Lengths of time: words or timedeltas in Python, words in SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user expects of streams and machine, from the words that a command or Python gives."""
+"""Expected rates of streams and costs of the machine, for the estimates of `explain`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 
 
 def expected(rates: Sequence[str], pair_cost: Length | None, network: Network) -> Expected:
-    """The rates of streams, written as `main1=10` in rows a second, and what comparing a pair of rows takes.
+    """The rates of streams, given as `main1=10` in rows per second, and the time to compare two rows.
 
     >>> from datetime import timedelta
     >>> expected([], "0.5ms", Network(())).pair, expected([], timedelta(seconds=1), Network(())).pair
@@ -30,7 +30,7 @@ def expected(rates: Sequence[str], pair_cost: Length | None, network: Network) -
 def _rate(text: str, streams: dict[str, str]) -> tuple[str, float]:
     name, _, number = text.partition("=")
     if not re.fullmatch(_NUMBER, number.strip()):
-        raise RequestError(f'"{text}" is no rate of a stream', hint="Write a stream and its rows a second: main1=10.")
+        raise RequestError(f'"{text}" is no rate of a stream', hint="Write a stream and its rows per second: main1=10.")
     if name.strip().lower() not in streams:
         raise RequestError(
             f'no query reads a stream "{name.strip()}"',
@@ -40,7 +40,7 @@ def _rate(text: str, streams: dict[str, str]) -> tuple[str, float]:
 
 
 def _micros(text: str) -> float:
-    """A length of time in microseconds, which may be a part of one."""
+    """A length of time in microseconds, which may be a fraction."""
     found = re.fullmatch(rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*", text)
     length = float(found[1]) * parse_interval(f"1 {found[2]}") if found else float(parse_interval(text))
     if length <= 0:

@@ -37,7 +37,7 @@ _ALL: Final = object()
 
 
 class Handle:
-    """A network at work, or one that has ended."""
+    """A run of a network: at work in a thread of its own, or ended."""
 
     def __init__(
         self, network: PlanNetwork, options: RunOptions, feeds: Mapping[str, Iterable[Any]], author: Network
@@ -51,7 +51,7 @@ class Handle:
         self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
         self._reader = Reader(self._run, self._changes)
         self._known = self.queries
-        """All queries that there have been: the results of one that was dropped can still be read."""
+        """All queries so far: the results of a dropped query can still be read."""
         self._use(stream.name for stream in self._changes.network.streams())
         self._error: BaseException | None = None
         self._servers: list[Server] = []
@@ -113,8 +113,8 @@ class Handle:
         """Add a query to the running network, and say where it starts.
 
         Give SQL (ADD QUERY, with CREATE STREAM and CREATE SINK as needed), or a name and a relation as for
-        `Network.query`, with its sink, settings and access. It is answered over the rows from its start on: later than
-        all that its streams have sent so far, or from their beginning if no query reads them yet.
+        `Network.query`, with its sink, settings and access. It answers over the rows from its start on: later than all
+        rows that its streams have sent so far, or their first rows if no query reads them yet.
         """
         if relation is None:
             _refuse_beside_sql(sink, settings or access, options)
@@ -132,11 +132,11 @@ class Handle:
         return answer.started
 
     def drop(self, name: str) -> None:
-        """Take a query out of the running network; what it has answered so far stays."""
+        """Remove a query from the running network; its results so far stay."""
         self._ask(f"DROP QUERY {_quoted(name)}")
 
     def alter(self, name: str, **options: object) -> None:
-        """Give a running query other options, such as `strategy="bfs"`."""
+        """Change options of a running query, such as `strategy="bfs"`."""
         self._ask(f"ALTER QUERY {_quoted(name)} SET ({pairs(options, ' = ')})")
 
     def _ask(self, text: str) -> tuple[Reply, ...]:
@@ -144,7 +144,7 @@ class Handle:
 
     @property
     def evolution(self) -> Evolution | None:
-        """What became of the queries in the checkpoint when this run went on from it; None if they are the same."""
+        """What became of the queries in the checkpoint when this run resumed from it; None if they are the same."""
         return self._changes.evolution
 
     # Results
@@ -164,7 +164,7 @@ class Handle:
         if found.sink.connector.format == HANDED:
             raise RequestError(
                 f'the results of query "{query}" go to the writer "{found.sink.connector.options["writer"]}"',
-                hint="Look where it writes, or leave the sink out to keep results in memory.",
+                hint="Read them where it writes, or leave the sink out to keep results in memory.",
             )
         if is_native_sink(found.sink):
             raise RequestError(
@@ -191,8 +191,8 @@ class Handle:
     def latest(self, query: str, key: object = _ALL, *, refresh: bool = False) -> pa.Table | dict[str, Any] | None:
         """The latest answer of every key of an update query, or of one key; None if that has none.
 
-        A key is a value, a tuple in the order of the key's columns, or a mapping. `refresh` first asks the streams of
-        the query that are asked for rows (`Polled`), and works off what they give. Raises what made a run fail.
+        A key is a value, a tuple in the order of the key's columns, or a mapping. `refresh` first asks the `Polled`
+        streams of the query for rows, and processes them. Raises what made a run fail.
         """
         self._check()
         if key is _ALL:
@@ -202,34 +202,34 @@ class Handle:
     def changes(self, query: str, *, present: bool = True) -> Subscription:
         """The changes of an update query's answers: an iterator of tables that waits, or `take(timeout)`; close it.
 
-        It begins with the answers that there are, unless `present` is false. Each table holds the newest answer of the
-        keys that have changed since the last: one who reads slowly misses answers, and never falls behind. It ends with
-        the run, and raises what made it fail.
+        It begins with the present answers, unless `present` is false. Each table holds the newest answer of the keys
+        that changed since the table before: a slow reader misses answers, and never falls behind. It ends with the run,
+        and raises what made it fail.
         """
         self._check()
         return self._reader.changes(query, present=present)
 
     def subscribe(self, query: str, callback: Callback, *, present: bool = True) -> Subscription:
-        """Give the changes of an update query's answers to a callback, in a thread of its own, until it is closed.
+        """Call back with the changes of an update query's answers, in a thread of its own, until it is closed.
 
-        A callback is not told that the run has ended, or failed: `wait` for it, or look at `Subscription.ended`.
+        The callback does not learn that the run has ended or failed: `wait` for it, or check `Subscription.ended`.
         """
         return self.changes(query, present=present).call(callback)
 
     def staleness(self, query: str) -> pa.Table:
-        """How stale the answers of an update query are: a row a key, in microseconds, now and on average."""
+        """How stale the answers of an update query are: one row per key, in microseconds, now and on average."""
         return self._reader.staleness(query)
 
     def serve(self, port: int = 0) -> Server:
         """Answer over HTTP on this machine alone until the run ends; port 0 picks one, see `Server.url`."""
-        # Imported here: few runs are asked over HTTP.
+        # Imported here: few runs answer over HTTP.
         from millrace.api.server import Server
 
         self._servers.append(Server(self._reader, port))
         return self._servers[-1]
 
     def why(self) -> Lag:
-        """What holds results back: which stream, since when, and what would release them; print it to read it."""
+        """What holds results back: which stream, since when, and what would release them; print it."""
         if self._on == "spark" or not self._thread.is_alive():
             return self._run.lag()
         (answer,) = self._changes.ask("SHOW WAITS")
@@ -237,29 +237,29 @@ class Handle:
         return answer.lag
 
     def metrics(self) -> Report:
-        """The accounting of every stream, and what came out, at one moment; it may be asked for from any thread."""
+        """The accounting of every stream, and the results so far, at one moment; any thread may ask."""
         if current_thread() is self._thread:
             return self._run.report()
         return self._changes.look(self._run.report)
 
 
 def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object]) -> None:
-    """Refuse what SQL says itself."""
+    """Refuse arguments that SQL has clauses for."""
     if sink != "memory" or settings or options:
         raise RequestError(
-            "a query in SQL says itself where its results go, and how it is run",
+            "sink, settings and access of a query in SQL are part of its text",
             hint="Write ADD QUERY name WITH (strategy = 'bfs') INTO sink AS SELECT ..., or give a name and a relation.",
         )
 
 
 def _added_name(text: str) -> str:
-    """The name of the one query that a text adds; refuses a text that does more or less."""
+    """The name of the query that a text adds; refuses a text that does not add exactly one."""
     statements = parse_script(text)
     queries = [each for each in statements if isinstance(each, QueryStatement)]
     declarations = [each for each in statements if isinstance(each, Declared)]
     if len(queries) != 1 or len(queries) + len(declarations) != len(statements):
         raise RequestError(
-            "this text does not add one query, and nothing else",
+            "expected exactly one ADD QUERY",
             hint="Give ADD QUERY name AS SELECT ..., with CREATE STREAM and CREATE SINK as needed.",
         )
     return queries[0].name.text if queries[0].name is not None else ""

@@ -1,4 +1,4 @@
-"""The joins and sequences of SQL, from the words that Python gives."""
+"""The clauses of joins and sequences in SQL, from the arguments that Python gives."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _CALL = re.compile(r"\b\w+\s*\([^()]*\)")
 
 
 @dataclass(frozen=True)
-class Part:
-    """One input of a join: its text, the name of its rows, its time column, and its window if it has one.
+class JoinInput:
+    """One input of a join: its SQL, its name, its time column, and its window if it has one.
 
-    `ends` says that the time column is the end of a window, which is the first instant after the rows' own time.
-    Joined rows have no time column of their own, but the `times` of their parts.
+    `ends` is True if the time column is the end of a window, which is the first instant after the rows' own time.
+    Rows that are joined already have no time column, but the `times` of their inputs.
     """
 
     text: str
@@ -46,9 +46,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Joined:
-    """Inputs of a join in the order of the text, and between two of them the words that join them."""
+    """The inputs of a join in order, and the kind and condition by which each after the first is joined."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[JoinInput, ...]
     kinds: tuple[str, ...]
     conditions: tuple[str, ...]
 
@@ -58,10 +58,10 @@ class Joined:
 
     @property
     def looks_back(self) -> bool:
-        """Whether there is an as-of join in it, whose inputs cannot all have a window."""
+        """True if it holds an as-of join, whose inputs cannot all have a window."""
         return any(each.startswith("ASOF") for each in self.kinds)
 
-    def with_next(self, part: Part, kind: str, condition: str) -> Joined:
+    def with_next(self, part: JoinInput, kind: str, condition: str) -> Joined:
         """The join with a further input."""
         return Joined((*self.parts, part), (*self.kinds, kind), (*self.conditions, condition))
 
@@ -70,7 +70,7 @@ class Joined:
 
 
 def named(defaults: Sequence[str | None], names: object, taken: Iterable[str] = ()) -> list[str]:
-    """A name for each relation: as given, or that of its stream, or "left" and "right" where these will not do.
+    """A name for each relation: as given, or that of its stream, or "left" and "right" if stream names clash.
 
     >>> named(["a", "b"], None), named(["a", "a"], None), named(["a", None], ("x", "y"))
     (['a', 'b'], ['left', 'right'], ['x', 'y'])
@@ -100,10 +100,11 @@ def _differ(names: Sequence[str]) -> bool:
     return len({each.lower() for each in names}) == len(names)
 
 
-def latest(parts: Sequence[Part]) -> str:
-    """What holds the latest time of some relations; nothing where not all have a column for it.
+def latest(parts: Sequence[JoinInput]) -> str:
+    """The expression for the latest time of some inputs; nothing if one has no column for it.
 
-    >>> latest([Part("a", "x", "ts"), Part("b", "y", "at")]), latest([Part("a", "x", "ts")]), latest([Part("a", "x")])
+    >>> x, y = JoinInput("a", "x", "ts"), JoinInput("b", "y", "at")
+    >>> latest([x, y]), latest([x]), latest([JoinInput("a", "x")])
     ('greatest(x.ts, y.at)', 'x.ts', '')
     """
     if not parts or any(each.ends or not _times(each) for each in parts):
@@ -112,14 +113,14 @@ def latest(parts: Sequence[Part]) -> str:
     return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
 
 
-def _times(part: Part) -> tuple[str, ...]:
+def _times(part: JoinInput) -> tuple[str, ...]:
     return part.times if part.time is None else (part.time,)
 
 
-def times_shown(parts: Sequence[Part], columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns of joined rows that hold the times of some inputs; nothing where not all have one.
+def times_shown(parts: Sequence[JoinInput], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of joined rows that hold the times of some inputs; nothing if one has none.
 
-    >>> times_shown([Part("a", "x", "ts"), Part("b", "y", "at")], ["k", "x_ts", "y_ts", "at"])
+    >>> times_shown([JoinInput("a", "x", "ts"), JoinInput("b", "y", "at")], ["k", "x_ts", "y_ts", "at"])
     ('x_ts', 'at')
     """
     names = {each.lower(): each for each in columns}
@@ -132,7 +133,7 @@ def times_shown(parts: Sequence[Part], columns: Sequence[str]) -> tuple[str, ...
 
 
 def join_condition(on: Columns) -> str:
-    """What stands after a joined relation: columns that are equal, a condition, or nothing.
+    """The clause after a joined relation: equal columns, a condition, or nothing.
 
     >>> join_condition("k"), join_condition("x.k = y.k2"), join_condition(())
     (' USING (k)', ' ON x.k = y.k2', '')
@@ -144,14 +145,14 @@ def join_condition(on: Columns) -> str:
 
 
 def columns_of(on: Columns) -> list[str] | None:
-    """The columns that are named; None where it is a condition."""
+    """The columns that `on` names; None if it is a condition."""
     if not isinstance(on, str):
         return list(on)
     return [on.strip()] if _COLUMN.fullmatch(on.strip()) else None
 
 
 def join_kind(how: str, *, without: bool) -> str:
-    """The words that join two relations.
+    """The keywords that join two relations.
 
     >>> join_kind("inner", without=False), join_kind("full", without=False), join_kind("inner", without=True)
     ('JOIN', 'FULL JOIN', 'CROSS JOIN')
@@ -187,7 +188,7 @@ def side_windows(within: Lengths | None, rows: Counts | None, partition_by: Colu
     columns = columns_of(partition_by) or []
     partition = f" PARTITION BY {', '.join(columns)}" if columns else ""
     if partition and rows is None:
-        raise RequestError("partition_by says where rows are counted", hint="Give rows=100 as well.")
+        raise RequestError("partition_by needs rows", hint="Give rows=100 as well.")
     counted = {side: f"ROWS {each}{partition}" for side, each in _by_side("rows", rows, int, "100").items()}
     timed = {
         side: f"RANGE {length('within', each)}"
@@ -195,7 +196,7 @@ def side_windows(within: Lengths | None, rows: Counts | None, partition_by: Colu
     }
     if twice := counted.keys() & timed.keys():
         raise RequestError(
-            f"the {min(twice)} side has a window of rows and one of time",
+            f"the {min(twice)} side has both a window of rows and a window of time",
             hint="Give each side one of them: rows={'left': 100}, within={'right': '1 minute'}.",
         )
     return {side: window for side in _SIDES if (window := counted.get(side) or timed.get(side))}
@@ -214,8 +215,8 @@ def _by_side(name: str, given: object, kind: type | UnionType, example: str) -> 
     return found
 
 
-def with_windows(parts: Sequence[Part], windows: Mapping[str, str]) -> tuple[Part, ...]:
-    """The relations at the left of a further one, with the windows that they have or get now."""
+def with_windows(parts: Sequence[JoinInput], windows: Mapping[str, str]) -> tuple[JoinInput, ...]:
+    """The inputs to the left of a new one, with the windows that they have or get now."""
     asked = windows.get("left")
     if asked is None or (len(parts) == 1 and not parts[0].window):
         return tuple(replace(each, window=asked or each.window) for each in parts)
@@ -225,14 +226,14 @@ def with_windows(parts: Sequence[Part], windows: Mapping[str, str]) -> tuple[Par
             f'"{other.name}" has the window [{other.window}] in this join already, not [{asked}]'
             if other.window
             else f'the times of "{other.name}" are in a condition of this join already',
-            hint="Relations joined one after another are one join with a window each: give all the same within, give "
-            "only within={'right': ...} for the new one, or finish the first join with .select(...).",
+            hint="Relations joined one after another are one join with one window per relation: give the same within "
+            "every time, give only within={'right': ...} for the new one, or end the first join with .select(...).",
         )
     return tuple(parts)
 
 
 def with_window(aggregates: Mapping[str, str], window: str) -> dict[str, str]:
-    """The aggregates of a join, whose window stands after one of them: behind a relation it would be that one's own.
+    """The aggregates over a join, with the window after the first: after a relation it would be that relation's window.
 
     >>> with_window({"n": "count(*)", "s": "sum(x.v)"}, "[RANGE 1 minute SLIDE 1 minute WA x.ts]")
     {'n': 'count(*) [RANGE 1 minute SLIDE 1 minute WA x.ts]', 's': 'sum(x.v)'}
@@ -246,10 +247,10 @@ def with_window(aggregates: Mapping[str, str], window: str) -> dict[str, str]:
 # Sequences
 
 
-def asof_condition(left: Part, right: Part, on: Columns, tolerance: object, *, strict: bool) -> str:
-    """The condition of an as-of join: the latest row of the right that is not after the row of the left.
+def asof_condition(left: JoinInput, right: JoinInput, on: Columns, tolerance: object, *, strict: bool) -> str:
+    """The condition of an as-of join: the latest right row that is not after the left row.
 
-    >>> trades, quotes = Part("trades", "t", "ts"), Part("quotes", "q", "at")
+    >>> trades, quotes = JoinInput("trades", "t", "ts"), JoinInput("quotes", "q", "at")
     >>> asof_condition(trades, quotes, "k", "5 seconds", strict=False)
     ' MATCH_CONDITION (q.at <= t.ts AND q.at >= t.ts - INTERVAL 5 seconds) USING (k)'
     >>> asof_condition(trades, quotes, "t.a = q.b", None, strict=True)
@@ -266,7 +267,7 @@ def asof_condition(left: Part, right: Part, on: Columns, tolerance: object, *, s
     return f" ON {' AND '.join([*times, *([str(on)] if columns is None else [])])}"
 
 
-def _time(part: Part) -> str:
+def _time(part: JoinInput) -> str:
     if part.time is None:
         raise RequestError(
             f'"{part.name}" has no time column to look back from',
@@ -275,10 +276,10 @@ def _time(part: Part) -> str:
     return f"{part.name}.{part.time}"
 
 
-def looked_from(parts: Sequence[Part], by: str | None, side: str = "left") -> Part:
-    """The input by whose time an as-of join goes on a side: the one there is, or the one that `by` names.
+def looked_from(parts: Sequence[JoinInput], by: str | None, side: str = "left") -> JoinInput:
+    """The input whose time an as-of join uses on one side: the only one, or the one that `by` names.
 
-    >>> a, b = Part("a", "a", "ts"), Part("b", "b", "at")
+    >>> a, b = JoinInput("a", "a", "ts"), JoinInput("b", "b", "at")
     >>> looked_from([a], None) == a, looked_from([a, b], "b.at") == b, looked_from([a], "seen").time
     (True, True, 'seen')
     """
@@ -293,8 +294,8 @@ def looked_from(parts: Sequence[Part], by: str | None, side: str = "left") -> Pa
     return parts[0]
 
 
-def _which_time(parts: Sequence[Part], side: str) -> str:
-    """How to say from which time to look back, where there are several."""
+def _which_time(parts: Sequence[JoinInput], side: str) -> str:
+    """The hint that says how to name the time to look back from."""
     known = [f"{each.name}.{time}" for each in parts for time in _times(each) or ("ts",)]
     known = list(parts[0].times) if len(parts) == 1 and parts[0].times else known
     forms = [f"by=('{each}', 'ts')" if side == "left" else f"by=('ts', '{each}')" for each in known]
@@ -302,15 +303,16 @@ def _which_time(parts: Sequence[Part], side: str) -> str:
 
 
 def asof_kind(how: str) -> str:
-    """The words of an as-of join, which drops rows without a match or keeps them."""
+    """The keywords of an as-of join that drops rows without a match (inner) or keeps them (left)."""
     _check("how", how, ("inner", "left"))
     return "ASOF JOIN" if how == "inner" else "ASOF LEFT JOIN"
 
 
-def sequence_clauses(parts: Sequence[Part], on: Columns, mode: str, within: object, *, outer: bool) -> str:
-    """What stands after the streams of a sequence.
+def sequence_clauses(parts: Sequence[JoinInput], on: Columns, mode: str, within: object, *, outer: bool) -> str:
+    """The clauses after the streams of a sequence.
 
-    >>> sequence_clauses([Part("a", "a"), Part("b", "b"), Part("c", "c")], "k", "chronicle", "5 minutes", outer=True)
+    >>> inputs = [JoinInput(name, name) for name in "abc"]
+    >>> sequence_clauses(inputs, "k", "chronicle", "5 minutes", outer=True)
     ' ON a.k = b.k AND b.k = c.k MODE CHRONICLE OUTER WITHIN INTERVAL 5 minutes'
     """
     columns = columns_of(on)
@@ -325,14 +327,14 @@ def sequence_clauses(parts: Sequence[Part], on: Columns, mode: str, within: obje
 
 
 def check_sequence(mode: str, relations: int, *, limited: bool) -> None:
-    """Refuse a sequence of one relation, and one that would keep rows for ever."""
+    """Refuse a sequence of one relation, and one whose state has no bound."""
     _check("mode", mode, ("recent", "chronicle"))
     if relations < 2:
-        raise RequestError("a sequence is of two relations or more", hint="Write a.seq(b), or a.seq(b, c).")
+        raise RequestError("a sequence needs two relations or more", hint="Write a.seq(b), or a.seq(b, c).")
     if mode == "chronicle" and not limited:
         raise RequestError(
-            "a chronicle keeps rows that nothing has used for ever",
-            hint="Say how far back with within='5 minutes', or how many rows with state_limit=100_000.",
+            "a chronicle keeps unused rows for ever",
+            hint="Limit the time with within='5 minutes', or the number of rows with state_limit=100_000.",
         )
 
 
@@ -340,12 +342,12 @@ def check_sequence(mode: str, relations: int, *, limited: bool) -> None:
 
 
 def refuse_in_python(error: QueryError, within: object) -> NoReturn:
-    """Raise what is wrong with a join, and say it in terms of Python if it is that rows are kept for ever."""
+    """Raise an error of a join; if its state has no bound, the hint names the arguments of Python."""
     if "for ever" not in error.fact:
         raise error
     if isinstance(within, Mapping):
-        hint = "Say it for both sides: within={'left': '5 minutes', 'right': '0 seconds'}."
+        hint = "Give both sides: within={'left': '5 minutes', 'right': '0 seconds'}."
     else:
-        hint = "Say how far apart their times may be, within='5 minutes', how many rows count, rows=100, or compare "
-        hint += "the times in on=."
+        hint = "Limit how far apart their times may be, within='5 minutes', or the rows that count, rows=100, or "
+        hint += "compare the times in on=."
     raise RequestError(error.fact, hint=hint) from None

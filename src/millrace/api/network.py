@@ -1,4 +1,4 @@
-"""The Python API: a network of streams and queries, written as the SQL that it runs."""
+"""The Python API: a network of streams and queries, kept as the SQL that it is run by."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from millrace.api.dataframes import Frame, check_frame, frame_columns, is_frame
+from millrace.api.dataframes import SparkFrame, check_frame, frame_columns, is_frame
 from millrace.api.durations import Length, length
 from millrace.api.expectations import expected
 from millrace.api.handle import Handle
 from millrace.api.query_text import Reads, option_clause, pairs, query_text, script
-from millrace.api.relations import Relation, Windowed, check_member
+from millrace.api.relations import Relation, check_member
 from millrace.api.runs import Once, run_options
 from millrace.api.stream_clauses import (
     also_clauses,
-    class_place,
+    checked_settings,
+    code_place,
     ets_clause,
-    function_place,
     order_clause,
     partition_clause,
-    queue_settings,
     sql_types,
     time_clause,
     update_key_clause,
@@ -35,8 +34,6 @@ from millrace.plan.explain.explain import explain
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Network as PlanNetwork
 from millrace.plan.physical.stages import physical
-
-__all__ = ["Handle", "Network", "Relation", "Windowed"]
 
 
 class Network:
@@ -69,7 +66,7 @@ class Network:
     def stream(
         self,
         name: str,
-        columns: str | Frame,
+        columns: str | SparkFrame,
         *,
         time: str | None = None,
         disorder: Length | None = None,
@@ -88,24 +85,27 @@ class Network:
         update_key: str | Sequence[str] | None = None,
         queue: str | None = None,
         settings: Mapping[str, object] | None = None,
-        source: str | Iterable[Any] | Frame = "iterable",
+        source: str | Iterable[Any] | SparkFrame = "iterable",
         replay_by: str | None = None,
         **options: object,
     ) -> Relation:
-        """Declare a stream: `time` names its time column, or `internal`, or it is `latent`.
+        """Declare a stream. Lengths of time are words, such as "5 seconds", or timedeltas.
 
         `source` is a connector (csv, json, parquet, generate, nexmark) with its options, an iterable of record batches,
         tables or lists of dictionaries, `Pushed` rows, a `Polled` callable, or, on Spark, any streaming source of
-        Spark's with its options or a streaming DataFrame; a DataFrame in the place of `columns` gives its own. Rows are
-        ordered by `time`, or trail by `disorder` or by `disorder_rows` rows, or the source promises by an expression,
-        `punctuated_by`, to all or `per` group; in each partition, if `partitioned_by` columns. `also` are further time
-        columns, each with its disorder or None.
-        `ets` is "none", "on demand" or how often a silent stream is spoken for, by its `skew` or `lull` if its time
-        comes from outside; with one of these, "on demand" goes without saying. Late rows can be read under the name
-        `late_into`. Lengths of time are words or timedeltas.
+        Spark's with its options, or a streaming DataFrame. A DataFrame in the place of `columns` gives its own columns.
 
-        Of an update stream `update_key` names the columns whose rows of equal values update each other; [] if all rows
-        do. `queue` is how queries that read it choose what to work on, and `settings` are further options of their
+        Time: `time` names the time column that rows bring, `internal` the one that Millrace writes on arrival; a
+        `latent` stream has none. Rows are in order of `time`, or trail the greatest time by at most `disorder`, or by
+        `disorder_rows` rows; or the source promises its progress by an expression, `punctuated_by`, for all rows or
+        `per` group. With `partitioned_by` columns this holds in each partition. `also` gives further time columns, each
+        with its disorder or None. Late rows can be read under the name `late_into`.
+
+        Silence: `ets` is "none", "on demand", or how often Millrace advances the bound of a silent stream. A stream
+        with `time` needs a `skew` or a `lull` for that, which alone mean "on demand".
+
+        Updates: rows of equal values in the `update_key` columns update each other; [] if all rows do. `queue` is the
+        policy by which queries that read the stream choose their next row, and `settings` are further options of their
         queues, as SQL has them in WITH: {"update_window": "lazy"}.
         """
         if is_frame(columns):
@@ -121,11 +121,12 @@ class Network:
         clauses += [f"LATE INTO {late_into}"] if late_into else []
         clauses += [f"FROM {connector}{option_clause(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
-        chosen = queue_settings(queue, settings or {})
+        chosen: dict[str, object] = {} if queue is None else {"queue": queue}
+        chosen |= checked_settings(settings or {}, "'update_window': 'lazy'")
         clauses += [f"WITH ({pairs(chosen, ' = ')})"] if chosen else []
         self._accept("\n  ".join(clauses))
         if not isinstance(source, str):
-            # A DataFrame goes the way of feeds: given beside the network, by the name of its stream.
+            # A DataFrame is a feed too: it is given beside the network, by the name of its stream.
             self._feeds[name] = Once(name, source) if isinstance(source, Iterator) else source
         return Relation(self, name)
 
@@ -134,25 +135,25 @@ class Network:
         return Relation(self, name)._checked()
 
     def aggregate(self, name: str, computes: type | str, *, takes: str | Sequence[str], returns: str) -> Network:
-        """Define an aggregate by a class with `initialize`, `iterate`, `terminate` and, if it can, `merge`.
+        """Define an aggregate by a class with `initialize`, `iterate`, `terminate` and optionally `merge`.
 
         The class, or its place "package.module:Class", must be importable where the query runs. Types are SQL's.
         """
         kinds, result = sql_types("takes", takes), sql_types("returns", returns)
-        place = class_place(computes)
+        place = code_place(computes, "class")
         self._accept(f"CREATE AGGREGATE {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
         return self
 
     def function(
         self, name: str, computes: Callable[..., Any] | str, *, takes: str | Sequence[str], returns: str
     ) -> Network:
-        """Define a scalar function by one of Python's: called row by row, None for null.
+        """Define a scalar function by a function of Python, which is called once per row, with None for null.
 
-        One that is marked with `millrace.columns` is called with Arrow arrays and gives one. The function, or its place
-        "package.module:function", must be importable where the query runs. Types are SQL's.
+        A function that is marked with `millrace.columns` takes and returns Arrow arrays instead. The function, or its
+        place "package.module:function", must be importable where the query runs. Types are SQL's.
         """
         kinds, result = sql_types("takes", takes), sql_types("returns", returns)
-        place = function_place(computes)
+        place = code_place(computes, "function")
         self._accept(f"CREATE FUNCTION {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
         return self
 
@@ -171,8 +172,8 @@ class Network:
         For python, `writer` is a class that takes the results (see `millrace.Writer`), or its place as text.
 
         `settings` are the options of the query itself, as SQL has them in WITH: {"slack": "5 seconds"}. `access` says
-        how often answers of an update query are read: "1 minute", or by condition on its key, None for all others:
-        {"symbol = 'GOOG'": "1 second", None: "1 hour"}.
+        how often answers of an update query are read: "1 minute", or a length per condition on the key, where None
+        stands for all other keys: {"symbol = 'GOOG'": "1 second", None: "1 hour"}.
         """
         check_member(self, relation)
         self._accept(query_text(name, relation.sql, sink, options, settings or {}, access))
@@ -225,8 +226,8 @@ class Network:
     def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: Length | None = None) -> str:
         """How the queries will be run, as text.
 
-        With `rates`, rows a second by stream, and what comparing a pair of rows takes, such as "0.5ms", it says what
-        in-order joins will cost.
+        With `rates`, the rows per second of each stream, and `pair_cost`, the time to compare two rows such as
+        "0.5ms", it estimates what in-order joins will cost.
         """
         plan = physical(self.bound())
         given = [f"{name}={rate}" for name, rate in (rates or {}).items()]
@@ -243,8 +244,8 @@ class Network:
     ) -> Handle:
         """Run all queries; `until` is "end", "available", or None to go on until `stop`.
 
-        A run that ends by itself is waited for, unless `background` is true; other options are those of `RunOptions`.
-        In virtual time `cost` is what a row takes at an operator: words, a timedelta, or microseconds.
+        `run` waits for a run that ends by itself, unless `background` is true. Other options are those of `RunOptions`;
+        `cost` in virtual time may be words, a timedelta, or microseconds.
         """
         chosen = run_options(on, until, checkpoint, options)
         network = self.bound()
@@ -255,13 +256,13 @@ class Network:
 
 
 def _connector(stream: str, source: object, options: Mapping[str, object]) -> str:
-    """The connector that a source names; an iterable is a connector of its own, and so is a DataFrame."""
+    """The name of a source's connector; an iterable and a DataFrame have connectors of their own."""
     if is_frame(source):
         check_frame(stream, source)
         if options:
             raise RequestError(
                 f'stream "{stream}" takes no options beside a DataFrame, and was given {listed(options)}',
-                hint="Give the options of a source where the DataFrame is made: spark.readStream.option(...).",
+                hint="Give the options where the DataFrame is made: spark.readStream.option(...).",
             )
         return FRAME
     if isinstance(source, Iterable) and not isinstance(source, str):

@@ -1,4 +1,4 @@
-"""Streams that are pulled: a run asks for rows when it wants them."""
+"""Polled streams: a run calls a function for rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from millrace.language import parse_interval
 
 
 class Polled(Asked):
-    """The source of a stream whose rows a run asks a callable for.
+    """The source of a stream for whose rows a run calls `ask`.
 
-    It is asked `every` interval, or without one whenever the run is ready for more, and before an answer is pulled with
-    `handle.latest(query, refresh=True)`. It returns a list of dictionaries, a record batch or a table, nothing if there
-    is nothing new, and raises StopIteration when there will never be more.
+    The run calls it at the interval `every`, or without one whenever it is ready for more rows, and for
+    `handle.latest(query, refresh=True)`. It returns a list of dictionaries, a record batch or a table, None if nothing
+    is new, and raises StopIteration when there will be no more rows.
 
     >>> Polled(lambda: [{"symbol": "A", "price": 7.5}], every="1 second").every
     1000000

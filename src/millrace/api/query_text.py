@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from millrace.api.durations import Length, length
-from millrace.api.stream_clauses import class_place
+from millrace.api.stream_clauses import checked_settings, code_place
 from millrace.connectors.native import HANDED
 from millrace.errors import RequestError, listed
 from millrace.hosts.sinks.outputs import PLAIN
@@ -33,38 +33,35 @@ def query_text(
     >>> query_text("q", "SELECT * FROM s", "memory", {}, {"share": 2})
     "CREATE QUERY q WITH (share = '2') AS SELECT * FROM s"
     """
-    _check_settings(sink, options, settings)
+    _check_options(sink, options)
+    settings = checked_settings(settings, "'strategy': 'bfs'")
     chosen = f" WITH ({pairs(settings, ' = ')})" if settings else ""
     read = access_clause(access)
     if sink == "memory":
         return f"CREATE QUERY {name}{chosen}{read} AS {sql}"
     if sink == HANDED and "writer" in options:
-        options = {**options, "writer": class_place(options["writer"])}
+        options = {**options, "writer": code_place(options["writer"], "class")}
     declared = f"CREATE SINK {name}_sink TO {sink}{option_clause(options)}"
     return script([declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink{read} AS {sql}"])
 
 
-def _check_settings(sink: str, options: Mapping[str, object], settings: object) -> None:
-    """Refuse options of a sink that has none, and settings that have no names."""
+def _check_options(sink: str, options: Mapping[str, object]) -> None:
+    """Refuse options of a sink that takes none."""
     if options and sink in PLAIN:
         raise RequestError(
             f'the sink "{sink}" takes no options, and was given {listed(options)}',
             hint=f"{_as_settings(options)} Options of a sink go with files: sink='parquet', path='out'.",
         )
-    if not isinstance(settings, Mapping):
-        raise RequestError(
-            f'settings are names and values, not "{settings}"', hint="Write settings={'strategy': 'bfs'}."
-        )
 
 
 def _as_settings(options: Mapping[str, object]) -> str:
-    """The sentence that says how options of the query itself are given."""
+    """The sentence that says how to give options of the query itself."""
     shown = ", ".join(f"'{key}': {value!r}" for key, value in options.items())
     return f"If they are options of the query, write settings={{{shown}}}."
 
 
 def access_clause(access: object) -> str:
-    """How often answers are read, by classes of keys; nothing if nobody says.
+    """How often answers are read, by classes of keys; nothing if it is not given.
 
     >>> access_clause("1 minute"), access_clause({"k = 'GOOG'": "1 second", None: "1 hour"})
     (' ACCESS EVERY INTERVAL 1 minute', " ACCESS EVERY INTERVAL 1 second WHEN k = 'GOOG', EVERY INTERVAL 1 hour")

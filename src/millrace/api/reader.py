@@ -1,4 +1,4 @@
-"""The answers of a run, to be pulled: the latest of each key, what changes, how stale they are."""
+"""The answers of a run: the latest of each key, their changes, and how stale they are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millrace.hosts.control.live_changes import LiveChanges
 
 
 class Reader:
-    """What a run can be asked for from any thread, while it works and when it has ended."""
+    """Reads the answers of a run from any thread, during the run and after it."""
 
     def __init__(self, run: Run, changes: LiveChanges) -> None:
         self._run = run
@@ -27,7 +27,7 @@ class Reader:
 
     @contextmanager
     def attending(self) -> Iterator[None]:
-        """Around the work of the run: who follows its answers is told at their end what has made it fail."""
+        """Run the body as the work of the run: subscriptions then end with the error that made it fail."""
         try:
             yield
         except BaseException as error:
@@ -37,7 +37,7 @@ class Reader:
             self._ended.set()
 
     def _failure(self) -> BaseException | None:
-        """What has made the run fail; None also if it goes on, and only a query has left it."""
+        """What made the run fail; None if it did not, or still goes on and only a query was dropped."""
         if not self._run.answers.closed:
             return None
         self._ended.wait()
@@ -45,7 +45,7 @@ class Reader:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
+        """True if the run has ended."""
         return self._changes.over
 
     def queries(self) -> pa.Table:
@@ -53,7 +53,7 @@ class Reader:
         return query_table(self._run.answers, self._changes.network.queries)
 
     def of(self, query: str, *, refresh: bool = False) -> AnswerTable:
-        """The latest answers of an update query; `refresh` asks its streams for rows first."""
+        """The latest answers of an update query; `refresh` first asks its polled streams for rows."""
         latest = self._run.answers.of(query)
         if refresh and not self.over:
             self._changes.do(lambda run: run.refresh(query))
@@ -68,7 +68,7 @@ class Reader:
         return self.of(query, refresh=refresh).row(key)
 
     def changes(self, query: str, *, present: bool = True) -> Subscription:
-        """The changes of the answers, as they come; at their end raises what made the run fail."""
+        """The changes of the answers as they come; at the end raises what made the run fail."""
         return Subscription(self.of(query), present=present, failure=self._failure)
 
     def staleness(self, query: str) -> pa.Table:

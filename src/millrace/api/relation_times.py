@@ -1,4 +1,4 @@
-"""Which column of a relation's rows holds their time, as its plan tells."""
+"""The column that holds the time of a relation's rows, found in its plan."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from millrace.plan.nodes.relational_nodes import Scan
 
 
 def outermost(root: Node) -> Aggregate | None:
-    """The aggregate whose results the rows are, if they are."""
+    """The aggregate whose results the rows are; None if they are no results of an aggregate."""
     found = [each for each in walk(root) if isinstance(each, Aggregate)]
     return found[-1] if found else None
 
 
 def time_column(root: Node) -> str | None:
-    """The name of the time column: a bound of an aggregate's window, or as its stream declares it, if it does."""
+    """The name of the time column: a bound of an aggregate's window, or that of the stream; None if it has none."""
     aggregate = outermost(root)
     if aggregate is not None:
         return _time_of(aggregate)
@@ -30,7 +30,7 @@ def time_column(root: Node) -> str | None:
 
 
 def ends_windows(root: Node) -> bool:
-    """Whether the rows are results of windows that have an end, and are looked for from that end on."""
+    """True if the rows are results of windows that have an end, which an as-of join matches by that end."""
     aggregate = outermost(root)
     return aggregate is not None and not isinstance(aggregate.window, InstantWindow | TrailingWindow)
 

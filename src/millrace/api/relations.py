@@ -1,7 +1,7 @@
-"""Relations: queries built lazily in Python, as the same text that SQL writes.
+"""Relations: queries built step by step in Python, as text of SQL.
 
-A relation is a piece of SQL that knows its network; every method gives a new one. So the checks, the plans and the
-meanings are those of the language, and `relation.sql` shows what was built.
+A relation is a piece of SQL and its network; every method returns a new one. So checks, plans and meaning are those of
+the language, and `relation.sql` shows what was built.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from millrace.api.join_clauses import (
     Counts,
     How,
     Joined,
+    JoinInput,
     Lengths,
     Mode,
-    Part,
     asof_condition,
     asof_kind,
     check_sequence,
@@ -58,9 +58,9 @@ class Relation:
     ordered: bool = False
     state_limit: int | None = None
     joined: Joined | None = None
-    """How the source is made, where further relations can be joined to it."""
-    timed: tuple[Part, ...] | None = None
-    """Of a join, the inputs whose latest time is that of its rows. A window behind it would be that of an input."""
+    """The join that the source is, if further relations can be joined to it."""
+    timed: tuple[JoinInput, ...] | None = None
+    """Of a join, the inputs whose latest time is the time of its rows; None if it is no join."""
 
     @property
     def sql(self) -> str:
@@ -69,7 +69,7 @@ class Relation:
 
     @property
     def _select(self) -> str:
-        """The query without its options, as it stands inside another."""
+        """The query without its options, as a subquery has it."""
         where = f" WHERE {self.predicate}" if self.predicate else ""
         order = f" ORDER BY {self._time()}" if self.ordered else ""
         return f"SELECT {self.items} FROM {self.source}{where}{order}"
@@ -91,10 +91,10 @@ class Relation:
         return replace(self._base(), items=", ".join(chosen), ordered=self.ordered)._checked()
 
     def union(self, *others: Relation, truth: Relation | None = None) -> Relation:
-        """All rows of all relations; columns meet by position.
+        """All rows of all relations; columns are matched by position.
 
-        Where streams have an update of one key at one time, that of the stream `truth` holds; by default the one that
-        comes first.
+        Where two streams update one key at the same time, the update of the stream `truth` wins; without it, the one
+        that arrives first.
         """
         relations = (self, *others)
         for each in others:
@@ -103,7 +103,7 @@ class Relation:
             source = " UNION ".join(each.source for each in relations) + (f" TRUTH {truth.source}" if truth else "")
         elif truth is not None:
             raise RequestError(
-                "a source of truth is for unions of streams",
+                "truth works only in a union of streams",
                 hint="Unite the streams, a.union(b, truth=b), and filter or select after that.",
             )
         else:
@@ -117,9 +117,9 @@ class Relation:
         return Relation(self.network, text, ordered=self.ordered, state_limit=self.state_limit)._checked()
 
     def top(self, n: int, *, by: str, partition_by: str | Sequence[str] = (), ties: bool = False) -> Relation:
-        """The first n results of each window, in the order of `by`, such as "n desc", in each partition.
+        """The first n results of each window and partition, in the order of `by`, such as "n desc".
 
-        With `ties`, all that are as good as the last of them.
+        With `ties`, also the results that rank equal with the last of them.
         """
         further = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         parts = ", ".join([WINDOW_START, WINDOW_END, *further])
@@ -129,9 +129,9 @@ class Relation:
         return Relation(self.network, text, state_limit=base.state_limit)._checked()
 
     def order_by_time(self) -> Relation:
-        """The rows as a sequence sorted by their time, which is a bound of its window for an aggregate.
+        """The rows sorted by their time, which for an aggregate is a bound of its window.
 
-        Joined rows have the time of their latest part. How a join keeps the order is a setting of the query:
+        The time of joined rows is the latest of their inputs. How a join keeps the order is a setting of the query:
         `net.query(name, relation, settings={"join": "filter_order"})`.
         """
         return replace(self, ordered=True)._checked()
@@ -147,11 +147,12 @@ class Relation:
         partition_by: str | Sequence[str] = (),
         state_limit: int | None = None,
     ) -> Windowed:
-        """Windows of a length of time or a number of rows, one every `slide` (default: one after another).
+        """Windows over a length of time or a number of rows, one every `slide`; by default they do not overlap.
 
         With `slide="row"` a window ends at each row. `range="unlimited"` reaches back to the beginning, and needs a
-        `state_limit` of groups; a `session` ends when nothing has come for so long. `by` is the time column if not the
-        stream's own, of a join such as "x.ts" if not the later; with `partition_by` rows are counted in each partition.
+        `state_limit` of groups. A `session` ends when no row has come for that long. `by` is another time column than
+        the stream's own; of a join, one such as "x.ts" instead of the latest. With `partition_by`, `rows` are counted
+        per partition.
         """
         base = self._base()
         limit = state_limit or base.state_limit
@@ -171,15 +172,15 @@ class Relation:
         how: How = "inner",
         names: str | tuple[str, str] | None = None,
     ) -> Relation:
-        """Each row with the rows of another relation that match it.
+        """Each row with the rows of another relation that match it; `how` is inner, left, right or full.
 
-        `on` names columns that are equal, or is a condition over the `names` of both (the streams' own if none are
-        given). `within` says how far apart their times may be: one length, or {"left": "3 minutes", "right":
-        "2 minutes"}, how much later a row of the *other* side may be than one of this side. Instead, `on` may say it
-        ("y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS"), or `rows` how many rows of each side count, of each
-        partition if `partition_by` columns. `how` is inner, left, right or full.
+        `on` names columns that are equal, or is a condition over the `names` of both (by default those of the streams).
+        `within` limits how far apart their times may be: one length, or {"left": "3 minutes", "right": "2 minutes"},
+        where a row of the *other* side may be that much later than a row of the named side. Instead, `on` may compare
+        the times ("y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS"), or `rows` limits how many rows of each side
+        count, per partition if there are `partition_by` columns.
 
-        A join can be joined again, which is one join of all: `names` is then the name of the new one alone.
+        A join can be joined again, which makes one join of all; `names` is then the name of the new relation alone.
 
         >>> from millrace import Network
         >>> net = Network()
@@ -215,11 +216,12 @@ class Relation:
         by: tuple[str, str] | None = None,
         names: str | tuple[str, str] | None = None,
     ) -> Relation:
-        """Each row with the latest row of another relation that is not after it, and at most `tolerance` before.
+        """Each row with the latest row of another relation that is not after it, and at most `tolerance` before it.
 
-        With `strict` it is before the row, not at its time. `how` is inner, or left, which keeps rows without one. `by`
-        are the time columns of both, if not their own; of a join say which: ("a.ts", "ts"). `on` and `names` are as
-        for `join`; two names make what has been joined one relation, whose columns are called as in its results.
+        With `strict` that row is before it, not at the same time. `how` is inner, or left, which keeps rows without a
+        match. `by` gives other time columns of both than their own; those of a join with the name of their input:
+        ("a.ts", "ts"). `on` and `names` are as for `join`; two names make a join so far one relation, whose columns are
+        named as in its results.
 
         >>> from millrace import Network
         >>> net = Network()
@@ -251,12 +253,12 @@ class Relation:
         state_limit: int | None = None,
         names: Sequence[str] | None = None,
     ) -> Relation:
-        """Rows that follow each other: each row of the last relation with one of the one before, and so on.
+        """Rows that follow each other: each row of the last relation with one row of the relation before, and so on.
 
-        In mode "recent" it is the latest that is not after it; in mode "chronicle" the earliest that no other row has
-        used, which needs `within`, or a `state_limit` of rows. With `outer` rows of the last relation without one are
-        kept. `on` names columns that are equal, or is a condition over the `names`. Unlike those of a join they stay
-        columns of each, such as `products.gate`.
+        In mode "recent" that is the latest row that is not after it; in mode "chronicle" the earliest that no other row
+        has used, which needs `within`, or a `state_limit` of rows. `outer` keeps rows of the last relation without a
+        match. `on` names columns that are equal, or is a condition over the `names`. Unlike in a join, these columns
+        stay in every relation, such as `products.gate`.
 
         >>> from millrace import Network
         >>> net = Network()
@@ -275,23 +277,23 @@ class Relation:
         text = " SEQ ".join(map(str, parts)) + sequence_clauses(parts, on, mode, within, outer=outer)
         return Relation(self.network, text, state_limit=limit, timed=tuple(parts[-1:]))._checked()
 
-    def _beside(self, other: Relation, names: object) -> tuple[Joined, Part]:
-        """What has been joined so far, or the relation as the first of a join, and the other one as its next."""
+    def _beside(self, other: Relation, names: object) -> tuple[Joined, JoinInput]:
+        """The join so far, or this relation as its first input, and the other relation as the next input."""
         free = [other] if self.joined else [self, other]
         taken = [each.name for each in self.joined.parts] if self.joined else []
         found = named([each._stream_name() for each in free], names, taken=taken)
         return self.joined or Joined((self._part(found[0]),), (), ()), other._part(found[-1])
 
-    def _chained(self, chain: Joined, other: Relation, timed: tuple[Part, ...]) -> Relation:
+    def _chained(self, chain: Joined, other: Relation, timed: tuple[JoinInput, ...]) -> Relation:
         kept = self.predicate if self.joined else ""
         limit = _limit([self, other])
         return Relation(self.network, str(chain), kept, state_limit=limit, joined=chain, timed=timed)._checked()
 
-    def _part(self, name: str) -> Part:
+    def _part(self, name: str) -> JoinInput:
         """The relation as an input of a join."""
         plain = replace(self, ordered=False)
         root = self._root()
-        part = Part(self.source if plain._is_stream() else f"({plain._select})", name)
+        part = JoinInput(self.source if plain._is_stream() else f"({plain._select})", name)
         if self.timed is not None and self.items == "*":
             times = times_shown(self.timed, root.schema.names)
             ends = any(each.ends for each in self.timed)
@@ -301,9 +303,9 @@ class Relation:
         return replace(part, time=time if time in root.schema.names else None, ends=ends)
 
     def _to_join(self, how: str) -> Relation:
-        """What a further relation is joined to: a join that can go on, or a relation like any other.
+        """What a further relation is joined to: a join that can take one more input, or this relation as a whole.
 
-        A condition on joined rows may be checked after a further join only if that loses none of them.
+        A condition on joined rows may be checked after a further join only if that join loses none of them.
         """
         base = self._base()
         if base.joined is None or base.joined.looks_back or (base.predicate and how in ("right", "full")):
@@ -311,12 +313,12 @@ class Relation:
         return base
 
     def _stream_name(self) -> str | None:
-        """The name of the one stream that it is made of row by row; None for others."""
+        """The name of the stream whose rows these are; None if they are not those of one stream."""
         name = self.source
         return name if columns_of(name) is not None and self.items == "*" else None
 
     def _base(self) -> Relation:
-        """The rows without their order, to build on: order holds for a whole query and is asked for last."""
+        """The rows without their order, as the base of a further step: only a whole query has an order."""
         plain = replace(self, ordered=False)
         if self.items == "*":
             return plain
@@ -327,7 +329,7 @@ class Relation:
         return plain and self.timed is None and not self.source.startswith("(")
 
     def _time(self) -> str:
-        """What stands in ORDER BY."""
+        """The expression for ORDER BY."""
         return latest(self.timed or ()) or time_column(self._root()) or "ts"
 
     def _root(self) -> Node:
@@ -340,18 +342,18 @@ class Relation:
 
 @dataclass(frozen=True)
 class Windowed:
-    """Rows cut into windows, to be aggregated by keys."""
+    """Rows in windows, to be aggregated by keys."""
 
     relation: Relation
     window: str
     keys: tuple[str, ...] = ()
 
     def group_by(self, *keys: str) -> Windowed:
-        """The same windows, a group for each value of the keys."""
+        """The same windows, with one group per value of the keys."""
         return replace(self, keys=(*self.keys, *keys))
 
     def agg(self, **aggregates: str) -> Relation:
-        """One row a window and group, with the named aggregates."""
+        """One row per window and group, with the named aggregates."""
         base = self.relation
         is_join = base.timed is not None
         window = "" if is_join else f" {self.window}"
@@ -363,14 +365,14 @@ class Windowed:
         return Relation(base.network, text, state_limit=base.state_limit)._checked()
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse what only rows can do."""
+        """Refuse the methods of rows."""
         if not name.startswith("_") and hasattr(Relation, name):
             raise _no_rows()
         raise AttributeError(f"windows have no {name!r}", name=name, obj=self)
 
 
 def _no_rows() -> RequestError:
-    return RequestError("windows are no rows yet", hint="Say what to compute of each: .agg(n='count(*)').")
+    return RequestError("windows are no rows yet", hint="Aggregate them: .agg(n='count(*)').")
 
 
 def check_member(network: object, relation: object) -> None:

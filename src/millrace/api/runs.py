@@ -1,4 +1,4 @@
-"""One call to run a network on any host."""
+"""One call that runs a network on any host."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def run_options(
 
 
 class Run(Protocol):
-    """A network at work."""
+    """A run of a network on some host."""
 
     def run(self) -> Report:
-        """Work until it ends."""
+        """Run until the end."""
 
     def stop(self) -> None:
-        """Let it end soon."""
+        """Let the run end soon, in order."""
 
     def report(self) -> Report:
         """The run at this moment."""
@@ -63,7 +63,7 @@ class Run(Protocol):
         """What holds time back."""
 
     def close(self) -> None:
-        """Let go of what it holds outside this process."""
+        """Release what the run holds outside this process."""
 
     @property
     def answers(self) -> RunAnswers:
@@ -73,7 +73,7 @@ class Run(Protocol):
         """How stale each key of an update query is."""
 
     def refresh(self, query: str) -> None:
-        """Ask the streams of a query for rows, and work them off."""
+        """Ask the polled streams of a query for rows, and process them."""
 
     @property
     def memory(self) -> dict[str, list[pa.Table]]:
@@ -87,7 +87,7 @@ def open_run(
     feeds: Mapping[str, Iterable[Any]] | None = None,
     changes: LiveChanges | None = None,
 ) -> Run:
-    """A network on the host that the options name, ready to run, and to be changed where the host can do that."""
+    """A run of the network on the host that the options name, not started yet."""
     # Each host is imported where it is used: the others do not need Spark, nor the second it takes to load.
     if options.on == "spark":
         from millrace.hosts.spark.host import SparkRun
@@ -135,14 +135,14 @@ def open_run(
 
 
 def pending_change(options: RunOptions, changes: LiveChanges) -> Evolution | None:
-    """What would become of the queries in a checkpoint if these went on from it; nothing is touched.
+    """What would become of the queries in a checkpoint if a run with these resumed from it; None if nothing changes.
 
-    None where nothing would change.
+    The checkpoint is only read.
     """
     if options.checkpoint is None or options.on == "virtual":
         raise RequestError(
-            "a dry run says what would become of the queries in a checkpoint",
-            hint="Name the folder with --checkpoint, and its host with --on.",
+            "a dry run needs a checkpoint",
+            hint="Name its folder with --checkpoint, and its host with --on.",
         )
     if options.on == "spark":
         from millrace.hosts.spark.commit_log import checkpoint_manifest as spark_checkpoint
@@ -159,7 +159,7 @@ def pending_change(options: RunOptions, changes: LiveChanges) -> Evolution | Non
 
 
 class Once:
-    """An iterator as a feed: it can be run through once, and a second run is told so."""
+    """An iterator as a feed: it can be read once, and a second run is refused."""
 
     def __init__(self, stream: str, items: Iterable[Any]) -> None:
         self.stream = stream
@@ -169,7 +169,7 @@ class Once:
     def __iter__(self) -> Iterator[Any]:
         if self.begun:
             raise RequestError(
-                f'the iterator that feeds stream "{self.stream}" has been used by a run before',
+                f'the iterator that feeds stream "{self.stream}" has been read by an earlier run',
                 hint="Pass a list, or build a fresh network with a fresh iterator.",
             )
         return self

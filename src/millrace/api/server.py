@@ -1,15 +1,15 @@
 """The answers of a run over HTTP, on this machine alone: for a browser, a dashboard, a shell.
 
 GET /queries                     the queries, their keys and columns
-GET /latest/QUERY                the latest answer of every key; with `?column=value` for each column of the key, of one
-GET /latest/QUERY?refresh=true   the same, after the streams that are asked for rows have been asked
+GET /latest/QUERY                the latest answer of every key; of one key with `?column=value` per column of the key
+GET /latest/QUERY?refresh=true   the same, after the polled streams have been asked for rows
 GET /changes/QUERY               server-sent events: "change" with the changed rows, "error" if the run failed, "end"
 GET /staleness/QUERY             how stale each key is, in microseconds
 
 Rules:
-- Answers are JSON. What is not there is 404, what cannot be answered as asked is 400, both with the reason and a hint.
-- It listens on the loopback address and answers those alone who name it so: no page of another site can read it.
-- A subscriber that is slow gets the newest answers, never a backlog.
+- Answers are JSON. A missing path or query is 404, a wrong request is 400, both with the reason and a hint.
+- The server listens on the loopback address, and refuses other host names: no page of another site can read it.
+- A slow subscriber gets the newest answers, never a backlog.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from millrace.errors import MillraceError, RequestError
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.hosts.control.replies import plain_rows
 
-_HOME = "127.0.0.1"
-_NAMES = (_HOME, "localhost")
-_LOOK = 0.25
-"""Seconds between two looks whether the server stops."""
-_PARTING = 1.0
-"""Seconds that one who follows has to hear of the end."""
-_QUIET = 60
-"""Looks after which a silent subscriber is sent a comment, by which it is noticed if it has gone."""
+_ADDRESS = "127.0.0.1"
+_NAMES = (_ADDRESS, "localhost")
+_POLL = 0.25
+"""Seconds between two checks for the end of the server."""
+_FAREWELL = 1.0
+"""Seconds that a subscriber has to take the last event."""
+_QUIET_POLLS = 60
+"""Checks without a change after which a comment is sent, which fails if the subscriber has gone."""
 _ROUTES = "GET /queries, /latest/QUERY, /changes/QUERY or /staleness/QUERY"
 
 Parameters = dict[str, str]
@@ -49,9 +49,9 @@ class Server:
         self.reader = reader
         self.stopping = Event()
         self.followers: set[Thread] = set()
-        """The threads in which changes are told."""
+        """The threads that send changes."""
         try:
-            self._http = _Http((_HOME, port), _Handler)
+            self._http = _Http((_ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
             raise RequestError(
                 f"port {port} cannot be listened on: {error}", hint="Choose another; 0 picks one."
@@ -68,16 +68,16 @@ class Server:
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://{_HOME}:{self.port}"
+        return f"http://{_ADDRESS}:{self.port}"
 
     def close(self) -> None:
-        """Answer no more, and let those who follow hear of the end."""
+        """Stop answering, after subscribers have got the last event."""
         self.stopping.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
         for follower in list(self.followers):
-            follower.join(_PARTING)
+            follower.join(_FAREWELL)
 
     def __enter__(self) -> Server:
         return self
@@ -92,7 +92,7 @@ class _Http(ThreadingHTTPServer):
     server: Server
 
 
-class _NotThere(Exception):
+class _NotFound(Exception):
     """There is nothing at this path."""
 
 
@@ -108,18 +108,18 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
             try:
                 self._answer()
-            except _NotThere:
+            except _NotFound:
                 self._send(404, {"error": f'there is nothing at "{self.path}"', "hint": f"{_ROUTES}."})
             except MillraceError as error:
                 status = 404 if error.fact.startswith("there is no query") else 400
                 self._send(status, {"error": error.fact, "hint": error.hint})
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: the terminal is the run's."""
+        """Log nothing: the terminal belongs to the run."""
 
     @property
     def reader(self) -> Reader:
-        """Whom to ask."""
+        """The reader of the run's answers."""
         return self.server.server.reader
 
     def _answer(self) -> None:
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
         url = urlsplit(self.path)
         parts = [unquote(part) for part in url.path.split("/") if part]
-        given = _parameters(url.query)
+        parameters = _parameters(url.query)
         routes: Mapping[str, Callable[[str, Parameters], None]] = {
             "latest": self._latest,
             "changes": self._changes,
@@ -138,28 +138,28 @@ class _Handler(BaseHTTPRequestHandler):
         if parts == ["queries"]:
             self._send(200, plain_rows(self.reader.queries()))
         elif len(parts) == 2 and parts[0] in routes:
-            routes[parts[0]](parts[1], given)
+            routes[parts[0]](parts[1], parameters)
         else:
-            raise _NotThere
+            raise _NotFound
 
-    def _latest(self, query: str, given: Parameters) -> None:
-        refresh = _flag(given, "refresh", otherwise=False)
+    def _latest(self, query: str, parameters: Parameters) -> None:
+        refresh = _flag(parameters, "refresh", otherwise=False)
         latest = self.reader.of(query, refresh=refresh)
-        if not given:
+        if not parameters:
             self._send(200, plain_rows(latest.table()))
             return
-        row = latest.row(given)
+        row = latest.row(parameters)
         if row is None:
             hint = f"The keys that have one are at /latest/{quote(query)}."
             self._send(404, {"error": f'query "{query}" has no answer of this key', "hint": hint})
         else:
             self._send(200, plain_rows(pa.Table.from_pylist([row], schema=latest.schema))[0])
 
-    def _staleness(self, query: str, given: Parameters) -> None:
+    def _staleness(self, query: str, parameters: Parameters) -> None:
         self._send(200, plain_rows(self.reader.staleness(query)))
 
-    def _changes(self, query: str, given: Parameters) -> None:
-        with self.reader.changes(query, present=_flag(given, "present", otherwise=True)) as subscription:
+    def _changes(self, query: str, parameters: Parameters) -> None:
+        with self.reader.changes(query, present=_flag(parameters, "present", otherwise=True)) as subscription:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Cache-Control", "no-store")
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             followers.add(current_thread())
             try:
                 self._follow(subscription)
-                self._tell_of_failure(subscription)
+                self._send_failure(subscription)
                 self._event("end", [])
             finally:
                 followers.discard(current_thread())
@@ -178,16 +178,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _follow(self, subscription: Subscription) -> None:
         silent, last = 0, False
         while not subscription.ended and not last:
-            # What came just before the end is told too.
+            # Changes just before the end are sent too.
             last = self.server.server.stopping.is_set()
-            rows = subscription.poll(0.0 if last else _LOOK)
+            rows = subscription.poll(0.0 if last else _POLL)
             silent = silent + 1 if rows is None else 0
             if rows is not None:
                 self._event("change", plain_rows(rows))
-            elif silent % _QUIET == 0:
+            elif silent % _QUIET_POLLS == 0:
                 self._write(": nothing new\n\n")
 
-    def _tell_of_failure(self, subscription: Subscription) -> None:
+    def _send_failure(self, subscription: Subscription) -> None:
         match subscription.failure():
             case None:
                 return
@@ -214,18 +214,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _parameters(query: str) -> Parameters:
-    """What a request asks for, each name once."""
+    """The parameters of a request, each name once."""
     pairs = parse_qsl(query, keep_blank_values=True)
-    given = dict(pairs)
-    if len(given) < len(pairs):
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs):
         twice = next(name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1)
         raise RequestError(f'"{twice}" is given twice', hint="Ask for one key at a time.")
-    return given
+    return parameters
 
 
-def _flag(given: Parameters, name: str, *, otherwise: bool) -> bool:
-    """Whether a parameter, which is taken out, says yes or no."""
-    said = given.pop(name, str(otherwise)).lower()
-    if said not in ("true", "false"):
-        raise RequestError(f'"{name}" is true or false, not "{said}"', hint=f"Write {name}=true.")
-    return said == "true"
+def _flag(parameters: Parameters, name: str, *, otherwise: bool) -> bool:
+    """The value of a boolean parameter, which is removed from the parameters."""
+    text = parameters.pop(name, str(otherwise)).lower()
+    if text not in ("true", "false"):
+        raise RequestError(f'"{name}" is true or false, not "{text}"', hint=f"Write {name}=true.")
+    return text == "true"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from millrace.api.durations import Length, length
 from millrace.errors import RequestError
 
 
 def time_clause(time: str | None, order: str | None, internal: str | None, latent: bool) -> str:
-    """The clause for the one kind of time that a stream has.
+    """The clause for the kind of time that a stream has.
 
     >>> time_clause("ts", None, None, False), time_clause(None, None, "ts", False)
     ('TIMESTAMP BY ts ORDERED', 'INTERNAL TIMESTAMP AS ts')
@@ -22,14 +23,16 @@ def time_clause(time: str | None, order: str | None, internal: str | None, laten
     if time is not None:
         return f"TIMESTAMP BY {time} {order or 'ORDERED'}"
     if order is not None:
-        raise RequestError(f'a stream with our own clock is in order, not "{order}"', hint='Or give time="column".')
+        raise RequestError(
+            f'only a stream with time= has an order, and this was given "{order}"', hint='Give time="column" instead.'
+        )
     return f"INTERNAL TIMESTAMP AS {internal}" if internal else "LATENT TIMESTAMP"
 
 
 def order_clause(
     disorder: Length | None, rows: int | None, punctuated_by: str | None, per: str | Sequence[str] = ()
 ) -> str | None:
-    """What the order of rows is; None where nothing is said.
+    """The order of rows; None if none is given.
 
     >>> order_clause("5 seconds", None, None), order_clause(None, 100, None)
     ('DISORDER INTERVAL 5 seconds', 'DISORDER 100 ROWS')
@@ -64,7 +67,7 @@ def ets_clause(ets: Length | None, skew: Length | None, lull: Length | None) -> 
 
 
 def partition_clause(columns: str | Sequence[str]) -> list[str]:
-    """In which partitions the order holds.
+    """The partitions in which the order holds.
 
     >>> partition_clause("link"), partition_clause(["host", "port"]), partition_clause(())
     (['PARTITIONED BY (link)'], ['PARTITIONED BY (host, port)'], [])
@@ -74,7 +77,7 @@ def partition_clause(columns: str | Sequence[str]) -> list[str]:
 
 
 def also_clauses(also: object) -> list[str]:
-    """Further columns that progress, each with how far a row may trail in it.
+    """Further time columns, each with how far a row may trail in it.
 
     >>> also_clauses({"started": "30 minutes", "seen": None})
     ['ALSO BY started DISORDER INTERVAL 30 minutes', 'ALSO BY seen ORDERED']
@@ -90,7 +93,7 @@ def also_clauses(also: object) -> list[str]:
 
 
 def update_key_clause(columns: object) -> list[str]:
-    """The columns whose rows of equal values update each other; none at all if all rows do, None for a plain stream.
+    """The columns whose rows of equal values update each other; [] if all rows do, None for an append stream.
 
     >>> update_key_clause("symbol"), update_key_clause(["host", "port"]), update_key_clause([]), update_key_clause(None)
     (['UPDATE KEY (symbol)'], ['UPDATE KEY (host, port)'], ['UPDATE KEY ()'], [])
@@ -107,13 +110,11 @@ def update_key_clause(columns: object) -> list[str]:
     return [f"UPDATE KEY ({', '.join(map(str, names))})"]
 
 
-def queue_settings(queue: str | None, settings: object) -> dict[str, object]:
-    """The options of the queues of queries that read a stream."""
+def checked_settings(settings: object, example: str) -> dict[str, object]:
+    """Options of a query or of the queues of a stream, by name; refuses what is no mapping."""
     if not isinstance(settings, Mapping):
-        raise RequestError(
-            f'settings are names and values, not "{settings}"', hint="Write settings={'update_window': 'lazy'}."
-        )
-    return {**({} if queue is None else {"queue": queue}), **settings}
+        raise RequestError(f'settings are names and values, not "{settings}"', hint=f"Write settings={{{example}}}.")
+    return dict(settings)
 
 
 def _listed(columns: str | Sequence[str]) -> str:
@@ -135,44 +136,27 @@ def sql_types(name: str, given: object) -> str:
     return ", ".join(kinds)
 
 
-def class_place(given: object) -> str:
-    """Where a class can be found by others, `module:Class`.
+def code_place(given: object, what: Literal["class", "function"]) -> str:
+    """Where other processes find a class or a function: `module:name`, which may be given as text.
 
     >>> from fractions import Fraction
-    >>> class_place(Fraction), class_place("package.module:P95")
-    ('fractions:Fraction', 'package.module:P95')
+    >>> code_place(Fraction, "class"), code_place("package.module:price", "function")
+    ('fractions:Fraction', 'package.module:price')
     """
     if isinstance(given, str):
         return given
-    place = _importable(given) if isinstance(given, type) else None
+    place = _importable(given) if isinstance(given, type) or (what == "function" and callable(given)) else None
     if place is None:
+        name = "Class" if what == "class" else "function"
         raise RequestError(
-            f'"{getattr(given, "__qualname__", given)}" is no class that other processes can import',
-            hint="Define the class at the top of a module, or give its place as text: 'package.module:Class'.",
-        )
-    return place
-
-
-def function_place(given: object) -> str:
-    """Where a function can be found by others, `module:function`.
-
-    >>> from textwrap import shorten
-    >>> function_place(shorten), function_place("package.module:price")
-    ('textwrap:shorten', 'package.module:price')
-    """
-    if isinstance(given, str):
-        return given
-    place = _importable(given) if callable(given) else None
-    if place is None:
-        raise RequestError(
-            f'"{getattr(given, "__qualname__", given)}" is no function that other processes can import',
-            hint="Define it with def at the top of a module, or give its place as text: 'package.module:function'.",
+            f'"{getattr(given, "__qualname__", given)}" is no {what} that other processes can import',
+            hint=f"Define the {what} at the top of a module, or give its place as text: 'package.module:{name}'.",
         )
     return place
 
 
 def _importable(given: object) -> str | None:
-    """The place of what a module holds under its own name; None where others would not find it."""
+    """The place of what a module holds under its own name; None if other processes would not find it there."""
     module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", "")
     found: object = sys.modules.get(module or "")
     for part in name.split("."):

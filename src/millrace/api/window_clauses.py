@@ -1,4 +1,4 @@
-"""The windows of SQL, from the words that Python gives."""
+"""The window clause of SQL, from the arguments that Python gives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def window_clause(
     *,
     limited: bool = False,
 ) -> str:
-    """The one window that was asked for; one without an end must be `limited` in the groups that it may hold.
+    """The window clause; an unlimited window must be `limited` in the number of its groups.
 
     >>> window_clause("5 minutes", None, None, None, "ts", ()), window_clause(None, 10, None, "row", None, "k")
     ('[RANGE 5 minutes SLIDE 5 minutes WA ts]', '[ROWS 10 PARTITION BY k]')
@@ -39,8 +39,8 @@ def window_clause(
         )
     if not limited and str(length).lower() == UNLIMITED:
         raise RequestError(
-            "a window without an end keeps its groups for ever",
-            hint="Say how many groups there are at most: .window(range='unlimited', state_limit=100_000).",
+            "an unlimited window keeps its groups for ever",
+            hint="Limit the number of groups: .window(range='unlimited', state_limit=100_000).",
         )
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     parts = [_size(length, rows, session), *_slide(slide, length, rows)]
@@ -59,7 +59,7 @@ def _size(length: object, rows: object, session: object) -> str:
 
 
 def _slide(slide: object, length: object, rows: object) -> list[str]:
-    """How far windows are apart: one after another where nothing is said, of those that have an end."""
+    """The SLIDE of a window; without one, windows that have an end do not overlap."""
     if slide == EACH_ROW:
         return []
     if rows is not None:

@@ -41,7 +41,7 @@ class Chunk:
     malformed: int = 0
 
 
-class Input(Protocol):
+class StreamInput(Protocol):
     """Where a host reads a stream."""
 
     @property
@@ -59,7 +59,9 @@ class Input(Protocol):
         """Where the next chunk begins."""
 
 
-def open_input(stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Position | None) -> Input:
+def open_input(
+    stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Position | None
+) -> StreamInput:
     """A stream's input at a position (None: the beginning)."""
     schema = read_schema(stream, columns)
     if feed is not None and stream.connector.format != FRAME:
@@ -71,7 +73,7 @@ def open_input(stream: Stream, columns: list[str], feed: Iterable[Any] | None, p
     return FileInput(stream, schema, position)
 
 
-def reopen_input(source: Input, stream: Stream, columns: list[str], position: Position) -> Input:
+def reopen_input(source: StreamInput, stream: Stream, columns: list[str], position: Position) -> StreamInput:
     """An input with other columns, from a position of its own; what a feed gave before its last item is gone."""
     if isinstance(source, FeedInput):
         return source.again(read_schema(stream, columns), position)

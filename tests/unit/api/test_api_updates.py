@@ -62,7 +62,7 @@ def test_what_a_relation_is_a_part_of_decides_whether_it_has_update_semantics() 
 def test_a_union_may_name_its_source_of_truth() -> None:
     _, a, b = streams()
     assert a.union(b, truth=b).sql == "SELECT * FROM a UNION b TRUTH b"
-    with pytest.raises(RequestError, match="for unions of streams"):
+    with pytest.raises(RequestError, match="truth works only in a union of streams"):
         a.where("v > 3").union(b, truth=b)
 
 

@@ -2,7 +2,7 @@
 
 - `input_files` lists the files of a stream in the order of their names, and opens their bytes uncompressed.
 - `file_reader` reads a file of any format in bounded memory, as batches in the declared schema.
-- `csv_reader` (with `csv_records`), `json_reader` and `parquet_reader` yield `row_blocks`: good rows, and what is
+- `csv_reader` (with `csv_records`), `json_reader` and `parquet_reader` yield `file_blocks`: good rows, and what is
   wrong with the others.
 - `conversion` brings columns to their declared types, and finds the cells that do not fit; `timestamps` reads times.
 - `file_writer` writes a table as one file; what it writes, `file_reader` reads back.

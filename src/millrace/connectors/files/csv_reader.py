@@ -23,9 +23,9 @@ import pyarrow.csv
 
 from millrace.connectors.files.conversion import Conversion, conversion, from_text
 from millrace.connectors.files.csv_records import Layout, records
+from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import open_bytes, readable
-from millrace.connectors.files.row_blocks import Fault, Numbers, RowBlock
 from millrace.errors import RunError
 
 _BLOCK_BYTES = 1 << 20
@@ -78,7 +78,7 @@ class _Piece:
         return _Piece(raw, {number - 1: row for number, row in self.torn.items() if number})
 
 
-def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[RowBlock]:
+def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
     """The data rows of a csv file from about `skip_rows` on."""
     with readable(path, "csv"):
         file = _CsvFile(path, options, _column_names(path, options, schema))
@@ -94,7 +94,7 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
         start = stop
 
 
-def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int) -> RowBlock:
+def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int) -> FileBlock:
     columns = [piece.raw.column(name) for name in plan.schema.names]
     rows, kept = plan.good_rows(columns)
     numbers = piece.numbers(start)
@@ -106,7 +106,7 @@ def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int) -> RowBl
         column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
         return Fault(place, reason, value, column)
 
-    return RowBlock(rows, start, start + piece.length, numbers[kept], explain)
+    return FileBlock(rows, start, start + piece.length, numbers[kept], explain)
 
 
 def _torn(file: _CsvFile, place: str, fields: int, text: str) -> Fault:

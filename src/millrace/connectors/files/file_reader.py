@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from millrace.connectors.files import csv_reader, json_reader, parquet_reader
+from millrace.connectors.files.file_blocks import FileBlock
 from millrace.connectors.files.file_options import ReadOptions, read_options
-from millrace.connectors.files.row_blocks import RowBlock
 from millrace.plan.nodes.endpoints import Connector
 
 _READERS = {"csv": csv_reader.blocks, "json": json_reader.blocks, "parquet": parquet_reader.blocks}
@@ -40,7 +40,7 @@ def read_file(
 
 
 def _read(
-    blocks: Iterator[RowBlock], path: Path, options: ReadOptions, batch_rows: int, skip_rows: int
+    blocks: Iterator[FileBlock], path: Path, options: ReadOptions, batch_rows: int, skip_rows: int
 ) -> Iterator[FileBatch]:
     for block in blocks:
         if block.stop <= skip_rows:
@@ -52,7 +52,7 @@ def _read(
             raise block.explain(good_until).error(path)
 
 
-def _batches(block: RowBlock, batch_rows: int) -> Iterator[FileBatch]:
+def _batches(block: FileBlock, batch_rows: int) -> Iterator[FileBatch]:
     for start in range(block.start, block.stop, batch_rows):
         part = block.part(start, min(start + batch_rows, block.stop))
         yield FileBatch(part.rows, part.malformed)

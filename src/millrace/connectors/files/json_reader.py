@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.json
 
 from millrace.connectors.files.conversion import UNFIT, Conversion, as_text, conversion, from_column
+from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import open_bytes, readable
-from millrace.connectors.files.row_blocks import Fault, RowBlock
 from millrace.kernel.columns.expressions import sql_name
 
 Taker = Callable[[object], bool]
@@ -39,7 +39,7 @@ class _Lines:
     row: int
 
 
-def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[RowBlock]:
+def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
     """The data rows of a file of json lines."""
     raw = _raw_schema(schema, options.timestamp_format)
     plan = conversion(schema, from_column, options.timestamp_format)
@@ -78,7 +78,7 @@ def _whole_lines(stream: Any) -> Iterator[bytes]:
         yield rest
 
 
-def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> RowBlock | None:
+def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
     """All the lines at once; None if something among them is not as it should be."""
     try:
         parsed = _parse(lines.data, raw)
@@ -88,7 +88,7 @@ def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> RowBlock | None:
     if not _is_one_a_line(rows.num_rows, lines.data):
         return None
     stop = lines.row + rows.num_rows
-    return RowBlock(rows, lines.row, stop, np.arange(lines.row, stop), _no_fault)
+    return FileBlock(rows, lines.row, stop, np.arange(lines.row, stop), _no_fault)
 
 
 def _parse(data: bytes, raw: pa.Schema) -> pa.RecordBatch:
@@ -115,7 +115,7 @@ def _no_fault(number: int) -> Fault:
     raise AssertionError(f"data row {number} is not malformed")
 
 
-def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> RowBlock:
+def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
     """The lines one by one: the good rows, and what is wrong with each of the others."""
     texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.line) if text.strip()]
     fields = [(field.name, field.type, _taker(spelled.type)) for field, spelled in zip(plan.schema, raw, strict=True)]
@@ -137,7 +137,7 @@ def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> RowBlock:
         column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
         return Fault(f"line {texts[number - lines.row][0]}", reason, value, column)
 
-    return RowBlock(rows, lines.row, lines.row + len(texts), numbers[kept], explain)
+    return FileBlock(rows, lines.row, lines.row + len(texts), numbers[kept], explain)
 
 
 def _object_or_fault(

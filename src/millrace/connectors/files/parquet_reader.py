@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from millrace.connectors.files.conversion import Conversion, Convert, conversion, from_column
+from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import readable
-from millrace.connectors.files.row_blocks import Fault, RowBlock
 from millrace.errors import RunError
 from millrace.kernel.columns.expressions import sql_name
 
 _BLOCK_ROWS = 65_536
 
 
-def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[RowBlock]:
+def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
     """The data rows of a parquet file from the row group that holds `skip_rows` on."""
     with readable(path, "parquet"):
         with pyarrow.parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
@@ -70,7 +70,7 @@ def _is_coded(chunk: pyarrow.parquet.ColumnChunkMetaData) -> bool:
     return chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < 4 * chunk.num_values
 
 
-def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> RowBlock:
+def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> FileBlock:
     columns = [raw.column(name) for name in plan.schema.names]
     rows, kept = plan.good_rows(columns)
 
@@ -78,7 +78,7 @@ def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> RowBlock:
         column, value, reason = plan.blame(columns, number - start)
         return Fault(f"row {number + 1}", reason, value, column)
 
-    return RowBlock(rows, start, start + raw.num_rows, kept + start, explain)
+    return FileBlock(rows, start, start + raw.num_rows, kept + start, explain)
 
 
 def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_format: str) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import CHUNK_ROWS, Chunk, Input
+from millrace.connectors.inputs import CHUNK_ROWS, Chunk, StreamInput
 from millrace.errors import MillraceError
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.arrivals import stamped
@@ -213,7 +213,7 @@ class LocalRun:
         budgets = (queue.settings.budget_time for queue in self.executor.queue_gate.queues().values())
         return max([_MOMENT, *(each for each in budgets if each is not None)])
 
-    def _take(self, name: str, source: Input) -> bool:
+    def _take(self, name: str, source: StreamInput) -> bool:
         """Push the next chunk of a stream; whether it held rows."""
         looked = self._clock.now()
         chunk = self._read(source)
@@ -232,7 +232,7 @@ class LocalRun:
         self.executor.push(name, rows, now)
         return True
 
-    def _read(self, source: Input) -> Chunk | None:
+    def _read(self, source: StreamInput) -> Chunk | None:
         try:
             return source.read()
         except MillraceError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from millrace.connectors.inputs import Input, Position, open_input, read_schema, reopen_input
+from millrace.connectors.inputs import Position, StreamInput, open_input, read_schema, reopen_input
 from millrace.connectors.push_pull import Asked, PolledInput
 from millrace.errors import RequestError
 from millrace.hosts.local.pace import Now, PacedInput, ReplayPace
@@ -29,7 +29,7 @@ class Intake:
         positions: Mapping[str, Position] | None = None,
         ending: Ending = "stopped",
     ) -> None:
-        self.inputs: dict[str, Input] = {}
+        self.inputs: dict[str, StreamInput] = {}
         self._columns: dict[str, list[str]] = {}
         self._now = now
         self._ending = ending
@@ -56,7 +56,7 @@ class Intake:
         wanted, open_ones = plan.columns_read(stream.name), self._columns.get(stream.name, [])
         return open_ones if set(wanted) <= set(open_ones) else wanted
 
-    def _input(self, stream: Stream, columns: list[str], position: Any) -> Input:
+    def _input(self, stream: Stream, columns: list[str], position: Any) -> StreamInput:
         given = self.inputs.get(stream.name)
         if given is not None:
             return given if columns == self._columns[stream.name] else self._again(given, stream, columns)
@@ -77,7 +77,7 @@ class Intake:
         lasts, ends = self._ending == "stopped", self._ending == "end"
         return PolledInput(stream, read_schema(stream, columns), source, self._now, lasts=lasts, ends=ends)
 
-    def _again(self, given: Input, stream: Stream, columns: list[str]) -> Input:
+    def _again(self, given: StreamInput, stream: Stream, columns: list[str]) -> StreamInput:
         """The input with other columns, at its position."""
         if isinstance(given, PolledInput):
             return self._polled(stream, columns, given.source)

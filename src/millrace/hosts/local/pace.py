@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import Chunk, Input
+from millrace.connectors.inputs import Chunk, StreamInput
 from millrace.hosts.arrivals import arrivals, stamped
 from millrace.kernel.elements import NO_BOUND, Microseconds, Times
 from millrace.plan.nodes.endpoints import Stream
@@ -43,7 +43,7 @@ class ReplayPace:
 class PacedInput:
     """An input that holds rows back until the clock, at the stream's speed, has reached their arrival."""
 
-    def __init__(self, stream: Stream, source: Input, now: Now, position: Any = None) -> None:
+    def __init__(self, stream: Stream, source: StreamInput, now: Now, position: Any = None) -> None:
         assert stream.replay is not None
         self.stream = stream
         self.source = source

@@ -40,7 +40,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class RowBlock:
+class FileBlock:
     """The data rows `start` to `stop` of a file: the good ones, their numbers, and why another is malformed."""
 
     rows: pa.RecordBatch
@@ -54,11 +54,11 @@ class RowBlock:
         """How many rows are left out."""
         return self.stop - self.start - int(self.rows.num_rows)
 
-    def part(self, start: int, stop: int) -> RowBlock:
+    def part(self, start: int, stop: int) -> FileBlock:
         """The data rows from `start` up to `stop`, without a copy."""
         first, last = (int(each) for each in np.searchsorted(self.numbers, [start, stop]))
         rows, numbers = self.rows.slice(first, last - first), self.numbers[first:last]
-        return RowBlock(rows, start, stop, numbers, self.explain)
+        return FileBlock(rows, start, stop, numbers, self.explain)
 
     def first_malformed(self) -> int:
         """The number of the first row left out; `stop` if there is none."""
