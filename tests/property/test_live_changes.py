@@ -20,7 +20,7 @@ from millrace.kernel.graph.snapshot import Place
 from millrace.language import parse_network
 from millrace.plan.evolution.start_points import start_of
 from millrace.plan.nodes.query_network import Network, Query
-from millrace.plan.physical.stages import Physical, physical, starting_at
+from millrace.plan.physical.stages import Physical, physical
 from tests.property.cases import EPOCH, Row, batch, declared, queries, rows, schedules
 from tests.reference import evaluate, multiset
 
@@ -51,7 +51,7 @@ class Changing:
     def add(self, text: str) -> None:
         query = self._parsed(text, f"q{len(self.results)}")
         points = {name: ingress.save() for name, ingress in self.executor.ingress.items()}
-        self.queries.append(starting_at(query, *start_of(query, points)))
+        self.queries.append(query.starting_at(*start_of(query, points)))
         self.results[query.name] = []
         self._reshape()
 

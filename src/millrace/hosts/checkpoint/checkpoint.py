@@ -24,7 +24,7 @@ from millrace.hosts.checkpoint.durable_files import make_folder, read_json, repl
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.kernel.graph.snapshot import Place, Snapshot
 from millrace.plan.evolution.evolution import Evolution, beginning
-from millrace.plan.evolution.start_points import Points
+from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
 _LAYOUT = 5
@@ -45,9 +45,9 @@ class Resumed:
     """The text of the first file and the history of changes, as `LiveChanges.saved` gives them."""
 
     @property
-    def points(self) -> Points:
+    def points(self) -> StreamProgress:
         """How far each stream had come."""
-        points: Points = self.control["sources"]
+        points: StreamProgress = self.control["sources"]
         return points
 
 

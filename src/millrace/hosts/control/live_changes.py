@@ -27,11 +27,11 @@ from millrace.hosts.why.lag import Lag
 from millrace.kernel.graph.executor import Executor
 from millrace.plan.evolution.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
 from millrace.plan.evolution.evolution import Evolution, evolve, merged
-from millrace.plan.evolution.start_points import Points, Starts, reduced, start_of
+from millrace.plan.evolution.start_points import StartPoints, StreamProgress, reduced, start_of
 from millrace.plan.nodes.query_network import Network, Query
-from millrace.plan.physical.stages import Physical, physical, starting_at
+from millrace.plan.physical.stages import Physical, physical
 
-Start = Callable[[Query], Starts]
+Start = Callable[[Query], StartPoints]
 Answers = tuple[Reply, ...]
 Found = TypeVar("Found")
 
@@ -45,7 +45,7 @@ class ChangeableRun(AnsweringRun, Protocol):
     def settle(self) -> None:
         """Finish what is under way."""
 
-    def points(self) -> Points:
+    def points(self) -> StreamProgress:
         """How far the streams have come that are being read."""
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
@@ -69,8 +69,8 @@ class HistoryEntry:
     """
 
     text: str
-    starts: tuple[Starts, ...] = ()
-    points: Points | None = None
+    starts: tuple[StartPoints, ...] = ()
+    points: StreamProgress | None = None
 
     def data(self) -> dict[str, Any]:
         """It as plain data."""
@@ -190,7 +190,7 @@ class LiveChanges:
         """Whether this run may have other queries than the one that saved this."""
         return self._read is not None and saved["text"] is not None
 
-    def resume(self, saved: Mapping[str, Any], points: Points, *, spread: bool = False) -> Evolution | None:
+    def resume(self, saved: Mapping[str, Any], points: StreamProgress, *, spread: bool = False) -> Evolution | None:
         """Go on from an earlier run: its changes are made again, and what is different in this run's file is applied.
 
         `points` say how far its streams had come, `spread` whether rows are spread over buckets. None where nothing
@@ -209,7 +209,7 @@ class LiveChanges:
         self._first, self.ran, self.evolution = earlier._first, ran, evolution
         return evolution
 
-    def _rewrite(self, text: str, points: Points, *, spread: bool) -> Evolution | None:
+    def _rewrite(self, text: str, points: StreamProgress, *, spread: bool) -> Evolution | None:
         """Let a new file take the place of the one in force."""
         assert self._read is not None, "a history with files comes with a reader"
         # What follows the file in the script are declarations that requests have made.
@@ -282,11 +282,11 @@ class LiveChanges:
         if self._bind is None:
             raise NotYet("this run cannot be changed", hint="Stop it, and start it with other queries.")
         amendment = self._bind(self.script, text, self.network.queries)
-        queries, answers, starts = self.network.queries, list[Reply](), list[Starts]()
+        queries, answers, starts = self.network.queries, list[Reply](), list[StartPoints]()
         for change in amendment.changes:
             if isinstance(change, Added):
                 starts.append(start(change.query))
-                change = Added(starting_at(change.query, *starts[-1]))
+                change = Added(change.query.starting_at(*starts[-1]))
             answers += _answers(change, queries)
             queries = amended(queries, change)
         return _Proposal(Network(queries), amendment.declared, HistoryEntry(text, tuple(starts)), tuple(answers))
@@ -315,12 +315,12 @@ def _replaced(before: Network, after: Network) -> set[str]:
     }
 
 
-def _in_turn(starts: Iterable[Starts]) -> Start:
+def _in_turn(starts: Iterable[StartPoints]) -> Start:
     remaining = iter(starts)
     return lambda query: next(remaining)
 
 
-def _starts(time: int, outlets: Iterable[Sequence[Any]]) -> Starts:
+def _starts(time: int, outlets: Iterable[Sequence[Any]]) -> StartPoints:
     return time, tuple((name, point) for name, point in outlets)
 
 

@@ -38,7 +38,7 @@ from millrace.hosts.why.lag import Lag
 from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
-from millrace.plan.evolution.start_points import Points
+from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
@@ -323,7 +323,7 @@ class LocalRun:
         self._work((), None)
         self.executor.ets_demand.periodic = True
 
-    def points(self) -> Points:
+    def points(self) -> StreamProgress:
         """How far each stream has come."""
         return {name: ingress.save() for name, ingress in self.executor.ingress.items()}
 

@@ -51,7 +51,7 @@ from millrace.hosts.spark.source.native_streams import check_native, native_rows
 from millrace.hosts.spark.source.python_streams import PythonStreams, has_read
 from millrace.hosts.spark.streaming_query import network_rows, started
 from millrace.hosts.why.lag import Lag
-from millrace.plan.evolution.start_points import Points
+from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
@@ -352,7 +352,7 @@ class SparkRun:
             self._commits.release()
             self._held = False
 
-    def points(self) -> Points:
+    def points(self) -> StreamProgress:
         """How far each stream has come."""
         self._hold()
         return points(self.folder)

@@ -32,7 +32,7 @@ from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Micr
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.kernel.progress.ingress import Ingress
-from millrace.plan.evolution.start_points import Points
+from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
@@ -314,7 +314,7 @@ class VirtualRun:
         self.executor.queue_gate.open(None)
         self._deliver()
 
-    def points(self) -> Points:
+    def points(self) -> StreamProgress:
         """How far each stream has come."""
         return {name: ingress.save() for name, ingress in self.executor.ingress.items()}
 

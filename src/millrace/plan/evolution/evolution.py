@@ -26,8 +26,8 @@ from millrace.errors import RequestError
 from millrace.kernel import operators as kernel
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.graph.graph import Graph
-from millrace.plan.evolution.previous_plan import Places, Ran, can_be_cut, carried_out
-from millrace.plan.evolution.start_points import Points, passed, start_of
+from millrace.plan.evolution.previous_plan import PreviousPlan, can_be_cut, part_keys, without_start
+from millrace.plan.evolution.start_points import StartPoints, StreamProgress, start_of, unreached
 from millrace.plan.explain.time_text import clock_text
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node
@@ -125,24 +125,24 @@ class Evolution:
         return {"queries": [each.data() for each in self.queries], "streams": streams}
 
 
-def evolve(before: Network, after: Network, points: Points, *, spread: bool = False) -> Evolution | None:
+def evolve(before: Network, after: Network, points: StreamProgress, *, spread: bool = False) -> Evolution | None:
     """The network that goes on as `after` from the state of `before`; None where nothing changes.
 
     `points` say how far the streams of `before` have come. `spread` is for a host that spreads rows over buckets: a
     part is kept only if its rows stay where they are. Raises where a stream cannot go on.
     """
     _check_streams(before, after)
-    ran = Ran(before, spread=spread)
+    previous = PreviousPlan(before, spread=spread)
     named = {query.name: query for query in before.queries}
     leaving = set(named) - {query.name for query in after.queries}
-    grown: dict[str, tuple[Query, Evolved]] = {}
+    found: dict[str, tuple[Query, Evolved]] = {}
     for query in after.queries:
-        grown[query.name] = _Growing(query, named.get(query.name), ran, points, leaving).grown()
-    order = [*(name for name in named if name in grown), *(name for name in grown if name not in named)]
-    network = Network(tuple(grown[name][0] for name in order)).with_streams(_streams(after))
+        found[query.name] = _QueryEvolution(query, named.get(query.name), previous, points, leaving).evolved()
+    order = [*(name for name in named if name in found), *(name for name in found if name not in named)]
+    network = Network(tuple(found[name][0] for name in order)).with_streams(_streams(after))
     if network == before:
         return None
-    told = [grown[name][1] for name in order]
+    told = [found[name][1] for name in order]
     gone = leaving - {each.was for each in told}
     told += [Evolved(name, "dropped") for name in named if name in gone]
     old, new = _streams(before), _streams(network)
@@ -219,39 +219,41 @@ def _reason(old: Stream, new: Stream) -> str | None:
 
 
 @dataclass
-class _Growing:
-    """One query of the new network, as it grows on what ran."""
+class _QueryEvolution:
+    """How one query of the new network goes on from what ran."""
 
     query: Query
     before: Query | None
-    ran: Ran
-    points: Points
+    previous: PreviousPlan
+    points: StreamProgress
     leaving: set[str]
     began: Microseconds | None = None
     """The latest new start of a part of it."""
     _keys: dict[str, object] = field(default_factory=dict)
 
-    def grown(self) -> tuple[Query, Evolved]:
-        """The query as it is carried out, and what is to be said of it."""
-        root = carried_out(self.query)
-        self._keys = Places.of(self.query, root, spread=self.ran.spread).keys
+    def evolved(self) -> tuple[Query, Evolved]:
+        """The query as it is carried out, and what becomes of it."""
+        root = without_start(self.query)
+        self._keys = part_keys(self.query, root, spread=self.previous.spread)
         whole = self._keys[self.query.name]
-        if self.before is not None and self.ran.whole[self.query.name] == whole:
-            return self._goes_on(self.before)
-        renamed = None if self.before is not None else self.ran.renamed(whole, self.leaving)
+        if self.before is not None and self.previous.whole[self.query.name] == whole:
+            return self._same(self.before)
+        renamed = None if self.before is not None else self.previous.renamed(whole, self.leaving)
         if renamed is not None:
-            # What one query goes on with no other can.
+            # No other query can go on with the state of the same one.
             self.leaving.discard(renamed)
-            return self._goes_on_as(renamed)
-        self._starts, self._passed = start_of(self.query, self.points), passed(self.query, self.points)
+            before, tree = self.previous.query(renamed)
+            query = replace(self.query.starting_at(before.since, before.outlets_since), tree=tree)
+            return query, Evolved(query.name, "kept", since=query.since, was=renamed)
+        self._starts, self._unreached = start_of(self.query, self.points), unreached(self.query, self.points)
         tree = self._tree(root, self.query.name, cut=self.before is None)
-        query = replace(self.query, tree=tree, **self._since())
+        query = replace(self.query.starting_at(*self._start()), tree=tree)
         became: Became = "started" if self.before is None else "changed"
         return query, Evolved(query.name, became, since=query.since, began=self.began)
 
-    def _goes_on(self, before: Query) -> tuple[Query, Evolved]:
-        """The query computes what it did."""
-        query = replace(self.query, since=before.since, outlets_since=before.outlets_since, tree=before.tree)
+    def _same(self, before: Query) -> tuple[Query, Evolved]:
+        """A query that computes what it did."""
+        query = replace(self.query.starting_at(before.since, before.outlets_since), tree=before.tree)
         differences = {
             "another sink": query.sink != before.sink,
             "other options": query.options != before.options,
@@ -260,16 +262,11 @@ class _Growing:
         notes = tuple(note for note, differs in differences.items() if differs)
         return query, Evolved(query.name, "changed" if notes else "kept", since=query.since, notes=notes)
 
-    def _goes_on_as(self, name: str) -> tuple[Query, Evolved]:
-        before, tree = self.ran.query(name)
-        query = replace(self.query, since=before.since, outlets_since=before.outlets_since, tree=tree)
-        return query, Evolved(query.name, "kept", since=query.since, was=name)
-
-    def _since(self) -> dict[str, Any]:
+    def _start(self) -> StartPoints:
         """Where the query is answered from."""
         if self.began is not None or self.before is None:
-            return {"since": self._starts[0], "outlets_since": self._starts[1]}
-        return {"since": self.before.since, "outlets_since": self.before.outlets_since}
+            return self._starts
+        return self.before.since, self.before.outlets_since
 
     def _tree(self, node: Node, path: str, *, cut: bool) -> Node:
         """A part of the tree; with `cut`, of the rows from the query's start on."""
@@ -288,32 +285,27 @@ class _Growing:
         """A part with state that ran, under operators that remember nothing; None if there is none."""
         if node.is_prefix:
             return None
-        found = self.ran.best(self._keys[path], self.query.name)
+        found = self.previous.best(self._keys[path], self.query.name)
         if found is not None or has_state(node, self.query.options) or isinstance(node, Union):
             return found
-        (below,) = node.children()
-        kept = self._kept(below, f"{path}.0")
+        kept = self._kept(node.children()[0], f"{path}.0")
         return None if kept is None else node.with_operands([kept])
 
     def _cut(self, kept: Node) -> Node:
-        """The rows of a kept part that nobody has been given."""
-        self.began = self._passed
-        return kept if self._passed == NO_BOUND else Since(kept, self._passed)
+        """The rows of a kept part that it has not emitted yet."""
+        self.began = self._unreached
+        return kept if self._unreached == NO_BOUND else Since(kept, self._unreached)
 
     def _begun(self, node: Node) -> Node:
-        """A part that starts anew: what comes before any state is left as it is, to be shared."""
+        """A part that starts anew; prefixes themselves stay as they are, to be shared."""
         self.began = max(self._starts[0], NO_BOUND if self.began is None else self.began)
-        return since_points(node, _by_source(*self._starts))
+        return since_points(node, self.query.starting_at(*self._starts).starts)
 
     def _going_on(self, prefix: Node) -> Node:
         """A prefix without state above it, over the rows that the query has been answered over."""
         if self.before is None:
             return self._begun(prefix)
-        return since_points(prefix, _by_source(self.before.since, self.before.outlets_since))
-
-
-def _by_source(time: Microseconds, outlets: Iterable[tuple[str, Microseconds]]) -> dict[str, Microseconds]:
-    return {**dict(outlets), "": time}
+        return since_points(prefix, self.before.starts)
 
 
 # What is said
@@ -325,13 +317,9 @@ def _operators(told: Iterable[Evolved], before: Network, after: Network) -> Iter
     physical(before).shape(ran)
     built = physical(after).shape(runs)
     for each in told:
-        names = [name for name in built.get(each.name, []) if _remembers(runs, name)]
+        names = [name for name in built.get(each.name, []) if not isinstance(runs.nodes[name].operator, _STATELESS)]
         yield replace(
             each,
             keeps=tuple(name for name in names if name in ran.nodes),
             starts=tuple(name for name in names if name not in ran.nodes),
         )
-
-
-def _remembers(graph: Graph, name: str) -> bool:
-    return not isinstance(graph.nodes[name].operator, _STATELESS)

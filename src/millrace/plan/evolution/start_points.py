@@ -1,8 +1,8 @@
-"""How far streams have come, as a run keeps it, and where a query starts that joins them.
+"""How far streams have come, as a run saves it, and where a query starts that joins them.
 
 Rules:
-- A query starts one microsecond after the greatest time that its streams have shown: no such row has passed the edge.
-- What an operator has given before is below that, or below the bound of a stream: bounds may be ahead of all rows.
+- A query starts one microsecond after the greatest time seen on its streams: no row from there on has been admitted.
+- What an operator has emitted is below that, or below the bound of a stream: bounds may be ahead of all rows.
 """
 
 from __future__ import annotations
@@ -12,22 +12,20 @@ from typing import Any
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.progress.time_contract import SEQUENCE
-from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Network, Query
-from millrace.plan.nodes.relational_nodes import Scan
+from millrace.plan.nodes.relational_nodes import scans_of
 
-Points = Mapping[str, Mapping[str, Any]]
-"""What `Ingress.save` or `Ingress.progress` gives, by stream; a stream that nobody has read is not among them."""
-Outlets = tuple[tuple[str, Microseconds], ...]
-Starts = tuple[Microseconds, Outlets]
-"""Where a query starts: a time of its streams, and points of the outlets that it reads."""
+StreamProgress = Mapping[str, Mapping[str, Any]]
+"""What `Ingress.save` or `Ingress.progress` gives, by stream; without streams that no query has read."""
+StartPoints = tuple[Microseconds, tuple[tuple[str, Microseconds], ...]]
+"""Where a query starts: a time of its streams, and for each outlet that it reads a point of its own."""
 
 _KEPT = ("greatest", "bound", "sequence")
 
 
-def start_of(query: Query, points: Points) -> Starts:
-    """Where a query starts that joins now: after all that the streams it shares with others have seen."""
-    scans = [each for each in walk(query.root) if isinstance(each, Scan) and each.outlet]
+def start_of(query: Query, points: StreamProgress) -> StartPoints:
+    """Where a query starts that joins now: after all that has been seen on the streams that it shares with others."""
+    scans = [each for each in scans_of(query.root) if each.outlet]
     found = {each.source: _outlet_start(points.get(each.stream.name), each.outlet) for each in scans}
     for outlet in {each.outlet for each in scans} - {SEQUENCE}:
         # Inputs of a union by a further column start together, as those by their own time do.
@@ -36,23 +34,21 @@ def start_of(query: Query, points: Points) -> Starts:
     return _start(_of(query, points)), tuple(found.items())
 
 
-def passed(query: Query, points: Points) -> Microseconds:
+def unreached(query: Query, points: StreamProgress) -> Microseconds:
     """A time that neither rows nor bounds of a query's streams have reached yet."""
     streams = _of(query, points)
     return max([_start(streams), *(each["bound"] for each in streams)])
 
 
-def reduced(points: Points) -> dict[str, dict[str, Any]]:
-    """What of the points decides where queries start, as plain data."""
-    return {name: _reduced(point) for name, point in points.items()}
+def reduced(points: StreamProgress) -> dict[str, dict[str, Any]]:
+    """The part of streams' progress that decides where queries start, as plain data."""
+    return {
+        name: {**{each: point[each] for each in _KEPT}, "outlets": reduced(point.get("outlets", {}))}
+        for name, point in points.items()
+    }
 
 
-def _reduced(point: Mapping[str, Any]) -> dict[str, Any]:
-    outlets = {name: _reduced(outlet) for name, outlet in point.get("outlets", {}).items()}
-    return {**{name: point[name] for name in _KEPT}, "outlets": outlets}
-
-
-def _of(query: Query, points: Points) -> list[Mapping[str, Any]]:
+def _of(query: Query, points: StreamProgress) -> list[Mapping[str, Any]]:
     return [points[stream.name] for stream in Network((query,)).streams() if stream.name in points]
 
 

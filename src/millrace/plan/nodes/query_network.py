@@ -6,7 +6,7 @@ graphs. All of it is frozen and pickles, so that a worker process can build the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -32,9 +32,18 @@ class Query:
     outlets_since: tuple[tuple[str, int], ...] = ()
     """The same for the outlets that it reads, by the name of their source."""
     tree: Node | None = None
-    """The tree that is carried out, where that was decided when the query joined a checkpoint (see evolution.py)."""
+    """The tree that is carried out, where evolution decided it when the query joined a checkpoint."""
     access: tuple[Access, ...] = ()
     """How often its answers are read, by classes of keys; conditions name the key as its results do."""
+
+    def starting_at(self, time: int, outlets: Iterable[tuple[str, int]] = ()) -> Query:
+        """The query over the rows from a time on, and of outlets from other points on."""
+        return replace(self, since=time, outlets_since=tuple(outlets))
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """Where it begins, by the name of an outlet's source, and for all streams under ""."""
+        return {**dict(self.outlets_since), "": self.since}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -183,8 +183,7 @@ def _prepared(query: Query) -> Node:
     if query.tree is not None:
         return query.tree
     slack = query.options.get("slack")
-    starts = {**dict(query.outlets_since), "": query.since}
-    root = since_points(optimize(query.root, lambda tree: with_queues(tree, query)), starts)
+    root = since_points(optimize(query.root, lambda tree: with_queues(tree, query)), query.starts)
     return rolled_up(root if slack is None else _with_slack(root, int(slack)))
 
 
@@ -194,11 +193,6 @@ def _with_slack(node: Node, slack: int) -> Node:
     if not isinstance(node, Aggregate) or node.bounds_type == pa.int64():
         return node
     return replace(node, input=Slack(node.input, slack))
-
-
-def starting_at(query: Query, time: int, outlets: Iterable[tuple[str, int]] = ()) -> Query:
-    """The query over the rows from a time on, and of outlets from other points on."""
-    return replace(query, since=time, outlets_since=tuple(outlets))
 
 
 def since_points(node: Node, starts: Mapping[str, int]) -> Node:

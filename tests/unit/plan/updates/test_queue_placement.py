@@ -10,7 +10,7 @@ from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import QueueSettings
 from millrace.language import parse_network
 from millrace.plan.evolution.evolution import evolve
-from millrace.plan.evolution.start_points import Points
+from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.explain.explain import explain
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.node import Node, walk
@@ -18,7 +18,7 @@ from millrace.plan.nodes.query_network import Network
 from millrace.plan.nodes.relational_nodes import RollUp, Since
 from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.physical.operator_choice import settings_of
-from millrace.plan.physical.stages import Physical, physical, starting_at
+from millrace.plan.physical.stages import Physical, physical
 from millrace.plan.updates.queue_configuration import access_at
 
 SECOND = 1_000_000
@@ -335,7 +335,7 @@ def test_queues_are_explained() -> None:
 
 # Evolution
 
-POINTS: Points = {"a": {"greatest": 100 * SECOND, "bound": 99 * SECOND, "sequence": 7, "outlets": {}}}
+POINTS: StreamProgress = {"a": {"greatest": 100 * SECOND, "bound": 99 * SECOND, "sequence": 7, "outlets": {}}}
 
 
 def keeps(before: str, after: str) -> tuple[list[str], list[str]]:
@@ -359,7 +359,7 @@ def test_a_window_queue_goes_on_with_its_aggregates_or_not_at_all() -> None:
 
 
 def test_a_query_that_joins_later_starts_below_its_queue() -> None:
-    query = starting_at(network(q="AS SELECT k, v FROM a").queries[0], 50 * SECOND)
+    query = network(q="AS SELECT k, v FROM a").queries[0].starting_at(50 * SECOND)
     ((_, tree),) = physical(Network((query,))).roots
     below = queue(tree)
     assert isinstance(below, UpdateQueue)

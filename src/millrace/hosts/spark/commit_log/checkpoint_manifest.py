@@ -21,7 +21,7 @@ from millrace.hosts.checkpoint.durable_files import read_json, replace_file
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.plan.evolution.evolution import Evolution, beginning
-from millrace.plan.evolution.start_points import Points
+from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
 _LAYOUT = 5
@@ -89,10 +89,10 @@ def go_on(folder: Path, known: CheckpointManifest, changes: LiveChanges) -> Evol
     return evolution
 
 
-def points(folder: Path) -> Points:
+def points(folder: Path) -> StreamProgress:
     """How far each stream has come by the newest commit."""
     newest = CommitLog(folder / "commits").newest() or {}
-    found: Points = newest.get("sources", {})
+    found: StreamProgress = newest.get("sources", {})
     return found
 
 
