@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millrace.kernel.aggregates.marked_aggregate import MarkedAggregate
-from millrace.kernel.aggregates.panes.window_geometry import Frames
-from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
+from millrace.kernel.aggregates.partials import AggregateCall, Partials
 from millrace.kernel.elements import END_OF_TIME, MARK, TIME, Batch, Element, GroupPunctuation, Punctuation
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
@@ -23,10 +23,10 @@ from tests.reference_windows_updates import FOREVER, NaiveAcceptance, NaiveWindo
 from tests.unit.kernel.window_queues import Server, enter, queue_of
 
 AGGREGATIONS = [
-    Aggregation("rows", "count"),
-    Aggregation("total", "sum", ("v",)),
-    Aggregation("least", "min", ("v",)),
-    Aggregation("greatest", "max", ("v",)),
+    AggregateCall("rows", "count"),
+    AggregateCall("total", "sum", ("v",)),
+    AggregateCall("least", "min", ("v",)),
+    AggregateCall("greatest", "max", ("v",)),
 ]
 Window = tuple[str, int]
 Kind = TypeVar("Kind", bound=Operator)
@@ -212,7 +212,7 @@ class _Run:
         return self.case.queue(page=4)
 
     def _aggregate(self) -> MarkedAggregate:
-        frames = Frames(self.case.length, self.case.slide)
+        frames = WindowGeometry(self.case.length, self.case.slide)
         return MarkedAggregate(Partials(frames, ["k"], AGGREGATIONS), self.case.length)
 
     def push(self, rows: list[Row], bound: int) -> None:

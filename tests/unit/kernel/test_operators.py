@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.aggregates.panes.window_geometry import Frames
-from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
+from millrace.kernel.aggregates.partials import AggregateCall, Partials
 from millrace.kernel.aggregates.pre_aggregate import PreAggregate
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.columns.expressions import Call, Column, Literal
@@ -20,12 +20,12 @@ from millrace.kernel.relational.union import Union
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, rows_of
 
 AGGREGATIONS = [
-    Aggregation("rows", "count"),
-    Aggregation("some", "count", ("n",)),
-    Aggregation("total", "sum", ("n",)),
-    Aggregation("least", "min", ("n",)),
-    Aggregation("greatest", "max", ("k",)),
-    Aggregation("mean", "avg", ("n",)),
+    AggregateCall("rows", "count"),
+    AggregateCall("some", "count", ("n",)),
+    AggregateCall("total", "sum", ("n",)),
+    AggregateCall("least", "min", ("n",)),
+    AggregateCall("greatest", "max", ("k",)),
+    AggregateCall("mean", "avg", ("n",)),
 ]
 
 
@@ -38,7 +38,7 @@ def doubled() -> Project:
 
 
 def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
-    return WindowAggregate(Partials(Frames(length, slide), keys, AGGREGATIONS))
+    return WindowAggregate(Partials(WindowGeometry(length, slide), keys, AGGREGATIONS))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_every_operator_keeps_the_contract(make: type[Operator], ports: int) -> 
 @pytest.mark.parametrize(("length", "slide"), [(10, 10), (30, 10), (10, 3), (10, 25)])
 def test_two_levels_give_what_one_does(length: int, slide: int, seed: int) -> None:
     script = random_script(seed, ports=1)
-    lower = PreAggregate(Partials(Frames(length, slide), ["k"], AGGREGATIONS))
+    lower = PreAggregate(Partials(WindowGeometry(length, slide), ["k"], AGGREGATIONS))
     between = outputs(lower, script)
     check_bounds(between)
     above = Script(tuple((0, element) for element in between))
@@ -96,7 +96,7 @@ def test_two_levels_give_what_one_does(length: int, slide: int, seed: int) -> No
 
 
 def test_rows_that_share_no_group_pass_the_low_level_as_they_are() -> None:
-    lower = PreAggregate(Partials(Frames(1, 1), ["k"], AGGREGATIONS))
+    lower = PreAggregate(Partials(WindowGeometry(1, 1), ["k"], AGGREGATIONS))
     list(lower.on_batch(0, batch(1, 2, 3)))
     passed, _ = lower.on_punctuation(Punctuation(END_OF_TIME))
     assert isinstance(passed, Batch) and passed.rows.schema.names == ["k", "n", TIME]
@@ -152,7 +152,7 @@ def test_state_is_let_go_when_its_last_window_has_closed() -> None:
 
 
 def test_a_save_writes_what_changed_and_not_what_is_held() -> None:
-    operator = WindowAggregate(Partials(Frames(1_000_000, 1_000_000), ["n"], AGGREGATIONS[:1]))
+    operator = WindowAggregate(Partials(WindowGeometry(1_000_000, 1_000_000), ["n"], AGGREGATIONS[:1]))
     written = 0
     for step in range(64):
         rows = pa.record_batch({"n": list(range(step * 100, step * 100 + 100)), TIME: [step] * 100})

@@ -24,7 +24,7 @@ from millrace.experiments.figures.update_queues import (
     measured,
 )
 from millrace.hosts.virtual.host import VirtualRun
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.language import parse_network
 
 KEYS = 1_000
@@ -57,7 +57,7 @@ class OverloadUpdates:
         late = (random.random(rows) < UNORDERED) * random.random(rows) * LATENESS * SECOND
         return KeyUpdates(self._keys(rows, random), came - late.astype(np.int64), came)
 
-    def _keys(self, rows: int, random: np.random.Generator) -> Numbers:
+    def _keys(self, rows: int, random: np.random.Generator) -> Integers:
         if self.kind != MIXED:
             return keys_of(self.keys, rows, _THETAS[self.kind])
         share = np.where(np.arange(self.keys) < round(self.keys * _FAST), float(_TIMES), 1.0)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from millrace.experiments.figures.curves import Measured
 from millrace.hosts.virtual.host import Costs, DeliveredRows, VirtualRun
 from millrace.hosts.virtual.samples import QueueSamples
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Times
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
@@ -40,7 +40,7 @@ QUEUES = {
 SECOND = 1_000_000
 
 
-def keys_of(keys: int, rows: int, theta: float | None = None, seed: int = 1) -> Numbers:
+def keys_of(keys: int, rows: int, theta: float | None = None, seed: int = 1) -> Integers:
     """The key of each row: in turn, or by Zipf's law, by which key n has a share of 1 / n**theta.
 
     >>> keys_of(3, 7).tolist()
@@ -60,7 +60,7 @@ def keys_of(keys: int, rows: int, theta: float | None = None, seed: int = 1) -> 
 class KeyUpdates:
     """Rows in the order in which they come: their keys, their timestamps and when each comes (microseconds)."""
 
-    keys: Numbers
+    keys: Integers
     stamped: Times
     came: Times
 

@@ -17,7 +17,7 @@ from millrace.experiments.figures.curves import Chart, Curve, Measured, Point, R
 from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.experiments.figures.update_queues import SECOND, keys_of
 from millrace.hosts.virtual.host import Costs, VirtualRun
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
 from millrace.plan.nodes.endpoints import TIMESTAMP
@@ -79,7 +79,7 @@ CREATE QUERY windows WITH ({spelling("update_window", UPDATE_WINDOWS[self.window
         return {"staleness": metrics.application_mean / SECOND}
 
 
-def numbered(keys: Numbers) -> Numbers:
+def numbered(keys: Integers) -> Integers:
     """For each row, how many rows of its key are before it.
 
     >>> numbered(np.array([5, 7, 5, 5, 7])).tolist()
@@ -92,7 +92,7 @@ def numbered(keys: Numbers) -> Numbers:
     return found
 
 
-def feed(keys: Numbers, **ticks: Numbers) -> list[pa.Table]:
+def feed(keys: Integers, **ticks: Integers) -> list[pa.Table]:
     """A feed of a column `k` and some columns of times, which are given in ticks."""
     return [pa.table({"k": keys, **{name: pa.array(each * SECOND).cast(TIMESTAMP) for name, each in ticks.items()}})]
 

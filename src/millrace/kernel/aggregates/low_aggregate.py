@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.aggregates.slot_table import Slots
+from millrace.kernel.aggregates.slot_table import SlotTable
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import hashes
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -37,9 +38,6 @@ _LONG_AGO = -(2**62)
 """A pane before any that a row can be in, with room to count on."""
 _STRETCH = 1024
 """Slots that are searched for an old entry at a time, at first."""
-
-Numbers = npt.NDArray[np.int64]
-
 
 FlushKind = Literal["in_order", "slow_flush", "lazy_flush"]
 
@@ -103,15 +101,15 @@ class LowAggregate(Operator):
         self.size = size
         self.policy = policy
         self.gathers = gathers
-        self.frames = partials.frames
+        self.geometry = partials.geometry
         self.evicted = 0
         """Entries driven out by rows."""
         self.flushed = 0
         """Entries that left otherwise."""
-        self._by_run = Partials(self.frames, [_RUN], partials.aggregations)
+        self._by_run = Partials(self.geometry, [_RUN], partials.calls)
         # In order, nothing of a pane is left when the one after the next begins.
-        self._delay = 1 if policy.kind == "in_order" else policy.delay * (self.frames.slide // self.frames.width)
-        self._slots = Slots(size)
+        self._delay = 1 if policy.kind == "in_order" else policy.delay * (self.geometry.slide // self.geometry.width)
+        self._slots = SlotTable(size)
         self._gathered: list[Batch] = []
         self._rows = 0
         self._least = 0
@@ -133,8 +131,8 @@ class LowAggregate(Operator):
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
-        panes = self.frames.panes(batch.times)
-        covered = self.frames.covered(panes)
+        panes = self.geometry.panes(batch.times)
+        covered = self.geometry.covered(panes)
         if covered is not None and not covered.all():
             batch, panes = batch.where(covered), panes[covered]
         if not len(panes):
@@ -154,13 +152,13 @@ class LowAggregate(Operator):
             return
         batch, self._gathered, self._rows = concat(self._gathered), [], 0
         self._changed = True
-        panes = self.frames.panes(batch.times)
+        panes = self.geometry.panes(batch.times)
         if self.policy.kind == "in_order":
             yield from self._in_order(batch, panes)
         else:
             yield from self._made([self._slowly_flushed(len(panes)), *self._placed(batch, panes)])
 
-    def _in_order(self, batch: Batch, panes: Numbers) -> Iterator[Element]:
+    def _in_order(self, batch: Batch, panes: Integers) -> Iterator[Element]:
         """A window after another; rows of one that has ended pass the table by."""
         reached = np.maximum(np.maximum.accumulate(panes), self._current)
         cuts = [0, *(np.flatnonzero(np.diff(reached)) + 1).tolist(), len(panes)]
@@ -174,7 +172,7 @@ class LowAggregate(Operator):
                 rest = [self._flushed(self._slots.older(self._current))] if new is not None else []
                 yield from self._made([old, *rest, new])
 
-    def _placed(self, batch: Batch, panes: Numbers) -> tuple[pa.Table | None, pa.Table | None]:
+    def _placed(self, batch: Batch, panes: Integers) -> tuple[pa.Table | None, pa.Table | None]:
         """Put rows into their slots; the old entries that they drive out, and the others.
 
         Entries stand before the rows of their slot. Members of a slot that follow each other and are of one group make
@@ -201,14 +199,14 @@ class LowAggregate(Operator):
         old = of_run < self._current
         return _some(made, ~stays & old), _some(made, ~stays & ~old)
 
-    def _members(self, entries: pa.Table | None, batch: Batch, panes: Numbers) -> pa.Table:
+    def _members(self, entries: pa.Table | None, batch: Batch, panes: Integers) -> pa.Table:
         """The pane and keys of entries, then of rows."""
         names = [PANE, *self.partials.keys]
         columns = [pa.array(panes), *(batch.rows.column(name) for name in self.partials.keys)]
         rows = pa.Table.from_arrays(columns, names=names)
         return rows if entries is None else pa.concat_tables([entries.select(names), rows])
 
-    def _partials_by_run(self, entries: pa.Table | None, batch: Batch, runs: Numbers, keys: pa.Table) -> pa.Table:
+    def _partials_by_run(self, entries: pa.Table | None, batch: Batch, runs: Integers, keys: pa.Table) -> pa.Table:
         """One partial a run, in order, made of its rows and the entry that it may begin with."""
         known = 0 if entries is None else entries.num_rows
         rows = Batch(batch.rows.append_column(_RUN, pa.array(runs[known:])))
@@ -246,7 +244,7 @@ class LowAggregate(Operator):
             return None
         due, self._rows_since = divmod(self._rows_since + rows, self.policy.every)
         due = min(due, self._olds())
-        found: list[Numbers] = []
+        found: list[Integers] = []
         stretch = _STRETCH
         while due:
             stop = min(self._position + stretch, self.size)
@@ -261,7 +259,7 @@ class LowAggregate(Operator):
         """How many entries are old."""
         return sum(count for pane, count in self._slots.panes.items() if pane < self._current)
 
-    def _flushed(self, slots: Numbers) -> pa.Table | None:
+    def _flushed(self, slots: Integers) -> pa.Table | None:
         if not len(slots):
             return None
         self.flushed += len(slots)
@@ -308,17 +306,17 @@ class LowAggregate(Operator):
         return min([*self._slots.panes, *([self._least] if self._gathered else [])], default=None)
 
     def _pane(self, time: Microseconds) -> int:
-        return int(self.frames.panes(np.array([time]))[0])
+        return int(self.geometry.panes(np.array([time]))[0])
 
     def _start(self, pane: int) -> Microseconds:
-        return int(self.frames.last_instants(np.array([pane - 1]))[0]) + 1
+        return int(self.geometry.last_instants(np.array([pane - 1]))[0]) + 1
 
     def _made(self, tables: Sequence[pa.Table | None]) -> Iterator[Element]:
         """Partials as rows whose time is the last instant of their pane."""
         for table in tables:
             if table is None or not table.num_rows:
                 continue
-            ends = self.frames.last_instants(table.column(PANE).to_numpy())
+            ends = self.geometry.last_instants(table.column(PANE).to_numpy())
             table = table.append_column(TIME, pa.array(ends))
             if self._timed:
                 table = table.append_column(ARRIVED, pa.array(np.full(table.num_rows, NO_BOUND)))
@@ -368,13 +366,13 @@ class LowAggregate(Operator):
                 self._slots.put(table.column(_SLOT).to_numpy(), entries, entries.column(PANE).to_numpy())
             else:
                 self._gathered, self._rows = [Batch(table.combine_chunks().to_batches()[0])], table.num_rows
-                self._least = int(self.frames.panes(self._gathered[0].times).min())
+                self._least = int(self.geometry.panes(self._gathered[0].times).min())
         self._current, self._position, self._rows_since = note["current"], note["position"], note["rows_since"]
         self._bound, self._passed, self._timed = note["bound"], note["passed"], note["timed"]
         self.evicted, self.flushed = note["evicted"], note["flushed"]
 
 
-def _changes(values: Numbers, *, last: bool = False) -> npt.NDArray[np.bool_]:
+def _changes(values: Integers, *, last: bool = False) -> npt.NDArray[np.bool_]:
     """Where a value differs from the one before it, the first one included; with `last`, from the one after it."""
     differs = values[1:] != values[:-1]
     return np.concatenate([differs, [True]] if last else [[True], differs])

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.panes import for_windows
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.aggregates.panes.window_results import TIMESTAMP
 from millrace.kernel.aggregates.partials import PANE, Partials
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     MARK,
@@ -49,12 +49,12 @@ class MarkedAggregate(Operator):
     holds = True
 
     def __init__(self, partials: Partials, span: int, *, buffered: bool = False) -> None:
-        self.frames = partials.frames
+        self.geometry = partials.geometry
         self.span = span
         self.buffered = buffered or not partials.mergeable
-        self.partials = Partials(partials.frames, [MARK, *partials.keys], partials.aggregations)
+        self.partials = Partials(partials.geometry, [MARK, *partials.keys], partials.calls)
         self._keys = partials.keys
-        self._single = span == partials.frames.range
+        self._single = span == partials.geometry.range
         """Whether a commitment is one window: then its rows are one pane, whose number is not known before the end."""
         self._units = KeyedRuns()
         self._gathered: list[Batch] = []
@@ -77,7 +77,7 @@ class MarkedAggregate(Operator):
             yield from self._report(tables, marks[order], punctuation.until[order])
         yield punctuation
 
-    def _settle(self, closing: Numbers) -> list[pa.Table]:
+    def _settle(self, closing: Integers) -> list[pa.Table]:
         """Keep what has been gathered, but what is of marks that close; that, and what was kept of them."""
         new = self._tagged()
         found = self._units.get(closing) if len(closing) else []
@@ -85,7 +85,7 @@ class MarkedAggregate(Operator):
             self._units.put(closing, found[0].slice(0, 0))
         if new is None:
             return found
-        marks: Numbers = new.column(HASH).to_numpy()
+        marks: Integers = new.column(HASH).to_numpy()
         closes: Mask = np.isin(marks, closing)
         if closes.any():
             found.append(new.filter(pa.array(closes)))
@@ -104,7 +104,7 @@ class MarkedAggregate(Operator):
         table = pa.Table.from_batches([rows]) if self.buffered else self.partials.of_rows([rows])
         return table.append_column(HASH, table.column(MARK))
 
-    def _keep(self, rows: pa.Table, marks: Numbers) -> None:
+    def _keep(self, rows: pa.Table, marks: Integers) -> None:
         held = self._units.get(marks)
         tables = [*(each.select(rows.schema.names) for each in held), rows]
         if self.buffered:
@@ -115,43 +115,43 @@ class MarkedAggregate(Operator):
         else:
             self._units.put(marks, rows)
 
-    def _report(self, tables: list[pa.Table], marks: Numbers, until: Numbers) -> Iterator[Batch]:
+    def _report(self, tables: list[pa.Table], marks: Integers, until: Integers) -> Iterator[Batch]:
         """The windows of marks, which are in order, in the last `span` before the end of each."""
         rows = concat_tables([table.select(tables[0].schema.names) for table in tables]).drop_columns([HASH])
         ends = until[np.searchsorted(marks, rows.column(MARK).to_numpy())]
         if self._single:
-            rows = rows.set_column(rows.schema.get_field_index(PANE), PANE, pa.array(self.frames.closed_by(ends)))
+            rows = rows.set_column(rows.schema.get_field_index(PANE), PANE, pa.array(self.geometry.closed_by(ends)))
             yield self._results(self._grouped(rows))
             return
-        lowest, highest = self.frames.windows_of(rows.column(PANE).to_numpy())
-        highest = np.minimum(highest, self.frames.closed_by(ends))
+        lowest, highest = self.geometry.windows_of(rows.column(PANE).to_numpy())
+        highest = np.minimum(highest, self.geometry.closed_by(ends))
         lowest = np.maximum(lowest, self._first_in(ends))
         windows = for_windows(rows, lowest, highest)
         if windows.num_rows:
             yield self._results(self._grouped(windows))
 
-    def _first_in(self, ends: Numbers) -> Numbers:
+    def _first_in(self, ends: Integers) -> Integers:
         """The first window that is reported of each mark."""
-        windows: Numbers = -((self.frames.origin - (ends - self.span)) // self.frames.slide)
+        windows: Integers = -((self.geometry.origin - (ends - self.span)) // self.geometry.slide)
         return windows
 
     def _grouped(self, windows: pa.Table) -> pa.Table:
         return self.partials.of_rows(windows.to_batches()) if self.buffered else self.partials.merged([windows])
 
     def _results(self, windows: pa.Table) -> Batch:
-        panes: Numbers = windows.column(PANE).to_numpy()
+        panes: Integers = windows.column(PANE).to_numpy()
         if bool((panes[1:] < panes[:-1]).any()):
             # A group may have several windows at once: the newest is the last.
             order = np.argsort(panes, kind="stable")
             windows, panes = windows.take(pa.array(order)), panes[order]
-        starts, ends = self.frames.bounds(panes)
+        starts, ends = self.geometry.bounds(panes)
         columns = {
             "window_start": pa.array(starts).cast(TIMESTAMP),
             "window_end": pa.array(ends).cast(TIMESTAMP),
             **{name: windows.column(name) for name in self._keys},
             **{
                 each.name: result
-                for each, result in zip(self.partials.aggregations, self.partials.results(windows), strict=True)
+                for each, result in zip(self.partials.calls, self.partials.results(windows), strict=True)
             },
             TIME: pa.array(ends - 1),
             MARK: windows.column(MARK),

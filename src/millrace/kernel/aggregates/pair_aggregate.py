@@ -15,7 +15,7 @@ from millrace.kernel.elements import END_OF_TIME, Batch, Element, JointPunctuati
 class PairAggregate(WindowAggregate):
     """Aggregate joined rows of equal keys, two of which are the times of both sides (004 section 7).
 
-    The frames of `partials` are instants: a row's own time is the later of the columns `first` and `second`.
+    The windows of `partials` are instants: a row's own time is the later of the columns `first` and `second`.
     State: partial aggregates by the later time and keys, in sorted runs. Punctuations: a bound closes all pairs whose
     later time is below it, and is passed on: the time of a result is the later one. A promise about pairs closes those
     that are below it in both times, whatever the bound, and is passed on.

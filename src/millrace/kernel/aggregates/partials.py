@@ -14,7 +14,7 @@ import pyarrow as pa
 from millrace.kernel.aggregates.functions import function_of
 from millrace.kernel.aggregates.functions.function import Columns
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
-from millrace.kernel.aggregates.panes.window_geometry import Frames
+from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
 from millrace.kernel.columns.grouping import Groups, grouped
 from millrace.kernel.elements import TIME, Batch
 
@@ -22,8 +22,8 @@ PANE = "__pane"
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation:
-    """One aggregate: its output name, its function, its input columns (none: `count(*)`), and its condition's."""
+class AggregateCall:
+    """One aggregate: its output name, function, input columns (none: `count(*)`), and the column of its condition."""
 
     name: str
     function: str | UserAggregate
@@ -33,40 +33,40 @@ class Aggregation:
 
 
 class Partials:
-    """The shape of the partials of some aggregates over windows, by keys."""
+    """How some aggregates over windows are computed, by keys: rows to partials, partials to results."""
 
-    def __init__(self, frames: Frames, keys: Sequence[str], aggregations: Sequence[Aggregation]) -> None:
-        self.frames = frames
+    def __init__(self, geometry: WindowGeometry, keys: Sequence[str], calls: Sequence[AggregateCall]) -> None:
+        self.geometry = geometry
         self.keys = list(keys)
-        self.aggregations = tuple(aggregations)
-        self._functions = [function_of(each.function, each.parameters) for each in aggregations]
+        self.calls = tuple(calls)
+        self._functions = [function_of(each.function, each.parameters) for each in calls]
         self._names = [
             [f"__p{number}_{place}" for place in range(function.width)]
             for number, function in enumerate(self._functions)
         ]
         self._arguments = [
             [*each.columns, TIME] if function.needs_time else [*each.columns]
-            for each, function in zip(self.aggregations, self._functions, strict=True)
+            for each, function in zip(self.calls, self._functions, strict=True)
         ]
-        conditions = [each.where for each in aggregations if each.where is not None]
+        conditions = [each.where for each in calls if each.where is not None]
         self._inputs = list(dict.fromkeys([*keys, *(name for names in self._arguments for name in names), *conditions]))
 
     @property
     def needs_time(self) -> bool:
-        """Whether some aggregate asks for the rows' own times: then tagged rows carry them."""
+        """True if some aggregate takes the rows' own times: then tagged rows carry them."""
         return any(function.needs_time for function in self._functions)
 
     @property
     def mergeable(self) -> bool:
-        """Whether partials are smaller than the rows they were made of."""
+        """True if partials are smaller than the rows they were made of."""
         return all(function.mergeable for function in self._functions)
 
     def tagged(self, batch: Batch) -> pa.RecordBatch:
         """The columns that are aggregated, with each row's pane, without rows that are in no window."""
-        panes = self.frames.panes(batch.times)
+        panes = self.geometry.panes(batch.times)
         columns = [pa.array(panes), *(batch.rows.column(name) for name in self._inputs)]
         rows = pa.RecordBatch.from_arrays(columns, names=[PANE, *self._inputs])
-        covered = self.frames.covered(panes)
+        covered = self.geometry.covered(panes)
         return rows if covered is None else rows.filter(pa.array(covered))
 
     def of_rows(self, tagged: Sequence[pa.RecordBatch]) -> pa.Table:
@@ -76,7 +76,7 @@ class Partials:
         given = _Rows(rows, groups)
         made = [
             function.of_rows(*given.where(each.where, names))
-            for each, function, names in zip(self.aggregations, self._functions, self._arguments, strict=True)
+            for each, function, names in zip(self.calls, self._functions, self._arguments, strict=True)
         ]
         return self._table(keys, made)
 
@@ -99,7 +99,7 @@ class Partials:
         return self._table(keys, made)
 
     def results(self, partials: pa.Table) -> list[pa.Array]:
-        """The result of each aggregate, a row a row of partials."""
+        """The result of each aggregate, a row per row of partials."""
         return [
             function.result(_whole(partials, names))
             for function, names in zip(self._functions, self._names, strict=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.errors import RunError
@@ -14,7 +13,7 @@ from millrace.kernel.aggregates.panes.window_results import row_bounds, windowed
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import folded, leaves
 from millrace.kernel.columns.grouping import groups_of
-from millrace.kernel.columns.integers import ranges, starts
+from millrace.kernel.columns.integers import Integers, ranges, starts
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -35,32 +34,30 @@ _NUMBER = "__number"
 _SEQUENCE = "__at"
 _COUNTS = "__counts"
 
-Numbers = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class _Members:
     """Rows of groups with their partials, by group and number, without a gap in a group's numbers."""
 
-    codes: Numbers
+    codes: Integers
     rows: pa.Table
 
     @property
-    def begins(self) -> Numbers:
+    def begins(self) -> Integers:
         """Where each group begins."""
         return np.flatnonzero(starts(self.codes))
 
     @property
-    def lasts(self) -> Numbers:
+    def lasts(self) -> Integers:
         """Where the last row of each group stands."""
         return np.append(self.begins[1:], len(self.codes)) - 1
 
-    def integers(self, name: str) -> Numbers:
+    def integers(self, name: str) -> Integers:
         """A column of numbers."""
-        found: Numbers = self.rows.column(name).to_numpy()
+        found: Integers = self.rows.column(name).to_numpy()
         return found
 
-    def of_groups(self, values: Numbers) -> Numbers:
+    def of_groups(self, values: Integers) -> Integers:
         """A value a group, laid out by row."""
         return np.repeat(values, self.lasts - self.begins + 1)
 
@@ -69,9 +66,9 @@ class _Members:
 class _Windows:
     """Windows to be reported: their first and end numbers, and the place of the row that completes each."""
 
-    starts: Numbers
-    ends: Numbers
-    places: Numbers
+    starts: Integers
+    ends: Integers
+    places: Integers
 
     def where(self, mask: Mask | slice) -> _Windows:
         """Some of them."""
@@ -210,7 +207,7 @@ class PartitionedRowsAggregate(Operator):
         opened = ranges(firsts, counts) * slide
         return _Windows(opened, opened + self.rows, np.repeat(members.lasts, counts))
 
-    def _first_needed(self, counts: Numbers) -> Numbers:
+    def _first_needed(self, counts: Integers) -> Integers:
         """The first number that windows to come will hold, in groups of so many rows."""
         firsts = counts - self.rows + 1
         return firsts if self.slide is None else -(-firsts // self.slide) * self.slide

@@ -50,7 +50,7 @@ class PreAggregate(Operator):
         if partials.num_rows * 2 > rows:
             yield from gathered
         elif partials.num_rows:
-            ends = self.partials.frames.last_instants(partials.column(PANE).to_numpy())
+            ends = self.partials.geometry.last_instants(partials.column(PANE).to_numpy())
             yield Batch(partials.append_column(TIME, pa.array(ends)).combine_chunks().to_batches()[0])
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.window_results import time_bounds, windowed
@@ -13,7 +12,7 @@ from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import leaves, merged
 from millrace.kernel.columns.grouping import groups_of
 from millrace.kernel.columns.hashing import Hashes, hashes_of
-from millrace.kernel.columns.integers import starts
+from millrace.kernel.columns.integers import Integers, starts
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -42,8 +41,6 @@ _FEW_ENDS = 1024
 
 _FEW = 2**18
 """Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
-
-Numbers = npt.NDArray[np.int64]
 
 
 class SessionAggregate(Operator):
@@ -251,7 +248,7 @@ def _of_group(rows: pa.Table, keys: pa.Table, until: Times) -> Times:
     return promised[codes[: rows.num_rows]]
 
 
-def _greatest_so_far(codes: Numbers, values: Times) -> Times:
+def _greatest_so_far(codes: Integers, values: Times) -> Times:
     """The greatest value up to each row among the rows of its code; codes are in order."""
     distinct, ranks = np.unique(values, return_inverse=True)
     base = codes * len(distinct)
@@ -259,6 +256,6 @@ def _greatest_so_far(codes: Numbers, values: Times) -> Times:
     return found
 
 
-def _integers(table: pa.Table, name: str) -> Numbers:
-    integers: Numbers = table.column(name).to_numpy()
+def _integers(table: pa.Table, name: str) -> Integers:
+    integers: Integers = table.column(name).to_numpy()
     return integers

@@ -7,19 +7,17 @@ changes, not the size of the table; the log is written anew when most of it is n
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask, concat_tables
-
-Places = npt.NDArray[np.int64]
 
 _EMPTY = -1
 _SPARE = 2**14
 """Rows of the log that may be out of use before it is written anew."""
 
 
-class Slots:
+class SlotTable:
     """`size` slots for rows, each with the pane that its row belongs to."""
 
     def __init__(self, size: int) -> None:
@@ -40,25 +38,25 @@ class Slots:
         """The memory of the slots and the log."""
         return int(self._pane.nbytes + self._place.nbytes) + sum(int(each.nbytes) for each in self._log)
 
-    def occupied(self, slots: Places) -> Mask:
+    def occupied(self, slots: Integers) -> Mask:
         """Which of the slots hold a row."""
         taken: Mask = self._place[slots] != _EMPTY
         return taken
 
-    def older(self, pane: int, start: int = 0, stop: int | None = None) -> Places:
+    def older(self, pane: int, start: int = 0, stop: int | None = None) -> Integers:
         """The slots from `start` up to `stop` whose rows belong to earlier panes, in order."""
         part = slice(start, stop)
         return np.flatnonzero((self._place[part] != _EMPTY) & (self._pane[part] < pane)) + start
 
-    def all(self) -> Places:
+    def all(self) -> Integers:
         """All slots that hold a row."""
         return np.flatnonzero(self._place != _EMPTY)
 
-    def rows(self, slots: Places) -> pa.Table:
+    def rows(self, slots: Integers) -> pa.Table:
         """The rows of slots that hold one."""
         return pa.concat_tables(self._log).take(pa.array(self._place[slots]))
 
-    def take(self, slots: Places) -> pa.Table:
+    def take(self, slots: Integers) -> pa.Table:
         """The rows of slots that hold one, which are empty then."""
         taken = self.rows(slots)
         self._count(self._pane[slots], -1)
@@ -66,7 +64,7 @@ class Slots:
         self._rows -= len(slots)
         return taken
 
-    def put(self, slots: Places, rows: pa.Table, panes: Places) -> None:
+    def put(self, slots: Integers, rows: pa.Table, panes: Integers) -> None:
         """Give each of the slots, which are empty, a row."""
         if not len(slots):
             return
@@ -78,7 +76,7 @@ class Slots:
         if self._logged > 2 * self._rows + _SPARE:
             self._rewrite()
 
-    def _count(self, panes: Places, sign: int) -> None:
+    def _count(self, panes: Integers, sign: int) -> None:
         for pane, count in zip(*np.unique(panes, return_counts=True), strict=True):
             left = self.panes.get(int(pane), 0) + sign * int(count)
             if left:

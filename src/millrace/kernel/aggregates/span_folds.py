@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.columns.integers import ranges, starts
+from millrace.kernel.columns.integers import Integers, ranges, starts
 from millrace.kernel.elements import concat_tables
 
-Numbers = npt.NDArray[np.int64]
-_Level = tuple[Numbers, Numbers]
+_Level = tuple[Integers, Integers]
 """Blocks of one size that are needed: for which span, and the number of the block."""
 
 _PAIRS = 2**18
@@ -27,7 +25,7 @@ _FEW = 2**13
 """Up to this many leaves in all spans, blocks cost more than they save."""
 
 
-def in_panes(rows: pa.Table, panes: Numbers) -> pa.Table:
+def in_panes(rows: pa.Table, panes: Integers) -> pa.Table:
     """The rows, each in the pane it is given."""
     column = pa.array(panes)
     if PANE not in rows.schema.names:
@@ -35,18 +33,18 @@ def in_panes(rows: pa.Table, panes: Numbers) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index(PANE), PANE, column)
 
 
-def leaves(partials: Partials, rows: pa.Table, panes: Numbers) -> pa.Table:
+def leaves(partials: Partials, rows: pa.Table, panes: Integers) -> pa.Table:
     """One row of partials a pane, in order of the panes; columns that partials do not know are left out."""
     batch = pa.RecordBatch.from_struct_array(in_panes(rows, panes).to_struct_array().combine_chunks())
     return _in_order(partials.of_rows([batch]))
 
 
-def merged(partials: Partials, leaves: pa.Table, panes: Numbers) -> pa.Table:
+def merged(partials: Partials, leaves: pa.Table, panes: Integers) -> pa.Table:
     """Partials put into panes, those of one pane merged; in order of the panes."""
     return _in_order(partials.merged_by([in_panes(leaves, panes)], [PANE]))
 
 
-def folded(partials: Partials, leaves: pa.Table, lows: Numbers, highs: Numbers) -> Iterator[tuple[slice, pa.Table]]:
+def folded(partials: Partials, leaves: pa.Table, lows: Integers, highs: Integers) -> Iterator[tuple[slice, pa.Table]]:
     """The folds of the leaves from low up to high, for spans of which none is empty: some of them at a time."""
     if not len(lows):
         return
@@ -67,7 +65,7 @@ def folded(partials: Partials, leaves: pa.Table, lows: Numbers, highs: Numbers) 
         yield part, merged(partials, blocks.take(pa.array(chosen[begin:end])), spans[begin:end])
 
 
-def suffixes(partials: Partials, leaves: pa.Table, codes: Numbers) -> pa.Table:
+def suffixes(partials: Partials, leaves: pa.Table, codes: Integers) -> pa.Table:
     """The fold of each leaf and those after it in its group; a group's leaves stand together and have one code.
 
     The leaves of a group are paired. The suffix of the first of a pair is that of the pair, and the suffix of the
@@ -87,7 +85,7 @@ def suffixes(partials: Partials, leaves: pa.Table, codes: Numbers) -> pa.Table:
     return concat_tables([of_pairs, of_seconds]).take(pa.array(places))
 
 
-def _levels(lows: Numbers, highs: Numbers) -> list[_Level]:
+def _levels(lows: Integers, highs: Integers) -> list[_Level]:
     """The blocks that fill each span: at most two of a size, by size."""
     found = []
     spans = np.arange(len(lows))
@@ -111,7 +109,7 @@ def _blocks(partials: Partials, leaves: pa.Table, levels: int) -> tuple[pa.Table
     return concat_tables([each.select(names) for each in made]), offsets
 
 
-def _merged(partials: Partials, leaves: pa.Table, panes: Numbers) -> pa.Table:
+def _merged(partials: Partials, leaves: pa.Table, panes: Integers) -> pa.Table:
     return merged(partials, leaves, panes).drop_columns([PANE])
 
 
@@ -120,7 +118,7 @@ def _growing(leaves: pa.Table) -> bool:
     return any(pa.types.is_nested(field.type) for field in leaves.schema)
 
 
-def _parts(weights: Numbers) -> Iterator[slice]:
+def _parts(weights: Integers) -> Iterator[slice]:
     """Cut a sequence into parts of about `_PAIRS` of weight."""
     part = (np.cumsum(weights) - weights) // _PAIRS
     begins = np.flatnonzero(np.concatenate([[True], part[1:] != part[:-1]]))

@@ -1,4 +1,4 @@
-"""Points: the partials of all rows of one group and time, in order, and what is folded over a span of them."""
+"""TimePartials: the partials of all rows of one group and time, in order, and what is folded over a span of them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import folded, leaves
 from millrace.kernel.columns.grouping import groups_of
 from millrace.kernel.columns.hashing import Hashes
-from millrace.kernel.columns.integers import starts
+from millrace.kernel.columns.integers import Integers, starts
 from millrace.kernel.elements import NO_BOUND, Microseconds, Times, concat_tables
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
-Numbers = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class TimePartials:
     """Partials of the rows of equal group and time, by group and time; how many rows they are."""
 
-    codes: Numbers
+    codes: Integers
     times: Times
-    counts: Numbers
+    counts: Integers
     partials: pa.Table
     """With the keys and their hash."""
 
@@ -38,30 +35,30 @@ class Points:
         return hashes
 
     @cached_property
-    def begins(self) -> Numbers:
+    def begins(self) -> Integers:
         """The first point of each group."""
         return np.flatnonzero(starts(self.codes))
 
     @cached_property
-    def ends(self) -> Numbers:
+    def ends(self) -> Integers:
         """The place behind the last point of each group."""
         return np.append(self.begins[1:], len(self.codes))
 
-    def at(self, places: Numbers) -> Points:
+    def at(self, places: Integers) -> TimePartials:
         """Some of them."""
         rows = self.partials.take(pa.array(places))
-        return Points(self.codes[places], self.times[places], self.counts[places], rows)
+        return TimePartials(self.codes[places], self.times[places], self.counts[places], rows)
 
-    def holding(self, fold: pa.Table) -> Points:
+    def holding(self, fold: pa.Table) -> TimePartials:
         """The same points with other partials."""
         made = self.partials
         for place, name in enumerate(made.schema.names):
             if name in fold.schema.names:
                 made = made.set_column(place, name, fold.column(name))
-        return Points(self.codes, self.times, self.counts, made)
+        return TimePartials(self.codes, self.times, self.counts, made)
 
 
-def points_of(partials: Partials, rows: pa.Table) -> Points:
+def points_of(partials: Partials, rows: pa.Table) -> TimePartials:
     """The points of rows, whose time is their pane."""
     codes, times = groups_of(rows, partials.keys), rows.column(PANE).to_numpy()
     order = np.lexsort((times, codes))
@@ -71,10 +68,10 @@ def points_of(partials: Partials, rows: pa.Table) -> Points:
     panes[order] = np.cumsum(cuts) - 1
     made = leaves(partials, rows, panes).drop_columns([PANE])
     made = made.append_column(HASH, rows.column(HASH).take(pa.array(order[cuts])))
-    return Points(codes[cuts], times[cuts], np.bincount(panes), made)
+    return TimePartials(codes[cuts], times[cuts], np.bincount(panes), made)
 
 
-def within(partials: Partials, points: Points, range: int, since: Microseconds) -> Iterator[Points]:
+def within(partials: Partials, points: TimePartials, range: int, since: Microseconds) -> Iterator[TimePartials]:
     """The points from `since` on, each with what its group has from `range` before it up to it."""
     distinct, ranks = np.unique(points.times, return_inverse=True)
     base = points.codes * len(distinct)
@@ -84,7 +81,7 @@ def within(partials: Partials, points: Points, range: int, since: Microseconds) 
         yield points.at(places[part]).holding(fold)
 
 
-def running(partials: Partials, points: Points, groups: KeyedRuns) -> Iterator[Points]:
+def running(partials: Partials, points: TimePartials, groups: KeyedRuns) -> Iterator[TimePartials]:
     """The points, each with all that its group has up to it.
 
     What was before them stands in `groups`, one row of partials a group, and so does then what was up to them.
@@ -101,7 +98,7 @@ def running(partials: Partials, points: Points, groups: KeyedRuns) -> Iterator[P
     groups.put(points.hashes, concat_tables(kept))
 
 
-def _behind(partials: Partials, points: Points, held: list[pa.Table]) -> Points:
+def _behind(partials: Partials, points: TimePartials, held: list[pa.Table]) -> TimePartials:
     """The points, each group's behind what is held of it: as a point before all others, of no rows."""
     if not held:
         return points
@@ -111,4 +108,4 @@ def _behind(partials: Partials, points: Points, held: list[pa.Table]) -> Points:
     times = np.concatenate([np.full(before, NO_BOUND), points.times])
     counts = np.concatenate([np.zeros(before, np.int64), points.counts])
     order = np.lexsort((times, codes))
-    return Points(codes[order], times[order], counts[order], made.take(pa.array(order)))
+    return TimePartials(codes[order], times[order], counts[order], made.take(pa.array(order)))

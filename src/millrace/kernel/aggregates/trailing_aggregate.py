@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from millrace.errors import RunError
 from millrace.kernel.aggregates.panes.window_results import Bounds, row_bounds, time_bounds, windowed
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.aggregates.time_partials import Points, points_of, running, within
+from millrace.kernel.aggregates.time_partials import TimePartials, points_of, running, within
 from millrace.kernel.aggregates.two_stacks import TwoStacks, small
 from millrace.kernel.elements import (
     ARRIVED,
@@ -80,10 +80,10 @@ class TrailingAggregate(Operator):
     def _answers(self, until: Microseconds) -> Iterator[Batch]:
         """The results of all rows before a bound that have not been answered."""
         rows = concat_tables(self._rows.between(self._bound, until - 1))
-        for frames in self._unlimited(rows) if self.range is None else self._limited(rows, self.range):
-            yield self._results(frames)
+        for points in self._unlimited(rows) if self.range is None else self._limited(rows, self.range):
+            yield self._results(points)
 
-    def _unlimited(self, rows: pa.Table) -> Iterator[Points]:
+    def _unlimited(self, rows: pa.Table) -> Iterator[TimePartials]:
         """What rows look back to, with all that there is of their groups."""
         yield from running(self.partials, points_of(self.partials, rows), self._groups)
         if self.state_limit is not None and len(self._groups) > self.state_limit:
@@ -92,7 +92,7 @@ class TrailingAggregate(Operator):
                 hint="Raise state_limit in the query's options, or give the window a range.",
             )
 
-    def _limited(self, rows: pa.Table, range: int) -> Iterator[Points]:
+    def _limited(self, rows: pa.Table, range: int) -> Iterator[TimePartials]:
         """What rows look back to over a range."""
         last = int(rows.column(PANE).to_numpy().max())
         # When the bound goes on by more than a range, each row before it is looked back to from here for the last time.
@@ -102,7 +102,7 @@ class TrailingAggregate(Operator):
             return within(self.partials, points, range, self._bound)
         if self._stacks is None or not self._stacks.reach(last):
             self._stacks = TwoStacks(self.partials, range, self._bound, self._before(range))
-        return self._stacks.frames(points_of(self.partials, rows))
+        return self._stacks.looked_back(points_of(self.partials, rows))
 
     def _looked_back(self, rows: pa.Table, range: int) -> list[pa.Table]:
         """The rows before the bound that some of the given rows look back to."""
@@ -115,11 +115,11 @@ class TrailingAggregate(Operator):
             return []
         return self._rows.between(max(self._bound - range, NO_BOUND), self._bound - 1)
 
-    def _results(self, frames: Points) -> Batch:
+    def _results(self, points: TimePartials) -> Batch:
         """A result for each row of some points."""
-        copies = np.repeat(np.arange(len(frames.codes)), frames.counts)
-        times = frames.times[copies]
-        made = frames.partials.take(pa.array(copies))
+        copies = np.repeat(np.arange(len(points.codes)), points.counts)
+        times = points.times[copies]
+        made = points.partials.take(pa.array(copies))
         return windowed(self.partials, self._bounds(times), made, times, timed=self._timed)
 
     def _bounds(self, times: Times) -> Bounds:

@@ -13,19 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import partial_bytes
 from millrace.kernel.aggregates.partials import Partials
 from millrace.kernel.aggregates.span_folds import merged, suffixes
-from millrace.kernel.aggregates.time_partials import Points, points_of, running
+from millrace.kernel.aggregates.time_partials import TimePartials, points_of, running
 from millrace.kernel.columns.grouping import groups_of
-from millrace.kernel.columns.integers import ranges
+from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import Microseconds, Times, concat_tables
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
-
-Numbers = npt.NDArray[np.int64]
 
 _SMALL = 64
 """Up to this many bytes of a partial it pays to keep one for each row."""
@@ -33,7 +30,7 @@ _SMALL = 64
 
 def small(partials: Partials) -> bool:
     """Whether these partials are small whatever they hold, so that one may be kept for each row."""
-    return partials.mergeable and all(partial_bytes(each.function, ()) <= _SMALL for each in partials.aggregations)
+    return partials.mergeable and all(partial_bytes(each.function, ()) <= _SMALL for each in partials.calls)
 
 
 class TwoStacks:
@@ -53,7 +50,7 @@ class TwoStacks:
         """Whether a point at some time can be answered without another flip."""
         return time <= self.flip + self.range
 
-    def frames(self, points: Points) -> Iterator[Points]:
+    def looked_back(self, points: TimePartials) -> Iterator[TimePartials]:
         """The points, each with all that it looks back to; they follow those of the call before."""
         for found in running(self.partials, points, self._since):
             yield found if self._suffixes is None else self._suffixes.before(found, found.times - self.range)
@@ -67,7 +64,7 @@ class TwoStacks:
 class _Suffixes:
     """For each of some points, the fold of its group from it on."""
 
-    def __init__(self, partials: Partials, points: Points) -> None:
+    def __init__(self, partials: Partials, points: TimePartials) -> None:
         self.partials = partials
         named = [*partials.keys, HASH]
         self._folds = suffixes(partials, points.partials.drop_columns(named), points.codes)
@@ -85,7 +82,7 @@ class _Suffixes:
         arrays = [self._distinct, self._order, self._ends, self._numbers, self._hashes]
         return int(self._folds.nbytes + self._heads.nbytes + sum(each.nbytes for each in arrays))
 
-    def before(self, points: Points, firsts: Times) -> Points:
+    def before(self, points: TimePartials, firsts: Times) -> TimePartials:
         """The points with, before what they hold, what their group has here from some time on."""
         places = self._places(points, firsts)
         some = np.flatnonzero(places >= 0)
@@ -95,14 +92,14 @@ class _Suffixes:
         both = concat_tables([self._folds.take(pa.array(places[some])), held])
         return points.holding(merged(self.partials, both, np.append(some, np.arange(len(places)))))
 
-    def _places(self, points: Points, firsts: Times) -> Numbers:
+    def _places(self, points: TimePartials, firsts: Times) -> Integers:
         """The first place of each point's group that is not before some time; -1 where there is none."""
         groups = self._groups(points)
         ranks = np.searchsorted(self._distinct, firsts)
         places = np.searchsorted(self._order, groups * len(self._distinct) + ranks)
         return np.where((groups >= 0) & (places < self._ends[groups]), places, -1)
 
-    def _groups(self, points: Points) -> Numbers:
+    def _groups(self, points: TimePartials) -> Integers:
         """The number that the group of each point has here; -1 where there is none."""
         hashes = np.unique(points.hashes)
         begins = np.searchsorted(self._hashes, hashes)

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.grouped_panes import GroupedPanes
 from millrace.kernel.aggregates.panes.panes import Panes
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.aggregates.partials import PANE, Partials
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     NO_BOUND,
@@ -63,7 +63,7 @@ class WindowAggregate(Operator):
         self.partials = partials
         self.in_order = in_order
         self.groups = groups
-        self.frames = partials.frames
+        self.geometry = partials.geometry
         self._bounds_type = pa.int64() if counts_rows else _TIMESTAMP
         self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
         self._rows: list[Batch] = []
@@ -81,8 +81,8 @@ class WindowAggregate(Operator):
             self._made.append(made)
             self._gather(made.column(PANE).to_numpy())
             return iter(())
-        panes = self.frames.panes(batch.times)
-        covered = self.frames.covered(panes)
+        panes = self.geometry.panes(batch.times)
+        covered = self.geometry.covered(panes)
         if covered is not None:
             batch, panes = batch.where(covered), panes[covered]
         if len(panes):
@@ -90,7 +90,7 @@ class WindowAggregate(Operator):
             self._gather(panes)
         return iter(())
 
-    def _gather(self, panes: Numbers) -> None:
+    def _gather(self, panes: Integers) -> None:
         if len(panes):
             least = int(panes[0]) if len(panes) == 1 else int(panes.min())
             self._least_gathered = least if self._least_gathered is None else min(least, self._least_gathered)
@@ -123,13 +123,13 @@ class WindowAggregate(Operator):
             yield punctuation
 
     def usable(self, until: Microseconds) -> Microseconds:
-        return self.frames.usable(until)
+        return self.geometry.usable(until)
 
     def _results(self, windows: pa.Table) -> Batch:
-        starts, ends = self.frames.bounds(windows.column(PANE).to_numpy())
+        starts, ends = self.geometry.bounds(windows.column(PANE).to_numpy())
         columns = [*map(windows.column, self.partials.keys), *self.partials.results(windows), pa.array(ends - 1)]
-        names = [*self.partials.keys, *(each.name for each in self.partials.aggregations), TIME]
-        if self.frames.has_bounds:
+        names = [*self.partials.keys, *(each.name for each in self.partials.calls), TIME]
+        if self.geometry.has_bounds:
             columns = [*(pa.array(each).cast(self._bounds_type) for each in (starts, ends)), *columns]
             names = ["window_start", "window_end", *names]
         if self._timed:

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.columns.hashing import hashes
-from millrace.kernel.columns.integers import ranges
+from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times, concat_tables
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.row_blocks import ENTRY, RowBlocks
@@ -100,16 +99,16 @@ class AllWindows:
         """Have room for so many keys."""
         self.cells.grow(keys)
 
-    def can_yield(self, keys: Numbers) -> Mask:
+    def can_yield(self, keys: Integers) -> Mask:
         """No row makes room for another one: all of them leave."""
         return np.zeros(len(keys), np.bool_)
 
-    def yield_to(self, port: int, keys: Numbers) -> None:
+    def yield_to(self, port: int, keys: Integers) -> None:
         """Nothing has to make room."""
 
     # Enqueue
 
-    def take(self, port: int, keys: Numbers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
+    def take(self, port: int, keys: Integers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
         """Rows of one input, all of them accepted."""
         self.cells.note(port, keys, times, arrivals)
         oldest = self.spans.oldest(times)
@@ -122,7 +121,7 @@ class AllWindows:
             for key, time, arrival in zip(keys.tolist(), times.tolist(), arrivals.tolist(), strict=True):
                 self._close(key, time + self.tick, arrival)
 
-    def _marks_of(self, keys: Numbers, starts: Times) -> tuple[Numbers, Mask]:
+    def _marks_of(self, keys: Integers, starts: Times) -> tuple[Integers, Mask]:
         """The windows of copies, and which of them are kept."""
         kept = np.ones(len(keys), np.bool_)
         if self.keep is not None:
@@ -156,7 +155,7 @@ class AllWindows:
         if window.kept and not window.done:
             heappush(self._order.setdefault(window.key, []), (window.start, mark))
 
-    def _add(self, port: int, rows: pa.RecordBatch, places: Numbers, marks: Numbers, count: int) -> None:
+    def _add(self, port: int, rows: pa.RecordBatch, places: Integers, marks: Integers, count: int) -> None:
         """Keep rows, and a copy for each window."""
         needed = np.zeros(count, np.bool_)
         needed[places] = True
@@ -233,12 +232,12 @@ class AllWindows:
         self._finish(changed)
         return self._release(found, marks, self._take_finishing(), now)
 
-    def _take_finishing(self) -> Numbers:
+    def _take_finishing(self) -> Integers:
         marks = sorted(self._finishing, key=lambda mark: self._windows[mark].start)
         self._finishing.clear()
         return np.array(marks, np.int64)
 
-    def _release(self, rows: pa.RecordBatch | None, marks: Numbers, closers: Numbers, now: Microseconds) -> Release:
+    def _release(self, rows: pa.RecordBatch | None, marks: Integers, closers: Integers, now: Microseconds) -> Release:
         self._under_way.extend(closers.tolist())
         windows = [self._windows[mark] for mark in closers.tolist()]
         keys = np.unique(np.array([window.key for window in windows], np.int64))
@@ -310,7 +309,7 @@ class AllWindows:
         return [self.cells.changes(), self.rows.changes(), self._copies.changes()]
 
     def restore(
-        self, stores: list[Changes], note: Mapping[str, Any], numbers: Callable[[pa.RecordBatch], Numbers]
+        self, stores: list[Changes], note: Mapping[str, Any], numbers: Callable[[pa.RecordBatch], Integers]
     ) -> None:
         """Go on from what was saved."""
         cells, rows, copies = stores

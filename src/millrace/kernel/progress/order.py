@@ -23,8 +23,9 @@ import pyarrow as pa
 from millrace.errors import RunError
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.grouping import codes_of
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, GroupPunctuation, Microseconds, Times
-from millrace.kernel.progress.partition_progress import Codes, PartitionProgress
+from millrace.kernel.progress.partition_progress import PartitionProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class Partitioned(Order):
         for text in (text for save in saves if not self._shared for text in save["partitions"]):
             self._partitions.absorb(text)
 
-    def _codes(self, rows: pa.RecordBatch) -> tuple[Codes, list[int]]:
+    def _codes(self, rows: pa.RecordBatch) -> tuple[Integers, list[int]]:
         """Each row's partition by number, and the first rows of those that are new."""
         columns = [rows.column(name) for name in self.columns]
         codes, first = codes_of(columns, rows.num_rows)
@@ -301,7 +302,7 @@ class PerGroup(Partitioned):
         return max(bounds)
 
 
-def _running(codes: Codes, values: Times, allowed: Times) -> tuple[Times, Times]:
+def _running(codes: Integers, values: Times, allowed: Times) -> tuple[Times, Times]:
     """For each row the greatest value of its partition before it and up to it."""
     before, reached = np.empty_like(values), np.empty_like(values)
     by_partition = np.argsort(codes, kind="stable")

@@ -12,12 +12,10 @@ import base64
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import NO_BOUND, Microseconds, Times
-
-Codes = npt.NDArray[np.int64]
 
 _NUMBERS = ("greatest", "seen_at", "allowed")
 _KEYS = b"keys"
@@ -56,7 +54,7 @@ class PartitionProgress:
     def __len__(self) -> int:
         return len(self.names)
 
-    def numbers_of(self, names: Sequence[str]) -> Codes:
+    def numbers_of(self, names: Sequence[str]) -> Integers:
         """The number of each name, all different; a new name gets the next number, and no time or bound yet."""
         known = len(self.names)
         numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
@@ -67,7 +65,7 @@ class PartitionProgress:
                 setattr(self, name, np.concatenate([getattr(self, name), np.full(len(fresh), NO_BOUND, np.int64)]))
         return np.array(numbers, np.int64)
 
-    def see(self, codes: Codes, times: Times, now: Microseconds) -> None:
+    def see(self, codes: Integers, times: Times, now: Microseconds) -> None:
         """Note the times of rows, each of the part of that number, and when they came."""
         touched = np.unique(codes)
         before = self.greatest[touched]
@@ -111,7 +109,7 @@ class PartitionProgress:
             self.absorb(text)
         self._changed.clear()
 
-    def _table(self, numbers: Codes) -> pa.Table:
+    def _table(self, numbers: Integers) -> pa.Table:
         names = self.names if len(numbers) == len(self) else [self.names[number] for number in numbers]
         columns = {name: getattr(self, name)[numbers] for name in _NUMBERS}
         metadata = None if self.keys is None else {_KEYS: self.keys.serialize().to_pybytes()}

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import Hashes, hashes_of
-from millrace.kernel.columns.integers import ranges
+from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import TIME, Batch, Element, Mask, Punctuation, Times, concat_tables
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH
 from millrace.kernel.stores.sorted_runs import SortedRuns
-
-Places = npt.NDArray[np.int64]
 
 
 class Distinct(Operator):
@@ -84,7 +81,7 @@ def _alike(table: pa.Table, times: Times, hashes: Hashes) -> pa.Table:
     return table.take(pa.array(np.unique(ranges(begins, ends - begins))))
 
 
-def _bisected(held: Hashes, wanted: Hashes, low: Places, high: Places, *, after: bool) -> Places:
+def _bisected(held: Hashes, wanted: Hashes, low: Integers, high: Integers, *, after: bool) -> Integers:
     """The place of each wanted hash between its low and high place, where those held are in order."""
     while (open_ones := low < high).any():
         middle = np.minimum((low + high) // 2, len(held) - 1)
@@ -100,6 +97,6 @@ def _in_order(tables: Sequence[pa.Table]) -> pa.Table:
     return rows.take(pa.array(np.lexsort((_integers(rows, HASH), _integers(rows, TIME)))))
 
 
-def _integers(table: pa.Table, name: str) -> Places:
-    integers: Places = table.column(name).to_numpy()
+def _integers(table: pa.Table, name: str) -> Integers:
+    integers: Integers = table.column(name).to_numpy()
     return integers

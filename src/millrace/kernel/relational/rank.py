@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.columns.comparison import ordinals
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import RESERVED, TIME, Batch, Element, Mask, Microseconds, Punctuation
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.backlog import Backlog
 
-Numbers = npt.NDArray[np.int64]
 Ordinals = list[npt.NDArray[Any]]
 
 
@@ -74,7 +74,7 @@ class Rank(Operator):
         named = {*self.partition, *(name for name, _ in self.order), *RESERVED}
         return [ordinals(rows.column(name)) for name in rows.schema.names if name not in named]
 
-    def _ranks(self, among: Ordinals, by: Ordinals) -> Numbers:
+    def _ranks(self, among: Ordinals, by: Ordinals) -> Integers:
         """The rank of each row, the rows being sorted."""
         places = np.arange(len(among[0]))
         begins = _changes(among)
@@ -87,10 +87,10 @@ class Rank(Operator):
                 counted = np.maximum.accumulate(np.where(differs, places, 0))
             case _:
                 counted = np.cumsum(differs)
-        ranks: Numbers = counted - counted[first] + 1
+        ranks: Integers = counted - counted[first] + 1
         return ranks
 
-    def _with_ranks(self, rows: pa.RecordBatch, ranks: Numbers) -> pa.RecordBatch:
+    def _with_ranks(self, rows: pa.RecordBatch, ranks: Integers) -> pa.RecordBatch:
         place = rows.schema.get_field_index(TIME)
         return rows.add_column(place, self.name, pa.array(ranks))
 

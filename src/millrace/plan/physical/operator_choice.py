@@ -7,8 +7,8 @@ from typing import Literal
 
 from millrace.kernel import operators as kernel
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy
-from millrace.kernel.aggregates.panes.window_geometry import Calendar, Divided, Frames, Instants
-from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
+from millrace.kernel.aggregates.partials import AggregateCall, Partials
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.plan.nodes import aggregate_nodes as windows
 from millrace.plan.nodes import join_nodes as joins
@@ -187,9 +187,9 @@ def _aggregate(node: windows.Aggregate, options: Options) -> kernel.Operator:
 
 
 def partials_of(node: windows.Aggregate) -> Partials:
-    """How an aggregate reduces rows by frame and key."""
-    aggregations = [
-        Aggregation(
+    """How an aggregate reduces rows by window and key."""
+    calls = [
+        AggregateCall(
             each.name,
             each.function,
             tuple(map(_name, each.arguments)),
@@ -198,7 +198,7 @@ def partials_of(node: windows.Aggregate) -> Partials:
         )
         for each in node.aggregations
     ]
-    return Partials(_frames(node.window), [name for name, _ in node.keys], aggregations)
+    return Partials(_geometry(node.window), [name for name, _ in node.keys], calls)
 
 
 def low_aggregate(node: windows.Aggregate, options: Options) -> kernel.LowAggregate | None:
@@ -216,16 +216,16 @@ def pre_aggregate(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggrega
     return kernel.LowAggregate(partials, exchange.low_level_groups, FlushPolicy.parse(FLUSH))
 
 
-def _frames(window: windows.AnyWindow) -> Frames:
+def _geometry(window: windows.AnyWindow) -> WindowGeometry:
     match window:
         case windows.CalendarWindow():
-            return Calendar({"month": 1, "quarter": 3, "year": 12}[window.every])
+            return CalendarWindows({"month": 1, "quarter": 3, "year": 12}[window.every])
         case windows.DividedWindow():
-            return Divided(window.tick, window.count)
+            return DividedWindows(window.tick, window.count)
         case windows.Window():
-            return Frames(window.range, window.slide, window.origin)
+            return WindowGeometry(window.range, window.slide, window.origin)
         case _:
-            # Windows that follow single groups make their own frames.
+            # Windows that follow the rows of single groups have no geometry of their own.
             return Instants()
 
 

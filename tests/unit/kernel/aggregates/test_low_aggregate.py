@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
-from millrace.kernel.aggregates.panes.window_geometry import Calendar, Frames
-from millrace.kernel.aggregates.partials import PANE, Aggregation, Partials
+from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, WindowGeometry
+from millrace.kernel.aggregates.partials import PANE, AggregateCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
 from millrace.kernel.state import Changes
@@ -28,18 +28,18 @@ from tests.unit.kernel.check_operator import (
 )
 
 AGGREGATIONS = [
-    Aggregation("rows", "count"),
-    Aggregation("total", "sum", ("n",)),
-    Aggregation("least", "min", ("n",)),
-    Aggregation("greatest", "max", ("k",)),
-    Aggregation("mean", "avg", ("n",)),
+    AggregateCall("rows", "count"),
+    AggregateCall("total", "sum", ("n",)),
+    AggregateCall("least", "min", ("n",)),
+    AggregateCall("greatest", "max", ("k",)),
+    AggregateCall("mean", "avg", ("n",)),
 ]
 IN_ORDER, SLOW, LAZY = FlushPolicy(), FlushPolicy("slow_flush", 3, 2), FlushPolicy("lazy_flush", delay=1)
 POLICIES = [IN_ORDER, SLOW, LAZY, FlushPolicy("slow_flush", 1, 0), FlushPolicy("lazy_flush", delay=0)]
 
 
 def shape(length: int = 10, slide: int = 10, keys: Sequence[str] = ("k",)) -> Partials:
-    return Partials(Frames(length, slide), keys, AGGREGATIONS)
+    return Partials(WindowGeometry(length, slide), keys, AGGREGATIONS)
 
 
 def rolled_up(between: Sequence[Element], partials: Partials) -> list[str]:
@@ -77,7 +77,7 @@ def test_the_roll_up_gives_what_one_level_does(
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_months_are_rolled_up_too(policy: FlushPolicy) -> None:
-    partials = Partials(Calendar(1), ["k"], AGGREGATIONS)
+    partials = Partials(CalendarWindows(1), ["k"], AGGREGATIONS)
     days = np.arange(200) * 86_400_000_000
     script = Script(((0, rows(days.tolist(), [f"k{day % 7}" for day in range(200)])), (0, Punctuation(END_OF_TIME))))
     between = outputs(LowAggregate(partials, 3, policy), script)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.aggregates.marked_aggregate import MarkedAggregate
-from millrace.kernel.aggregates.panes.window_geometry import Frames
-from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
+from millrace.kernel.aggregates.partials import AggregateCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, MARK, TIME, Batch, Element, GroupPunctuation, Punctuation
 from millrace.kernel.operator import Operator
@@ -18,7 +18,7 @@ from millrace.kernel.updates.windows.window_queue import WindowQueue
 from tests.reference_windows_updates import Row, windows_of
 from tests.unit.kernel.window_queues import batch_of
 
-TOTAL = [Aggregation("rows", "count"), Aggregation("total", "sum", ("v",))]
+TOTAL = [AggregateCall("rows", "count"), AggregateCall("total", "sum", ("v",))]
 
 
 def marked(rows: list[tuple[int, str, int, int]]) -> Batch:
@@ -34,7 +34,7 @@ def closer(*pairs: tuple[int, int]) -> GroupPunctuation:
 
 
 def aggregate(length: int = 10, slide: int = 5, span: int = 10, *, buffered: bool = False) -> MarkedAggregate:
-    return MarkedAggregate(Partials(Frames(length, slide), ["k"], TOTAL), span, buffered=buffered)
+    return MarkedAggregate(Partials(WindowGeometry(length, slide), ["k"], TOTAL), span, buffered=buffered)
 
 
 def reported(elements: Iterator[Element]) -> list[tuple[object, ...]]:
@@ -61,7 +61,7 @@ def test_a_closer_reports_its_window_and_is_passed_on_behind_it(buffered: bool) 
 
 
 def test_results_have_the_columns_of_a_window_aggregate_and_the_mark() -> None:
-    operator, ordinary = aggregate(), WindowAggregate(Partials(Frames(10, 5), ["k"], TOTAL))
+    operator, ordinary = aggregate(), WindowAggregate(Partials(WindowGeometry(10, 5), ["k"], TOTAL))
     batch = marked([(3, "a", 1, 10)])
     batch = Batch(batch.rows.append_column(ARRIVED, pa.array([0])))
     list(operator.on_batch(0, batch))
@@ -121,8 +121,10 @@ def test_two_aggregates_in_a_chain_report_whole_windows(
         update_window=mode,  # type: ignore[arg-type]
     )
     chain = [
-        MarkedAggregate(Partials(Frames(length, slide), ["k"], TOTAL), span),
-        MarkedAggregate(Partials(Frames(outer, step), ["k"], [Aggregation("most", "max", ("total",))]), outer),
+        MarkedAggregate(Partials(WindowGeometry(length, slide), ["k"], TOTAL), span),
+        MarkedAggregate(
+            Partials(WindowGeometry(outer, step), ["k"], [AggregateCall("most", "max", ("total",))]), outer
+        ),
     ]
     draw = np.random.default_rng(7)
     rows: list[Row] = [(str(draw.choice(list("abc"))), number // 3, int(draw.integers(1, 99))) for number in range(300)]

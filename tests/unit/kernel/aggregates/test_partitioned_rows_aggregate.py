@@ -9,15 +9,15 @@ import pytest
 
 from millrace.errors import RunError
 from millrace.kernel.aggregates.panes.window_geometry import Instants
-from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.partials import AggregateCall, Partials
 from millrace.kernel.aggregates.partitioned_rows_aggregate import PartitionedRowsAggregate
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs
 
 AGGREGATIONS = [
-    Aggregation("rows", "count"),
-    Aggregation("total", "sum", ("n",)),
-    Aggregation("kinds", "count_distinct", ("n",)),
+    AggregateCall("rows", "count"),
+    AggregateCall("total", "sum", ("n",)),
+    AggregateCall("kinds", "count_distinct", ("n",)),
 ]
 
 

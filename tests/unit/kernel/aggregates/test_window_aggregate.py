@@ -11,8 +11,8 @@ import pytest
 
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate
 from millrace.kernel.aggregates.panes import grouped_panes, panes
-from millrace.kernel.aggregates.panes.window_geometry import Calendar, Frames, Instants
-from millrace.kernel.aggregates.partials import Aggregation, Partials
+from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, Instants, WindowGeometry
+from millrace.kernel.aggregates.partials import AggregateCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.elements import (
     ARRIVED,
@@ -33,7 +33,11 @@ from tests.unit.kernel.check_operator import (
     rows_of,
 )
 
-AGGREGATIONS = [Aggregation("rows", "count"), Aggregation("total", "sum", ("n",)), Aggregation("last", "last", ("n",))]
+AGGREGATIONS = [
+    AggregateCall("rows", "count"),
+    AggregateCall("total", "sum", ("n",)),
+    AggregateCall("last", "last", ("n",)),
+]
 SHAPES = [(10, 10, 0), (30, 10, 3), (10, 3, 0), (10, 25, -4), (1, 1, 0), (64, 2, 1), (400, 7, 0), (40, 1, 0)]
 
 Row = tuple[str | None, int | None, int]
@@ -43,7 +47,7 @@ Reported = list[tuple[int, int, str | None, int, int | None]]
 def aggregate(
     length: int, slide: int, origin: int = 0, *, buffered: bool = False, groups: tuple[str, ...] = ()
 ) -> WindowAggregate:
-    partials = Partials(Frames(length, slide, origin), ["k"], AGGREGATIONS)
+    partials = Partials(WindowGeometry(length, slide, origin), ["k"], AGGREGATIONS)
     return WindowAggregate(partials, buffered=buffered, groups=groups)
 
 
@@ -129,7 +133,7 @@ def test_windows_that_share_their_parts_are_the_same(
     length: int, slide: int, origin: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(panes, "_PAIRS", 5)
-    monkeypatch.setattr(panes, "_PARTS", 50)
+    monkeypatch.setattr(panes, "_SHARED_ROWS", 50)
     operator = aggregate(length, slide, origin)
     check_against_reference(operator, Reference(length, slide, origin), random_script(seed, ports=1, batches=30))
 
@@ -162,7 +166,7 @@ def test_a_buffered_aggregate_keeps_the_contract(length: int, slide: int, origin
 @pytest.mark.parametrize("buffered", [False, True], ids=["partials", "buffered"])
 def test_a_users_aggregate_without_merge_sees_the_rows_of_a_window_in_order_of_time(buffered: bool) -> None:
     joined = PythonAggregate("joined", (pa.string(),), pa.string(), "tests.unit.kernel.user_classes:Joined")
-    partials = Partials(Frames(20, 10), [], [Aggregation("all", joined, ("k",))])
+    partials = Partials(WindowGeometry(20, 10), [], [AggregateCall("all", joined, ("k",))])
     operator = WindowAggregate(partials, buffered=buffered)
     for names, times in ((["c", "a"], [12, 1]), (["d", "b"], [25, 5])):
         list(operator.on_batch(0, Batch(pa.record_batch({"k": names, TIME: times}))))
@@ -179,7 +183,7 @@ def test_groups_of_one_hash_have_bounds_of_their_own(monkeypatch: pytest.MonkeyP
 
 
 def test_a_group_may_have_further_keys() -> None:
-    partials = Partials(Frames(10, 10), ["n", "k"], AGGREGATIONS[:1])
+    partials = Partials(WindowGeometry(10, 10), ["n", "k"], AGGREGATIONS[:1])
     operator = WindowAggregate(partials, groups=("k",))
     rows = pa.record_batch({"k": ["a", "a", "b"], "n": [1, 2, 1], TIME: [1, 2, 3]})
     list(operator.on_batch(0, Batch(rows)))
@@ -214,7 +218,7 @@ def test_rows_of_a_group_without_promises_wait_for_the_stream() -> None:
 
 
 def test_windows_of_rows_have_numbers_as_bounds() -> None:
-    operator = WindowAggregate(Partials(Frames(4, 2), [], AGGREGATIONS[:1]), counts_rows=True)
+    operator = WindowAggregate(Partials(WindowGeometry(4, 2), [], AGGREGATIONS[:1]), counts_rows=True)
     list(operator.on_batch(0, Batch(pa.record_batch({"n": [1] * 5, TIME: list(range(5))}))))
     found = [each for each in operator.on_punctuation(Punctuation(END_OF_TIME)) if isinstance(each, Batch)]
     rows = [(row["window_start"], row["window_end"], row["rows"]) for each in found for row in each.rows.to_pylist()]
@@ -239,7 +243,7 @@ def test_calendar_windows_keep_the_contract(groups: tuple[str, ...]) -> None:
     day = 86_400_000_000
     script = random_script(3, ports=1)
     far = Script(tuple((port, _slowed(element, day)) for port, element in script.steps))
-    make = lambda: WindowAggregate(Partials(Calendar(1), ["k"], AGGREGATIONS), groups=groups)  # noqa: E731
+    make = lambda: WindowAggregate(Partials(CalendarWindows(1), ["k"], AGGREGATIONS), groups=groups)  # noqa: E731
     check_operator(make, scripts=lambda seed: far, seeds=2)
     found = [each for each in outputs(make(), far) if isinstance(each, Batch)]
     starts = {moment.day for each in found for moment in each.rows.column("window_start").to_pylist()}

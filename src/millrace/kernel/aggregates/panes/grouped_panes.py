@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.panes import for_windows, partials_of
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import Hashes, hashes_of
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import GroupPunctuation, Microseconds, concat_tables
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
@@ -28,9 +28,9 @@ from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _NEXT = "__next"
 """The next window that a row of partials is to be reported in."""
-_Lasts = Callable[[pa.Table], Numbers]
+_Lasts = Callable[[pa.Table], Integers]
 """The last window that is closed, for each row of partials."""
-_NextWindows = tuple[Hashes, Numbers]
+_NextWindows = tuple[Hashes, Integers]
 """Units in order of hash, and the next window of each."""
 
 _NEVER = -(2**62)
@@ -44,7 +44,7 @@ class GroupedPanes:
 
     def __init__(self, partials: Partials, groups: Sequence[str]) -> None:
         self.partials = partials
-        self.frames = partials.frames
+        self.geometry = partials.geometry
         self.groups = list(groups)
         self._units = KeyedRuns()
         self._calendar = SortedRuns(_NEXT, concat_tables)
@@ -63,7 +63,7 @@ class GroupedPanes:
         """Keep tagged rows, and partials that a lower level made."""
         new = partials_of(self.partials, rows, made)
         hashes = hashes_of(new, self.groups)
-        following, _ = self.frames.windows_of(new.column(PANE).to_numpy())
+        following, _ = self.geometry.windows_of(new.column(PANE).to_numpy())
         new = new.append_column(HASH, pa.array(hashes)).append_column(_NEXT, pa.array(following))
         held = self._units.get(hashes)
         by = [PANE, *self.partials.keys, HASH, _NEXT]
@@ -73,13 +73,13 @@ class GroupedPanes:
 
     def next_end(self, gathered: int | None) -> Microseconds | None:
         """The end of the first window that holds a row; a pane that has not been added yet counts."""
-        first = [] if gathered is None else [self.frames.first_window(gathered)]
+        first = [] if gathered is None else [self.geometry.first_window(gathered)]
         window = min([*first, *self._open], default=None)
-        return None if window is None else self.frames.end(window)
+        return None if window is None else self.geometry.end(window)
 
     def close(self, until: Microseconds) -> Iterator[pa.Table]:
         """The windows that end at or before a bound of the stream, each once."""
-        last = self.frames.last_closed(until)
+        last = self.geometry.last_closed(until)
         due = self._calendar.between(None, last)
         self._calendar.drop(last)
         if due:
@@ -89,12 +89,12 @@ class GroupedPanes:
 
     def closes(self, punctuation: GroupPunctuation, pane: int) -> bool:
         """Whether one of the bounds of single groups closes a window that holds a pane."""
-        return self.frames.first_window(pane) <= self.frames.last_closed(int(punctuation.until.max()))
+        return self.geometry.first_window(pane) <= self.geometry.last_closed(int(punctuation.until.max()))
 
     def close_groups(self, punctuation: GroupPunctuation) -> Iterator[pa.Table]:
         """The windows that end at or before the bounds of single groups, each once."""
         window = min(self._open, default=None)
-        if window is None or window > self.frames.last_closed(int(punctuation.until.max())):
+        if window is None or window > self.geometry.last_closed(int(punctuation.until.max())):
             return
         hashes = hashes_of(punctuation.keys, punctuation.keys.schema.names)
         held = self._units.get(hashes)
@@ -121,7 +121,7 @@ class GroupedPanes:
             return
         rows = concat_tables(held)
         last, following = lasts(rows), rows.column(_NEXT).to_numpy()
-        _, highest = self.frames.windows_of(rows.column(PANE).to_numpy())
+        _, highest = self.geometry.windows_of(rows.column(PANE).to_numpy())
         if not (following <= last).any():
             return
         yield self.partials.merged(
@@ -132,7 +132,7 @@ class GroupedPanes:
         ).filter(pa.array(highest > last))
         self._replace(hashes, held, after)
 
-    def _promised(self, rows: pa.Table, punctuation: GroupPunctuation) -> Numbers:
+    def _promised(self, rows: pa.Table, punctuation: GroupPunctuation) -> Integers:
         """The last window that each row's own group has closed."""
         named, names = punctuation.keys.num_rows, self.groups
         types = [rows.schema.field(name).type for name in names]
@@ -142,7 +142,7 @@ class GroupedPanes:
         ]
         codes, first = codes_of(columns, named + rows.num_rows)
         closed = np.full(len(first), _NEVER)
-        np.maximum.at(closed, codes[:named], self.frames.closed_by(punctuation.until))
+        np.maximum.at(closed, codes[:named], self.geometry.closed_by(punctuation.until))
         return closed[codes[named:]]
 
     def _replace(self, hashes: Hashes, before: list[pa.Table], after: pa.Table) -> None:
@@ -153,14 +153,14 @@ class GroupedPanes:
         self._count(new[1], 1)
         self._enter(*_changed(old, new))
 
-    def _enter(self, units: Hashes, following: Numbers) -> None:
+    def _enter(self, units: Hashes, following: Integers) -> None:
         """Add entries to the calendar; write it anew when most of it has been overtaken."""
         if len(self._calendar) + len(units) > 2 * len(self._units) + _FEW:
             self._calendar.clear()
             units, following = _next_windows(self._units.whole())
         self._calendar.add(pa.table({_NEXT: following, HASH: units}))
 
-    def _count(self, following: Numbers, sign: int) -> None:
+    def _count(self, following: Integers, sign: int) -> None:
         windows, counts = np.unique(following, return_counts=True)
         for window, count in zip(windows.tolist(), counts.tolist(), strict=True):
             self._open[window] += sign * count

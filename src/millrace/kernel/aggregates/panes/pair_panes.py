@@ -46,7 +46,7 @@ class PairPanes(Panes):
 
     def next_end(self, gathered: int | None) -> Microseconds | None:
         held = [pane for pane in (self._looked()[1], gathered) if pane is not None]
-        return self.frames.end(min(held)) if held else None
+        return self.geometry.end(min(held)) if held else None
 
     def close(self, until: Microseconds) -> Iterator[pa.Table]:
         yield from super().close(until)

@@ -1,8 +1,12 @@
-"""Parts of windows that overlap, so that each is put together of two tables however many panes it has.
+"""How sliding windows share panes: each window is combined of two tables, however many panes it has.
 
-Some windows that follow each other all reach the end of the first of them. Each is what lies before that instant, its
-head, and what lies after it, its tail. The heads are made at once, each from that of the next window; the tail grows
-from window to window. All of it is made of panes that a bound has passed, so nothing of it can change.
+Some windows that follow each other all reach the end of the first of them. Each consists of what lies before that
+instant, its head, and what lies after it, its tail. The heads are made at once, each from the head of the next window;
+the tail grows from window to window. All of it is made of panes that a bound has passed, so none of it can change.
+
+    first window    [ head ........ )
+    second window        [ head ... ) tail ]
+    third window               [ hd ) tail ...... ]
 """
 
 from __future__ import annotations
@@ -10,17 +14,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_geometry import Frames, Numbers
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
 
-class Parts:
-    """The parts of the windows from `first` on, at most `most` of them, over the panes in some runs."""
+class SharedPanes:
+    """The heads and the tail of the windows from `first` on, at most `most` of them, over the panes in some runs."""
 
     def __init__(self, partials: Partials, runs: SortedRuns, first: int, most: int) -> None:
         self.partials = partials
-        starts, ends = spans(partials.frames, np.arange(first, first + most))
+        starts, ends = partials.geometry.pane_spans(np.arange(first, first + most))
         self._runs = runs
         self._end = int(ends[0])
         """How far the tail reaches."""
@@ -32,13 +35,12 @@ class Parts:
 
     @property
     def nbytes(self) -> int:
-        """The memory of all parts."""
+        """The memory of all heads and of the tail."""
         return sum(int(table.nbytes) for head in (*self._heads.values(), self._tail) for table in head)
 
     def window(self, window: int) -> list[pa.Table]:
-        """What a window is made of, under its number; asked for in order, and once."""
-        _, ends = spans(self.partials.frames, np.array([window]))
-        stop = int(ends[0])
+        """The tables that make up a window, under its number; called in order, once per window."""
+        stop = self.partials.geometry.panes_of(window)[1] + 1
         fresh = self._panes(self._end, stop)
         self._tail, self._end = self._folded([*self._tail, *fresh]) if fresh else self._tail, stop
         return [numbered(table, window) for table in (*self._heads.pop(window), *self._tail)]
@@ -57,7 +59,7 @@ class Parts:
         return [table.drop_columns([PANE]) for table in self._runs.between(start, stop - 1)]
 
     def _folded(self, tables: list[pa.Table]) -> list[pa.Table]:
-        """Partials of the same keys as one: a table, or none of none."""
+        """Partials of the same keys as one table; none if there are none."""
         return [self.partials.over_panes(tables)] if tables else []
 
 
@@ -66,9 +68,3 @@ def numbered(table: pa.Table, window: int) -> pa.Table:
     numbers = pa.array(np.full(table.num_rows, window))
     place = table.schema.get_field_index(PANE)
     return table.add_column(0, PANE, numbers) if place < 0 else table.set_column(place, PANE, numbers)
-
-
-def spans(frames: Frames, windows: Numbers) -> tuple[Numbers, Numbers]:
-    """The first pane of each window, and the first after it."""
-    starts = windows * (frames.slide // frames.width)
-    return starts, starts + frames.range // frames.width

@@ -15,7 +15,7 @@ Bounds = tuple[pa.Array, pa.Array]
 def windowed(partials: Partials, bounds: Bounds, made: pa.Table, times: Times, *, timed: bool) -> Batch:
     """One row a row of `made`, which holds keys and partials; with `timed` they say that they never arrived."""
     columns = [*bounds, *map(made.column, partials.keys), *partials.results(made), pa.array(times)]
-    names = ["window_start", "window_end", *partials.keys, *(each.name for each in partials.aggregations), TIME]
+    names = ["window_start", "window_end", *partials.keys, *(each.name for each in partials.calls), TIME]
     if timed:
         columns.append(pa.array(np.full(len(times), NO_BOUND)))
         names.append(ARRIVED)

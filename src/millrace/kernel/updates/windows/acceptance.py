@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
-from millrace.kernel.columns.integers import starts
+from millrace.kernel.columns.integers import Integers, starts
 from millrace.kernel.elements import Mask, Microseconds, Times
 from millrace.kernel.updates.policies.key_cells import NONE
 from millrace.kernel.updates.windows.window_cells import FAR, WindowCells
@@ -32,7 +31,7 @@ class Acceptance:
         self.inputs = inputs
 
     def accepted(
-        self, cells: WindowCells, keys: Numbers, times: Times, port: int, bound: Microseconds, yields: Mask | None
+        self, cells: WindowCells, keys: Integers, times: Times, port: int, bound: Microseconds, yields: Mask | None
     ) -> Mask:
         """Which rows of one input are accepted, the rows before them being known to the cells.
 
@@ -49,7 +48,7 @@ class Acceptance:
         return mask
 
     def _from(
-        self, cells: WindowCells, keys: Numbers, times: Times, port: int, yields: Mask | None, within: Mask
+        self, cells: WindowCells, keys: Integers, times: Times, port: int, yields: Mask | None, within: Mask
     ) -> Mask:
         """Where the input is the one that the key listens to; rows that are not `within` a window change nothing."""
         own: Mask = np.isin(cells.port[keys], (NONE, port))
@@ -63,7 +62,7 @@ class Acceptance:
         # time makes no difference: so will be all that are not newer, too.
         return own | _from_the_first(newer & within, keys)
 
-    def _in_order(self, last: Times, keys: Numbers, times: Times) -> Mask:
+    def _in_order(self, last: Times, keys: Integers, times: Times) -> Mask:
         """Which rows are in no window that an earlier row of their key has closed, and not older than it."""
         assert self.tick is not None
         if len(keys) == 1:
@@ -106,7 +105,7 @@ class Acceptance:
         return found
 
 
-def _from_the_first(found: Mask, keys: Numbers) -> Mask:
+def _from_the_first(found: Mask, keys: Integers) -> Mask:
     """Which rows are one of those found, or come after one of their key."""
     owners, places = np.unique(keys, return_inverse=True)
     firsts = np.full(len(owners), len(keys))
@@ -124,7 +123,7 @@ def _before(times: Times, begins: Mask) -> Times:
     return before
 
 
-def _reached(times: Times, begins: Mask) -> tuple[Times, Numbers]:
+def _reached(times: Times, begins: Mask) -> tuple[Times, Integers]:
     """The distinct times in order; for each row the greatest of its group so far, as its place in them.
 
     Places are numbered on from group to group, so that they are in order.

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import END_OF_TIME, Microseconds, Times
 from millrace.kernel.state import Changes
 from millrace.kernel.updates.policies.key_cells import NONE
@@ -42,8 +42,8 @@ class Release:
     """Rows let go, each with the number of its commitment; and the closers behind them, with the ends of windows."""
 
     rows: pa.RecordBatch | None
-    marks: Numbers
-    closers: Numbers
+    marks: Integers
+    closers: Integers
     ends: Times
 
 
@@ -82,7 +82,7 @@ class Commitments(SingleRows):
             self._commit(self.line.take(self._worth(rows)), now)
         return self._serve(rows) if self._ready else None
 
-    def _take_finishing(self) -> Numbers:
+    def _take_finishing(self) -> Integers:
         keys = np.array(self._finishing, np.int64)
         self._finishing.clear()
         return keys
@@ -92,7 +92,7 @@ class Commitments(SingleRows):
         mean = self.buffers.rows / max(len(self.line), 1)
         return max(1, min(rows, int(rows / max(mean, 1))))
 
-    def _commit(self, keys: Numbers, now: Microseconds) -> None:
+    def _commit(self, keys: Integers, now: Microseconds) -> None:
         """Commit keys to their newest windows; they enter READY."""
         if not len(keys):
             return
@@ -140,7 +140,7 @@ class Commitments(SingleRows):
         self.sweep(keys, held)
         return self._closers(found, cells.mark[owners], served[complete])
 
-    def _closers(self, rows: pa.RecordBatch | None, marks: Numbers, keys: Numbers) -> Release:
+    def _closers(self, rows: pa.RecordBatch | None, marks: Integers, keys: Integers) -> Release:
         """The keys are DONE once this has been worked off."""
         cells = self.cells
         cells.touch(keys)
@@ -221,7 +221,7 @@ class Commitments(SingleRows):
         }
 
     def restore(
-        self, stores: list[Changes], note: Mapping[str, Any], numbers: Callable[[pa.RecordBatch], Numbers]
+        self, stores: list[Changes], note: Mapping[str, Any], numbers: Callable[[pa.RecordBatch], Integers]
     ) -> None:
         """Go on from what was saved; `numbers` gives the key of each row."""
         cells, rows = stores

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 
 
 class KeyLine:
@@ -29,7 +29,7 @@ class KeyLine:
     def __len__(self) -> int:
         return len(self._place)
 
-    def add(self, keys: Numbers, places: Numbers) -> None:
+    def add(self, keys: Integers, places: Integers) -> None:
         """Put keys in line, or elsewhere in line."""
         for place, key in zip(places.tolist(), keys.tolist(), strict=True):
             self._place[key] = place
@@ -38,7 +38,7 @@ class KeyLine:
             else:
                 heappush(self._heap, (place, key))
 
-    def take(self, count: int) -> Numbers:
+    def take(self, count: int) -> Integers:
         """At most so many keys from the front, which leave."""
         found: list[int] = []
         while len(found) < count and self._place:

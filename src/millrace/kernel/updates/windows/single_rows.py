@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Microseconds, Times
 from millrace.kernel.updates.policies.key_cells import NONE
 from millrace.kernel.updates.policies.row_counts import SUPERSEDED
@@ -16,7 +16,7 @@ from millrace.kernel.updates.windows.window_cells import OPEN
 class SingleRows(WaitingKeys):
     """Keys until they are committed; takes single rows the short way."""
 
-    def take(self, port: int, keys: Numbers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
+    def take(self, port: int, keys: Integers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
         if len(keys) == 1 and self.policy != "update_fifo":
             self._take_one(port, int(keys[0]), int(times[0]), int(arrivals[0]), rows)
         else:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times
 from millrace.kernel.updates.policies.key_cells import NONE
 from millrace.kernel.updates.policies.row_counts import SUPERSEDED, Counts
@@ -54,7 +54,7 @@ class WaitingKeys(WindowKeys):
 
     # Enqueue
 
-    def take(self, port: int, keys: Numbers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
+    def take(self, port: int, keys: Integers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
         """Rows of one input, all of them accepted."""
         cells = self.cells
         cells.note(port, keys, times, arrivals)
@@ -67,7 +67,7 @@ class WaitingKeys(WindowKeys):
         if self.tick is not None:
             self._close_own(keys, times + self.tick, arrivals)
 
-    def _note_windows(self, keys: Numbers, times: Times, newest: Times) -> None:
+    def _note_windows(self, keys: Integers, times: Times, newest: Times) -> None:
         """Note which windows hold a row first, after the committed, the delivered and the ready one."""
         cells, oldest = self.cells, self.spans.oldest(times)
         after = [(cells.ahead, cells.start), (cells.due, cells.delivered)]
@@ -80,7 +80,7 @@ class WaitingKeys(WindowKeys):
                 np.minimum.at(first, keys[later], ends)
                 self._least = min(self._least, int(ends.min()))
 
-    def _start(self, keys: Numbers, newest: Times, arrivals: Times) -> None:
+    def _start(self, keys: Integers, newest: Times, arrivals: Times) -> None:
         """EAGER: rows that start a window make their key wait, and empty its enqueue buffer."""
         cells = self.cells
         firsts = _firsts(keys, np.flatnonzero((newest > cells.start[keys]) & (cells.place[keys] == NONE)))
@@ -94,7 +94,7 @@ class WaitingKeys(WindowKeys):
             self._renew(keys[_firsts(keys, np.flatnonzero(starters & np.isin(keys, emptied)))])
         self.sweep(emptied[self.buffers.counts[emptied] > 0])
 
-    def _wait(self, keys: Numbers, moments: Times) -> None:
+    def _wait(self, keys: Integers, moments: Times) -> None:
         """Keys enter WAIT, in this order."""
         self.cells.queue_tau[keys] = moments
         if self.policy == "linecutting_as_printed" and len(keys):
@@ -110,24 +110,24 @@ class WaitingKeys(WindowKeys):
         rows = self._released_ever / max(self._next_mark, 1)
         return (self.cost or 0.0) * rows * len(self.line)
 
-    def _intervals(self, keys: Numbers, now: Microseconds) -> npt.NDArray[np.float64]:
+    def _intervals(self, keys: Integers, now: Microseconds) -> npt.NDArray[np.float64]:
         """The time between two updates of each key: its rows are no updates before the next window."""
         lived = np.maximum(now - self.cells.first[keys], 0)
         return np.maximum(lived / np.maximum(self.cells.updates[keys] - 1, 1), np.minimum(lived, self.spans.slide))
 
-    def _renew(self, keys: Numbers) -> None:
+    def _renew(self, keys: Integers) -> None:
         """Give keys that wait the last places, in this order."""
         cells = self.cells
         cells.place[keys] = np.arange(self._next_place, self._next_place + len(keys))
         self._next_place += len(keys)
         self._stand(keys)
 
-    def _stand(self, keys: Numbers) -> None:
+    def _stand(self, keys: Integers) -> None:
         """Put keys that wait in line if nothing of theirs is under processing."""
         free = keys[(self.cells.opened[keys] == SHUT) & (self.cells.place[keys] != NONE)]
         self.line.add(free, self.cells.place[free])
 
-    def _store(self, port: int, keys: Numbers, times: Times, rows: pa.RecordBatch) -> None:
+    def _store(self, port: int, keys: Integers, times: Times, rows: pa.RecordBatch) -> None:
         """Keep the rows that some window needs, and go on with the committed windows they are in."""
         cells = self.cells
         joins = self.inside(keys, times) & (cells.opened[keys] == OPEN)
@@ -141,7 +141,7 @@ class WaitingKeys(WindowKeys):
         firsts = _firsts(keys, np.flatnonzero(joins & (cells.turn[keys] == NONE)))
         self._serve_later(keys[firsts])
 
-    def _serve_later(self, keys: Numbers) -> None:
+    def _serve_later(self, keys: Integers) -> None:
         """Keys enter READY, in this order."""
         self.cells.turn[keys] = np.arange(self._next_place, self._next_place + len(keys))
         self._next_place += len(keys)
@@ -164,7 +164,7 @@ class WaitingKeys(WindowKeys):
         self._finish(np.flatnonzero(self._idle(slice(count)) & (cells.end[:count] <= bound)))
         self._look_ahead()
 
-    def _close_own(self, keys: Numbers, reached: Times, arrivals: Times) -> None:
+    def _close_own(self, keys: Integers, reached: Times, arrivals: Times) -> None:
         """The rows of keys close their windows, each at its arrival."""
         cells = self.cells
         firsts = _firsts(keys, np.flatnonzero((reached >= cells.due[keys]) & (cells.application_tau[keys] == NONE)))
@@ -177,29 +177,29 @@ class WaitingKeys(WindowKeys):
         self._arrive(owners[arrived], bounds[arrived])
         self._finish(keys[_firsts(keys, np.flatnonzero(self._idle(keys) & (cells.end[keys] <= reached)))])
 
-    def _bounds(self, keys: Numbers) -> Times:
+    def _bounds(self, keys: Integers) -> Times:
         """Up to where the windows of each key are closed."""
         if self.tick is None or self.bound == END_OF_TIME:
             return np.full(len(keys), min(self.bound, FAR))
         return self.cells.last[keys] + self.tick
 
-    def _idle(self, keys: Numbers | slice) -> Mask:
+    def _idle(self, keys: Integers | slice) -> Mask:
         idle: Mask = (self.cells.opened[keys] == OPEN) & (self.cells.turn[keys] == NONE)
         return idle
 
-    def _age(self, keys: Numbers, moments: Times) -> None:
+    def _age(self, keys: Integers, moments: Times) -> None:
         """A window newer than the delivered one has closed: the application's staleness grows."""
         self.cells.application_tau[keys] = moments
         self.cells.touch(keys)
 
-    def _pass(self, keys: Numbers, moments: Times) -> None:
+    def _pass(self, keys: Integers, moments: Times) -> None:
         """A window newer than the committed one has closed: that is what makes a key wait if it is LAZY."""
         self.cells.ahead_tau[keys] = moments
         self.cells.touch(keys)
         if not self.eager:
             self._wait(keys, moments)
 
-    def _arrive(self, keys: Numbers, bounds: Times) -> None:
+    def _arrive(self, keys: Integers, bounds: Times) -> None:
         """LAZY: the newest closed window overwrites the one that is ready."""
         if not len(keys):
             return
@@ -219,7 +219,7 @@ class WaitingKeys(WindowKeys):
         cells.following[keys] = _or_never(first, np.maximum(spans.oldest(first), base) + spans.range)
         self.sweep(keys, held)
 
-    def _finish(self, keys: Numbers) -> None:
+    def _finish(self, keys: Integers) -> None:
         """The windows of keys that are IDLE have closed."""
         self.cells.turn[keys] = FINISHING - np.arange(self._next_place, self._next_place + len(keys))
         self._next_place += len(keys)
@@ -237,7 +237,7 @@ class WaitingKeys(WindowKeys):
         self._least = min([int(each.min()) for each in waits if len(each)], default=END_OF_TIME)
 
 
-def _firsts(keys: Numbers, places: Numbers) -> Numbers:
+def _firsts(keys: Integers, places: Integers) -> Integers:
     """The first of some places of each key, in order."""
     if len(places) < 2:
         return places

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
-from millrace.kernel.columns.integers import grown, ranges
+from millrace.kernel.columns.integers import Integers, grown, ranges
 from millrace.kernel.elements import Mask
 from millrace.kernel.updates.pages import Pages
 
@@ -31,21 +30,21 @@ _LEVEL = 50
 class Held:
     """The rows of some keys, key by key in the order of their entries."""
 
-    keys: Numbers
-    counts: Numbers
-    places: Numbers
+    keys: Integers
+    counts: Integers
+    places: Integers
     """Each row's key, by its place in `keys`."""
-    locations: Numbers
-    chain: Numbers
+    locations: Integers
+    chain: Integers
     """The zones of the keys, key by key."""
-    zones: Numbers
+    zones: Integers
     """How many zones each key has."""
-    entries: Numbers
-    times: Numbers
-    ports: Numbers
+    entries: Integers
+    times: Integers
+    ports: Integers
 
     @property
-    def owners(self) -> Numbers:
+    def owners(self) -> Integers:
         """Each row's key."""
         return self.keys[self.places]
 
@@ -87,7 +86,7 @@ class WindowBuffers:
         self._dequeue, self._zones = grown(self._dequeue, keys, 0), grown(self._zones, keys, 0)
         self.counts = grown(self.counts, keys, 0)
 
-    def append(self, keys: Numbers, entries: Numbers, times: Numbers, ports: Numbers) -> None:
+    def append(self, keys: Integers, entries: Integers, times: Integers, ports: Integers) -> None:
         """Put rows behind those that their keys have; the rows are in the order of their entries."""
         if not len(keys):
             return
@@ -121,7 +120,7 @@ class WindowBuffers:
         self.counts[key] += 1
         self.rows += 1
 
-    def held(self, keys: Numbers) -> Held:
+    def held(self, keys: Integers) -> Held:
         """The rows of some keys."""
         counts, zones = self.counts[keys], self._zones[keys]
         chain = self._chain(keys, zones)
@@ -151,7 +150,7 @@ class WindowBuffers:
             self._write(into, held.entries[moved], held.times[moved], held.ports[moved])
         self._advance(held, gone, left)
 
-    def _advance(self, held: Held, gone: Numbers, left: Numbers) -> None:
+    def _advance(self, held: Held, gone: Integers, left: Integers) -> None:
         """Move the dequeue offsets past the rows that are gone, and release the zones passed."""
         keys = held.keys
         offsets = self._dequeue[keys] + gone
@@ -168,7 +167,7 @@ class WindowBuffers:
         self.counts[keys] = left
         self.rows -= int(gone.sum())
 
-    def _link(self, owners: Numbers, wanted: Numbers) -> Numbers:
+    def _link(self, owners: Integers, wanted: Integers) -> Integers:
         """New zones for some keys behind those they have, key by key."""
         total = int(wanted.sum())
         if not total:
@@ -195,12 +194,12 @@ class WindowBuffers:
         self._times = grown(self._times, room * self.zone, 0)
         self._ports = grown(self._ports, room * self.zone, 0)
 
-    def _write(self, locations: Numbers, entries: Numbers, times: Numbers, ports: Numbers) -> None:
+    def _write(self, locations: Integers, entries: Integers, times: Integers, ports: Integers) -> None:
         self._entries[locations] = entries
         self._times[locations] = times
         self._ports[locations] = ports
 
-    def _chain(self, keys: Numbers, zones: Numbers) -> Numbers:
+    def _chain(self, keys: Integers, zones: Integers) -> Integers:
         """The zones of some keys, key by key in the order of their links."""
         if not len(keys):
             return np.empty(0, np.int64)
@@ -218,7 +217,7 @@ class WindowBuffers:
             present = self._next[present]
         return chain
 
-    def _followed(self, keys: Numbers, zones: Numbers) -> Numbers:
+    def _followed(self, keys: Integers, zones: Integers) -> Integers:
         """The same, link by link."""
         chain, following = [], self._next.item
         for zone, count in zip(self._head[keys].tolist(), zones.tolist(), strict=True):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, Times
 from millrace.kernel.updates.policies.key_cells import NONE, Cells
 
@@ -60,43 +60,43 @@ _NAMES = frozenset([*_FIELDS, *_AREAS])
 class WindowCells(Cells):
     """A cell a key; its columns have their names."""
 
-    last: Numbers
+    last: Integers
     """The time of the newest accepted row, and the input it came by."""
-    port: Numbers
-    floor: Numbers
+    port: Integers
+    floor: Integers
     """Rows from here on wait in the enqueue buffer."""
-    start: Numbers
+    start: Integers
     """The window that was committed to last, and the end of the one before it."""
-    end: Numbers
-    before: Numbers
-    mark: Numbers
-    opened: Numbers
+    end: Integers
+    before: Integers
+    mark: Integers
+    opened: Integers
     """How far its commitment is: SHUT, OPEN or UNDER_WAY."""
-    progress: Numbers
+    progress: Integers
     """Entries of the committed window below this have left, and how many rows of it have not."""
-    pending: Numbers
-    gone: Numbers
+    pending: Integers
+    gone: Integers
     """The newest time of a row that has left."""
-    ready: Numbers
+    ready: Integers
     """LAZY: the newest window that has fully arrived."""
-    delivered: Numbers
-    following: Numbers
+    delivered: Integers
+    following: Integers
     """Where the first window with a row ends that is later than the ready one, the committed one, the delivered one."""
-    ahead: Numbers
-    due: Numbers
-    place: Numbers
-    turn: Numbers
-    updates: Numbers
+    ahead: Integers
+    due: Integers
+    place: Integers
+    turn: Integers
+    updates: Integers
     """How often it has entered WAIT or was updated there."""
-    first: Numbers
+    first: Integers
     """When its first row arrived."""
-    queue_tau: Numbers
-    application_tau: Numbers
-    ahead_tau: Numbers
+    queue_tau: Integers
+    application_tau: Integers
+    ahead_tau: Integers
     """What the application's tau will be once the committed window has been delivered."""
-    shown_tau: Numbers
+    shown_tau: Integers
     """The application's tau by what it has been shown, and when that was last something else."""
-    shown_at: Numbers
+    shown_at: Integers
     queue_area: Areas
     application_area: Areas
     shown_area: Areas
@@ -110,7 +110,7 @@ class WindowCells(Cells):
         for name in _AREAS:
             self.add(name, 0, np.float64)
 
-    def __getattr__(self, name: str) -> Numbers:
+    def __getattr__(self, name: str) -> Integers:
         if name not in _NAMES:
             raise AttributeError(name)
         return self[name]
@@ -118,7 +118,7 @@ class WindowCells(Cells):
     def __len__(self) -> int:
         return self.count
 
-    def note(self, port: int, keys: Numbers, times: Times, arrivals: Times) -> None:
+    def note(self, port: int, keys: Integers, times: Times, arrivals: Times) -> None:
         """Know of rows of one input."""
         self.touch(keys)
         unseen = np.flatnonzero(self.first[keys] == NONE)
@@ -129,11 +129,11 @@ class WindowCells(Cells):
 
     # Staleness
 
-    def commit(self, keys: Numbers, now: Microseconds) -> None:
+    def commit(self, keys: Integers, now: Microseconds) -> None:
         """Keys no longer wait: their queue staleness goes down to 0."""
         _book(self.queue_tau, self.queue_area, keys, np.full(len(keys), NONE), now)
 
-    def deliver(self, keys: Numbers, now: Microseconds) -> None:
+    def deliver(self, keys: Integers, now: Microseconds) -> None:
         """The committed windows of keys have reached the application, or will be shown to it."""
         if self.late:
             self._catch(keys)
@@ -150,7 +150,7 @@ class WindowCells(Cells):
         _book(self.shown_tau, self.shown_area, keys, self.application_tau[keys], at)
         self.shown_at[keys] = at
 
-    def _catch(self, keys: Numbers) -> None:
+    def _catch(self, keys: Integers) -> None:
         """Let what is shown of keys be stale if they are, though not before what was shown last."""
         keys = keys[(self.shown_tau[keys] == NONE) & (self.application_tau[keys] != NONE)]
         self.touch(keys)
@@ -171,7 +171,7 @@ class WindowCells(Cells):
         # Who asks now has been shown all that was delivered; the average counts it when that is told.
         return _age(self.application_tau[: self.count], now), self._staleness(self.shown_tau, self.shown_area, now)[1]
 
-    def _staleness(self, tau: Numbers, area: Areas, now: Microseconds) -> tuple[Areas, Areas]:
+    def _staleness(self, tau: Integers, area: Areas, now: Microseconds) -> tuple[Areas, Areas]:
         count = self.count
         present = _age(tau[:count], now)
         lived = np.maximum(now - self.first[:count], 1).astype(np.float64)
@@ -183,12 +183,12 @@ class WindowCells(Cells):
         return self.updates[: self.count] * 1e6 / lived
 
 
-def _book(tau: Numbers, area: Areas, keys: Numbers, following: Numbers, now: Microseconds) -> None:
+def _book(tau: Integers, area: Areas, keys: Integers, following: Integers, now: Microseconds) -> None:
     """Give keys another tau, and keep the area that ends with the one before."""
     area[keys] += (_age(tau[keys], now) ** 2 - _age(following, now) ** 2) / 2
     tau[keys] = following
 
 
-def _age(tau: Numbers, now: Microseconds | Times) -> Areas:
+def _age(tau: Integers, now: Microseconds | Times) -> Areas:
     ages: Areas = np.maximum(now - np.where(tau == NONE, now, tau), 0).astype(np.float64)
     return ages

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_geometry import Numbers
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import TIME, Mask, Times
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.row_blocks import ENTRY, RowBlocks
@@ -41,24 +41,24 @@ class WindowKeys:
         self._forgotten: dict[int, tuple[int, int]] = {}
         """Entries that made room for a source of truth, with their keys and times, while a window might need them."""
 
-    def inside(self, owners: Numbers, times: Times) -> Mask:
+    def inside(self, owners: Integers, times: Times) -> Mask:
         """Which rows are in the window that their key committed to last."""
         inside: Mask = (times >= self.cells.start[owners]) & (times < self.cells.end[owners])
         return inside
 
-    def needed(self, owners: Numbers, times: Times, entries: Numbers) -> Mask:
+    def needed(self, owners: Integers, times: Times, entries: Integers) -> Mask:
         """Which rows are in a window that waits, or have not left for the committed one."""
         cells = self.cells
         pending = self.inside(owners, times) & (entries >= cells.progress[owners]) & (cells.opened[owners] == OPEN)
         needed: Mask = (times >= cells.floor[owners]) | pending
         return needed
 
-    def left(self, owners: Numbers, times: Times, entries: Numbers) -> Mask:
+    def left(self, owners: Integers, times: Times, entries: Integers) -> Mask:
         """Which rows have left at least once: for the committed window, or for the one before it."""
         left: Mask = self.inside(owners, times) & (entries < self.cells.progress[owners])
         return left | (times < self.cells.before[owners])
 
-    def sweep(self, keys: Numbers, held: Held | None = None) -> None:
+    def sweep(self, keys: Integers, held: Held | None = None) -> None:
         """Drop the rows of keys that no window needs."""
         if not len(keys):
             return
@@ -73,12 +73,12 @@ class WindowKeys:
         self.rows.release(held.entries[gone])
         self.buffers.keep(held, needed)
 
-    def can_yield(self, keys: Numbers) -> Mask:
+    def can_yield(self, keys: Integers) -> Mask:
         """Of which keys the rows at their newest time can make room: none of them has left."""
         none_left: Mask = self.cells.last[keys] > self.cells.gone[keys]
         return none_left
 
-    def yield_to(self, port: int, keys: Numbers) -> None:
+    def yield_to(self, port: int, keys: Integers) -> None:
         """Drop the rows of other inputs at the newest time of some keys, all of which can make room."""
         if not len(keys):
             return
@@ -106,7 +106,7 @@ class WindowKeys:
         return [[entry, key, time] for entry, (key, time) in self._forgotten.items()]
 
     def restore_keys(
-        self, cells: Changes, rows: Changes, note: Mapping[str, Any], numbers: Callable[[pa.RecordBatch], Numbers]
+        self, cells: Changes, rows: Changes, note: Mapping[str, Any], numbers: Callable[[pa.RecordBatch], Integers]
     ) -> None:
         """Go on from saved cells and rows; `numbers` gives the key of each row."""
         self.cells.restore(cells)
@@ -118,7 +118,7 @@ class WindowKeys:
         self.rows.restore(rows, entries[order])
         self.buffers.append(keys[order], entries[order], times[order], ports[order])
 
-    def _live(self, batch: pa.RecordBatch, numbers: Callable[[pa.RecordBatch], Numbers]) -> tuple[Numbers, ...]:
+    def _live(self, batch: pa.RecordBatch, numbers: Callable[[pa.RecordBatch], Integers]) -> tuple[Integers, ...]:
         """The rows of a saved block that windows need: keys, entries, times, inputs."""
         keys, entries, times = numbers(batch), batch.column(ENTRY).to_numpy(), batch.column(TIME).to_numpy()
         ports = batch.column(PORT).to_numpy() if PORT in batch.schema.names else np.zeros(len(keys), np.int64)

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_geometry import Frames, Numbers
+from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
 from millrace.kernel.baselines.all_windows import AllWindows
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -82,7 +83,7 @@ class WindowQueue(Queue):
         self.truth = truth
         self.table = KeyTable(key)
         self.counts = Counts(inputs)
-        self._frames = Frames(range, slide, origin)
+        self._frames = WindowGeometry(range, slide, origin)
         self._acceptance = Acceptance(self.spans, self.tick, inputs)
         self._windows = self._make(settings)
         self._passed = NO_BOUND
@@ -137,7 +138,7 @@ class WindowQueue(Queue):
         self._moment = (self.now, max(before, int(arrivals.max())))
         return arrivals
 
-    def _accepted(self, port: int, keys: Numbers, times: Times) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _accepted(self, port: int, keys: Integers, times: Times) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         cells, bound = self._windows.cells, self._windows.bound
         if port != self.truth or self.inputs == 1:
             return self._acceptance.accepted(cells, keys, times, port, bound, None)
@@ -317,7 +318,7 @@ class WindowQueue(Queue):
         self._windows.restore(windows, note["windows"], self.table.find)
 
 
-def _marked(rows: pa.RecordBatch, marks: Numbers) -> pa.RecordBatch:
+def _marked(rows: pa.RecordBatch, marks: Integers) -> pa.RecordBatch:
     """Rows with the numbers of their commitments, behind their times."""
     if PORT in rows.schema.names:
         rows = rows.drop_columns([PORT])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.kernel.aggregates.panes.window_geometry import Calendar, Frames, Instants
+from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, Instants, WindowGeometry
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,7 +28,7 @@ def windows_with(time: int, length: int, slide: int, origin: int) -> list[int]:
 
 @given(time=times, length=lengths, slide=lengths, origin=st.integers(-100, 100))
 def test_a_row_is_in_the_windows_of_its_pane(time: int, length: int, slide: int, origin: int) -> None:
-    frames = Frames(length, slide, origin)
+    frames = WindowGeometry(length, slide, origin)
     pane = frames.panes(np.array([time]))
     expected = windows_with(time, length, slide, origin)
     covered = frames.covered(pane)
@@ -51,7 +51,7 @@ def test_a_row_is_in_the_windows_of_its_pane(time: int, length: int, slide: int,
 def test_the_last_instant_of_a_pane_is_in_it_and_the_next_is_not(
     time: int, length: int, slide: int, origin: int
 ) -> None:
-    frames = Frames(length, slide, origin)
+    frames = WindowGeometry(length, slide, origin)
     panes = frames.panes(np.array([time]))
     (last,) = frames.last_instants(panes).tolist()
     assert last >= time
@@ -60,15 +60,18 @@ def test_the_last_instant_of_a_pane_is_in_it_and_the_next_is_not(
 
 @given(until=times, length=lengths, slide=lengths, origin=st.integers(-100, 100))
 def test_a_bound_closes_the_windows_that_end_at_or_before_it(until: int, length: int, slide: int, origin: int) -> None:
-    frames = Frames(length, slide, origin)
+    frames = WindowGeometry(length, slide, origin)
     last = frames.last_closed(until)
     assert frames.end(last) <= until < frames.end(last + 1)
     assert frames.closed_by(np.array([until])).tolist() == [last]
     assert frames.usable(until) == frames.end(last)
 
 
-@pytest.mark.parametrize("frames", [Frames(10, 3, 7), Frames(1, 1), Frames(10**15, 10**6, -5), Instants(), Calendar(1)])
-def test_bounds_without_end_are_no_trouble(frames: Frames) -> None:
+@pytest.mark.parametrize(
+    "frames",
+    [WindowGeometry(10, 3, 7), WindowGeometry(1, 1), WindowGeometry(10**15, 10**6, -5), Instants(), CalendarWindows(1)],
+)
+def test_bounds_without_end_are_no_trouble(frames: WindowGeometry) -> None:
     assert frames.usable(NO_BOUND) == NO_BOUND
     assert frames.usable(END_OF_TIME) == END_OF_TIME
     assert frames.usable(NO_BOUND + 1) <= NO_BOUND + 1
@@ -85,7 +88,7 @@ def test_bounds_without_end_are_no_trouble(frames: Frames) -> None:
 
 def test_weeks_begin_on_the_monday_that_is_their_origin() -> None:
     day = 86_400_000_000
-    weeks = Frames(7 * day, 7 * day, 4 * day)
+    weeks = WindowGeometry(7 * day, 7 * day, 4 * day)
     sunday = -4 * day  # 1969-12-28
     panes = weeks.panes(np.array([sunday, sunday + day]))
     assert panes.tolist() == [-2, -1]
@@ -98,7 +101,7 @@ def test_weeks_begin_on_the_monday_that_is_their_origin() -> None:
     months=st.sampled_from([1, 3, 12]),
 )
 def test_a_row_is_in_its_calendar_unit(moment: datetime, months: int) -> None:
-    frames = Calendar(months)
+    frames = CalendarWindows(months)
     time = (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
     month = (moment.month - 1) // months * months
     following = moment.year * 12 + month + months
