@@ -11,7 +11,7 @@ from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.joins.any_order.join import Join
 from millrace.kernel.joins.by_rows.rows_join import RowsJoin
 from millrace.kernel.joins.in_order.ordered_join import OrderedJoin
-from millrace.kernel.joins.sequences.asof_join import Recent
+from millrace.kernel.joins.sequences.asof_join import AsofJoin
 from millrace.kernel.joins.sequences.chronicle import Chronicle
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.roll_up import RollUp
@@ -29,6 +29,7 @@ from millrace.kernel.updates.update_queue import UpdateQueue
 from millrace.kernel.updates.windows.window_queue import WindowQueue
 
 __all__ = [
+    "AsofJoin",
     "Chronicle",
     "Distinct",
     "Filter",
@@ -44,7 +45,6 @@ __all__ = [
     "PreAggregate",
     "Project",
     "Rank",
-    "Recent",
     "RollUp",
     "RowsJoin",
     "SessionAggregate",

@@ -4,14 +4,13 @@ Rules:
 - A unit is all rows of one 64-bit hash. Different keys may share a hash: whoever reads compares the keys themselves.
 - A run is one segment, sorted by hash. In the newest run that names a hash stand all its current rows; a hash without
   rows is named by a tombstone.
-- Runs of similar size are merged, so that what a change costs follows the hashes it names, and a save writes what
-  changed. Tombstones go when nothing older is left for them to hide.
+- So the cost of a change follows the hashes it names. A merge drops a tombstone when no older run is left for it to
+  hide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,29 +18,27 @@ import pyarrow as pa
 from millrace.kernel.columns.hashing import Hashes
 from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import Mask, concat_tables
-from millrace.kernel.state import Changes, Segments
+from millrace.kernel.state import Changes
+from millrace.kernel.stores.run_store import Run, RunStore
 
 HASH = "__hash"
 _GONE = "__gone"
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    number: int
-    table: pa.Table
-    hashes: Hashes
-    gone: Mask
+class KeyedRun(Run):
+    """Rows sorted by hash; those that are `gone` are tombstones."""
 
-    def __len__(self) -> int:
-        return len(self.hashes)
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table)
+        self.hashes = _integers(table, HASH)
+        self.gone: Mask = table.column(_GONE).to_numpy()
 
 
 class KeyedRuns:
     """Rows with a column `__hash`, read and replaced by hash."""
 
     def __init__(self) -> None:
-        self._runs: list[_Run] = []
-        self._segments = Segments()
+        self._store = RunStore(self._merged)
         self._rows = 0
 
     def __len__(self) -> int:
@@ -50,10 +47,10 @@ class KeyedRuns:
     @property
     def nbytes(self) -> int:
         """The memory of the live segments."""
-        return sum(int(run.table.nbytes) for run in self._runs)
+        return self._store.nbytes
 
     def get(self, hashes: Hashes) -> list[pa.Table]:
-        """All current rows of some hashes, a table a run."""
+        """All current rows of some hashes, a table per run."""
         found = []
         for run, places in self._found(np.unique(hashes)):
             places = places[~run.gone[places]]
@@ -63,9 +60,9 @@ class KeyedRuns:
 
     def whole(self) -> list[pa.Table]:
         """All current rows: one table, or none."""
-        while len(self._runs) > 1:
-            self._merge_last_two()
-        return [run.table.filter(pa.array(~run.gone)).drop_columns([_GONE]) for run in self._runs]
+        while len(self._store.runs) > 1:
+            self._store.replace(self._store.runs[-2:])
+        return [run.table.filter(pa.array(~run.gone)).drop_columns([_GONE]) for run in self._store.runs]
 
     def put(self, hashes: Hashes, rows: pa.Table) -> None:
         """Replace the rows of all `hashes` by `rows`, which have no others."""
@@ -74,29 +71,26 @@ class KeyedRuns:
         self._rows += rows.num_rows - before
         # What nobody holds needs no tombstone.
         bare = np.setdiff1d(hashes, _integers(rows, HASH)) if before else hashes[:0]
-        self._append(_with_tombstones(rows, bare))
-        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
-            self._merge_last_two()
+        if rows.num_rows or len(bare):
+            self._store.add(_sorted(_with_tombstones(rows, bare)))
 
     def clear(self) -> None:
-        """Let go of everything."""
-        for run in list(self._runs):
-            self._remove(run)
+        """Drop everything."""
+        self._store.clear()
         self._rows = 0
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        return self._segments.changes({"rows": self._rows, "next": self._segments.following})
+        return self._store.changes({"rows": self._rows})
 
     def restore(self, changes: Changes) -> None:
-        """Go on from saved segments (all of them, as `added`) and the note of the last save."""
-        self._segments.restore(changes.added, changes.note["next"])
-        self._runs = [_run(number, table) for number, table in self._segments.live.items()]
+        """Continue from saved segments (all of them, as `added`) and the note of the last save."""
+        self._store.restore(changes, KeyedRun)
         self._rows = changes.note["rows"]
 
-    def _found(self, wanted: Hashes) -> Iterator[tuple[_Run, Integers]]:
+    def _found(self, wanted: Hashes) -> Iterator[tuple[KeyedRun, Integers]]:
         """Where the rows of some hashes stand, tombstones among them: the newest run that names a hash counts."""
-        for run in reversed(self._runs):
+        for run in reversed(self._store.runs):
             begins = np.searchsorted(run.hashes, wanted)
             counts = np.searchsorted(run.hashes, wanted, side="right") - begins
             named = counts > 0
@@ -106,33 +100,23 @@ class KeyedRuns:
             if not len(wanted):
                 return
 
-    def _append(self, table: pa.Table) -> None:
-        if not table.num_rows:
-            return
-        hashes = _integers(table, HASH)
-        if bool((hashes[1:] < hashes[:-1]).any()):
-            table = table.take(pa.array(np.argsort(hashes, kind="stable")))
-        self._runs.append(_run(self._segments.add(table), table))
-
-    def _merge_last_two(self) -> None:
-        older, newer = self._runs[-2:]
+    def _merged(self, runs: Sequence[KeyedRun]) -> KeyedRun | None:
+        """The current rows of two runs."""
+        older, newer = runs
         at = np.minimum(np.searchsorted(newer.hashes, older.hashes), len(newer) - 1)
         kept = newer.hashes[at] != older.hashes
-        oldest = len(self._runs) == 2
+        oldest = self._store.runs[0] is older
         tables = [older.table.filter(pa.array(kept & ~older.gone if oldest else kept))]
         tables.append(newer.table.filter(pa.array(~newer.gone)) if oldest else newer.table)
-        self._remove(older)
-        self._remove(newer)
-        self._append(concat_tables(tables))
-
-    def _remove(self, run: _Run) -> None:
-        self._runs.remove(run)
-        self._segments.remove(run.number)
+        table = concat_tables(tables)
+        return _sorted(table) if table.num_rows else None
 
 
-def _run(number: int, table: pa.Table) -> _Run:
-    gone: Mask = table.column(_GONE).to_numpy()
-    return _Run(number, table, _integers(table, HASH), gone)
+def _sorted(table: pa.Table) -> KeyedRun:
+    hashes = _integers(table, HASH)
+    if bool((hashes[1:] < hashes[:-1]).any()):
+        table = table.take(pa.array(np.argsort(hashes, kind="stable")))
+    return KeyedRun(table)
 
 
 def _integers(table: pa.Table, name: str) -> Integers:

@@ -151,7 +151,9 @@ def _join(node: joins.AnyJoin, options: Options, method: Method | None) -> kerne
         case joins.RowsJoin():
             return kernel.RowsJoin(schemas, node.sides, node.residual, by_entry=(first, second), state_limit=limit)
         case joins.Following(mode="recent", keys=keys, within=within, strict=strict, outer=outer):
-            return kernel.Recent(schemas, keys, within, strict=strict, outer=outer, by_entry=second, state_limit=limit)
+            return kernel.AsofJoin(
+                schemas, keys, within, strict=strict, outer=outer, by_entry=second, state_limit=limit
+            )
         case joins.Following(keys=keys, within=within, outer=outer):
             return kernel.Chronicle(schemas, keys, within, outer=outer, by_entry=(first, second), state_limit=limit)
     raise AssertionError(node)

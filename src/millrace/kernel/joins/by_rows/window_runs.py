@@ -10,8 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,8 +19,9 @@ import pyarrow as pa
 from millrace.kernel.columns.hashing import Hashes
 from millrace.kernel.columns.integers import Integers, OrderedPairs, ranges, starts
 from millrace.kernel.elements import Mask, Times, concat_tables
-from millrace.kernel.state import Changes, Segments
+from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH
+from millrace.kernel.stores.run_store import Run, RunStore
 
 PARTITION = "__partition"
 RANK = "__rank"
@@ -39,18 +39,18 @@ _SPARE = 2**8
 """Rows that may have left the window before runs are written anew for it."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    number: int
-    table: pa.Table
-    hashes: Hashes
-    """The hash of each unit, and its partition."""
-    partitions: Integers
-    index: OrderedPairs
-    """The unit and the rank of each row."""
+class WindowRun(Run):
+    """Rows sorted by hash, partition and rank, with an index of their units."""
 
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table)
+        hashes, partitions = integers(table, HASH), integers(table, PARTITION)
+        begins = starts(hashes) | starts(partitions)
+        self.hashes: Hashes = hashes[begins]
+        """The hash of each unit, and its partition."""
+        self.partitions = partitions[begins]
+        self.index = OrderedPairs(np.cumsum(begins) - 1, integers(table, RANK))
+        """The unit and the rank of each row."""
 
     @cached_property
     def ranks(self) -> Integers:
@@ -64,30 +64,28 @@ class WindowRuns:
     def __init__(self, span: Span, alive: Alive) -> None:
         self._span = span
         self._alive = alive
-        self._runs: list[_Run] = []
-        self._segments = Segments()
+        self._store = RunStore(self._merged)
 
     def __len__(self) -> int:
-        return sum([len(run) for run in self._runs])
+        return len(self._store)
 
     @property
     def nbytes(self) -> int:
         """The memory of the live segments."""
-        return sum(int(run.table.nbytes) for run in self._runs)
+        return self._store.nbytes
 
     def tables(self) -> list[pa.Table]:
-        """All rows, a table a run."""
-        return [run.table for run in self._runs]
+        """All rows, a table per run."""
+        return [run.table for run in self._store.runs]
 
     def add(self, table: pa.Table) -> None:
         """Keep rows, in any order."""
-        self._append(table)
-        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
-            self._merge(self._runs[-2:])
+        if table.num_rows:
+            self._store.add(_sorted(table))
 
     def find(self, hashes: Hashes, times: Times) -> Iterator[Found]:
         """The rows with the hashes that somebody looks for who sees the window at some times, a part at a time."""
-        for run in self._runs:
+        for run in self._store.runs:
             lows = np.searchsorted(run.hashes, hashes)
             counts = np.searchsorted(run.hashes, hashes, side="right") - lows
             looking, units = np.repeat(np.arange(len(hashes)), counts), ranges(lows, counts)
@@ -99,56 +97,41 @@ class WindowRuns:
 
     def above(self, rank: int) -> int:
         """How many rows have at least a rank."""
-        return sum([len(run) - int(np.searchsorted(run.ranks, rank)) for run in self._runs])
+        return sum([len(run) - int(np.searchsorted(run.ranks, rank)) for run in self._store.runs])
 
     def let_go(self, alive: int) -> None:
         """Of all rows so many are in the window; write those anew if they are few among the others."""
         if len(self) > 2 * alive + _SPARE:
-            self._merge(self._runs)
+            self._store.replace(self._store.runs)
 
     def clear(self) -> None:
-        """Let go of everything."""
-        for run in list(self._runs):
-            self._remove(run)
+        """Drop everything."""
+        self._store.clear()
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        return self._segments.changes({"next": self._segments.following})
+        return self._store.changes({})
 
     def restore(self, changes: Changes) -> None:
-        """Go on from saved segments (all of them, as `added`) and the note of the last save."""
-        self._segments.restore(changes.added, changes.note["next"])
-        self._runs = [_run(number, table) for number, table in self._segments.live.items()]
+        """Continue from saved segments (all of them, as `added`) and the note of the last save."""
+        self._store.restore(changes, WindowRun)
 
-    def _append(self, table: pa.Table) -> None:
-        if table.num_rows:
-            order = np.lexsort([integers(table, name) for name in (RANK, PARTITION, HASH)])
-            table = table.take(pa.array(order)).combine_chunks()
-            self._runs.append(_run(self._segments.add(table), table))
-
-    def _merge(self, runs: list[_Run]) -> None:
+    def _merged(self, runs: Sequence[WindowRun]) -> WindowRun | None:
+        """The rows of some runs that are still in the window."""
         merged = concat_tables([run.table for run in runs])
-        alive = self._alive(integers(merged, PARTITION), integers(merged, RANK))
-        for run in list(runs):
-            self._remove(run)
-        self._append(merged.filter(pa.array(alive)))
+        alive = merged.filter(pa.array(self._alive(integers(merged, PARTITION), integers(merged, RANK))))
+        return _sorted(alive) if alive.num_rows else None
 
-    def _remove(self, run: _Run) -> None:
-        self._runs.remove(run)
-        self._segments.remove(run.number)
+
+def _sorted(table: pa.Table) -> WindowRun:
+    order = np.lexsort([integers(table, name) for name in (RANK, PARTITION, HASH)])
+    return WindowRun(table.take(pa.array(order)).combine_chunks())
 
 
 def integers(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
     """A column of whole numbers."""
     found: Integers = table.column(name).to_numpy()
     return found
-
-
-def _run(number: int, table: pa.Table) -> _Run:
-    hashes, partitions = integers(table, HASH), integers(table, PARTITION)
-    begins = starts(hashes) | starts(partitions)
-    index = OrderedPairs(np.cumsum(begins) - 1, integers(table, RANK))
-    return _Run(number, table, hashes[begins], partitions[begins], index)
 
 
 def _parts(sizes: Integers) -> Iterator[slice]:

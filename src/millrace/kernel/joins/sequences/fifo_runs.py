@@ -11,19 +11,17 @@ import pyarrow as pa
 from millrace.kernel.columns.hashing import Hashes
 from millrace.kernel.columns.integers import Integers, dense, ranges, stable_order, starts
 from millrace.kernel.elements import Mask, Microseconds, Times, concat_tables
+from millrace.kernel.joins.sequences.key_time_store import ENOUGH, KeyTimeRun, KeyTimes, contents_of
 from millrace.kernel.progress.order import less
-from millrace.kernel.stores.key_times import KeyTimes, contents_of
 
 ENTRY = "__entry"
 
 
-class QueueRun:
+class FifoRun(KeyTimeRun):
     """Rows sorted by hash and then time, of which each hash has lost some from the front."""
 
-    def __init__(self, number: int, table: pa.Table, index: KeyTimes, *, expires: bool) -> None:
-        self.number = number
-        self.table = table
-        self.index = index
+    def __init__(self, table: pa.Table, index: KeyTimes, *, expires: bool) -> None:
+        super().__init__(table, index)
         self.entries: Integers = table.column(ENTRY).to_numpy()
         self.firsts = index.begins.copy()
         """The first row of each distinct hash that is left."""
@@ -33,18 +31,14 @@ class QueueRun:
         self._expired = 0
 
     def __len__(self) -> int:
-        return len(self.index)
-
-    @property
-    def left(self) -> int:
-        """How many rows are left."""
         return len(self.index) - self.gone
 
     @property
     def nbytes(self) -> int:
-        """The memory of the rows and of what finds them."""
-        own = self.firsts.nbytes + self._by_time.nbytes + self._moments.nbytes
-        return int(self.table.nbytes) + self.index.nbytes + int(own)
+        return super().nbytes + int(self.firsts.nbytes + self._by_time.nbytes + self._moments.nbytes)
+
+    def is_spent(self, floor: Microseconds) -> bool:
+        return self.gone == len(self.index) or 2 * self.gone > max(len(self.index), ENOUGH)
 
     def lose(self, places: Integers) -> None:
         """Let go of rows, and of all before them in their queues."""
@@ -53,10 +47,6 @@ class QueueRun:
         before = int(self.firsts[touched].sum())
         np.maximum.at(self.firsts, codes, places + 1)
         self.gone += int(self.firsts[touched].sum()) - before
-
-    def mark(self, gone: Mask) -> None:
-        """Let go of the rows where `gone` holds."""
-        self.lose(np.flatnonzero(gone))
 
     def expire(self, oldest: Microseconds) -> None:
         """Let go of the rows before a time."""
@@ -71,25 +61,18 @@ class QueueRun:
         codes = codes[known]
         places = ranges(self.firsts[codes], self.index.limits[codes] - self.firsts[codes])
         self.lose(places)
-        return self.table.take(pa.array(places))
+        return self.take(places)
 
-    def rest(self) -> pa.Table:
-        """The rows that are left."""
-        return self.table if not self.gone else self.table.take(pa.array(self._rest()))
-
-    def rest_index(self) -> KeyTimes:
-        """Where the rows that are left stand among each other."""
+    def live(self) -> tuple[pa.Table, KeyTimes]:
         if not self.gone:
-            return self.index
-        places = self._rest()
-        return KeyTimes(self.index.hashes[self.index.codes[places]], self.index.times[places])
+            return self.table, self.index
+        places = ranges(self.firsts, self.index.limits - self.firsts)
+        index = KeyTimes(self.index.hashes[self.index.codes[places]], self.index.times[places])
+        return self.take(places), index
 
     def entries_gone(self) -> Integers:
         """The numbers of the rows that are gone."""
         return self.entries[ranges(self.index.begins, self.firsts - self.index.begins)]
-
-    def _rest(self) -> Integers:
-        return ranges(self.firsts, self.index.limits - self.firsts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +81,7 @@ class Served:
 
     comers: Integers
     table: pa.Table | None
-    gone: list[tuple[QueueRun, Integers]]
+    gone: list[tuple[FifoRun, Integers]]
 
     def of(self, places: Integers) -> Served:
         """The same, those who come being some out of more."""
@@ -112,7 +95,7 @@ class Served:
 
 
 def serve(
-    runs: Sequence[QueueRun], hashes: Hashes, times: Times, within: int | None, columns: Sequence[str] | None
+    runs: Sequence[FifoRun], hashes: Hashes, times: Times, within: int | None, columns: Sequence[str] | None
 ) -> Served:
     """Give each of those who come, in their order, the first row of his hash that is left and in range.
 
@@ -143,14 +126,14 @@ class _Wanted:
     times: Times
 
 
-def _left_at(run: QueueRun, codes: Integers, known: Mask, groups: Integers, times: Times) -> Integers:
+def _left_at(run: FifoRun, codes: Integers, known: Mask, groups: Integers, times: Times) -> Integers:
     """How many rows are left of each group at or before each time."""
     own = codes[groups]
-    counts = run.index.ends(own, times) - run.firsts[own] if len(run) else own
+    counts = run.index.ends(own, times) - run.firsts[own] if len(run.index) else own
     return np.where(known[groups], np.maximum(counts, 0), 0)
 
 
-def _given(found: Sequence[tuple[QueueRun, Integers, Mask]], wanted: _Wanted, columns: Sequence[str] | None) -> Served:
+def _given(found: Sequence[tuple[FifoRun, Integers, Mask]], wanted: _Wanted, columns: Sequence[str] | None) -> Served:
     """The rows that are wanted: no run has to give more of a queue than is used of it."""
     owners, groups, places = [], [], []
     for number, (run, codes, known) in enumerate(found):
@@ -175,7 +158,7 @@ class _Front:
     groups: Integers
     places: Integers
 
-    def served(self, runs: Sequence[QueueRun], wanted: _Wanted, columns: Sequence[str] | None) -> Served:
+    def served(self, runs: Sequence[FifoRun], wanted: _Wanted, columns: Sequence[str] | None) -> Served:
         """Put them in order, and give them out."""
         order = self._order(runs, columns)
         groups = self.groups[order]
@@ -189,18 +172,18 @@ class _Front:
             mine = np.flatnonzero(self.owners[rows] == number)
             if len(mine):
                 comers.append(wanted.order[matched[mine]])
-                tables.append(run.table.take(pa.array(self.places[rows[mine]])))
+                tables.append(run.take(self.places[rows[mine]]))
         if not tables:
             return Served(wanted.order[:0], None, gone)
         return Served(np.concatenate(comers), concat_tables(tables), gone)
 
-    def _order(self, runs: Sequence[QueueRun], columns: Sequence[str] | None) -> Integers:
+    def _order(self, runs: Sequence[FifoRun], columns: Sequence[str] | None) -> Integers:
         """By queue, time, and entry or contents."""
         mine = [(run, self.places[self.owners == number]) for number, run in enumerate(runs)]
         times = np.concatenate([run.index.times[places] for run, places in mine])
         if columns is None:
             return np.lexsort((np.concatenate([run.entries[places] for run, places in mine]), times, self.groups))
-        rows = concat_tables([run.table.take(pa.array(places)) for run, places in mine])
+        rows = concat_tables([run.take(places) for run, places in mine])
         return np.lexsort((*reversed(contents_of(rows, columns)), times, self.groups))
 
 

@@ -10,8 +10,7 @@ from millrace.errors import RunError
 from millrace.kernel.columns import hashing
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, TIME, Batch, Element, Punctuation
 from millrace.kernel.joins.sequences import asof_store
-from millrace.kernel.joins.sequences.asof_join import Recent
-from millrace.kernel.stores import newcomers
+from millrace.kernel.joins.sequences.asof_join import AsofJoin
 from tests.unit.kernel.check_by_input import (
     Driven,
     check_by_input,
@@ -42,8 +41,8 @@ EXAMPLE = (pa.schema([("product", pa.string())]), pa.schema([("case", pa.string(
 NO_KEYS: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
-def made(rules: Rules) -> Recent:
-    return Recent(
+def made(rules: Rules) -> AsofJoin:
+    return AsofJoin(
         schemas(), rules.keys, rules.within, strict=rules.strict, outer=rules.outer, by_entry=rules.by_entry[1]
     )
 
@@ -73,8 +72,9 @@ def test_gives_the_rows_that_a_search_row_by_row_gives(rules: Rules) -> None:
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_gives_the_same_rows_however_few_are_gathered(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asof_store, "ENOUGH", 2)
+    monkeypatch.setattr(asof_store.AsofStore, "gather", 2)
     monkeypatch.setattr(asof_store, "_MANY", 4)
-    monkeypatch.setattr(newcomers, "_PAIRS", 8)
+    monkeypatch.setattr(asof_store, "_PAIRS", 8)
     for seed in range(3):
         script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
         expected = recent(script, schemas(), rules)
@@ -97,7 +97,7 @@ def test_keys_that_share_a_hash_are_not_taken_for_each_other(rules: Rules, monke
 
 
 def test_a_product_that_comes_before_its_case_is_not_packed_into_the_case_before() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS))
     assert packed(driven.step(1, batch("case", ("first", 10), until=10))) == []
     assert packed(driven.step(0, batch("product", ("apple", 12), until=12))) == []
     # The case that was waiting at 12 is not known before the next one is.
@@ -113,7 +113,7 @@ def test_a_product_that_comes_before_its_case_is_not_packed_into_the_case_before
 
 
 def test_a_row_as_late_may_still_come_and_counts() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS))
     driven.step(1, batch("case", ("early", 5), until=10))
     driven.step(0, batch("product", ("apple", 10)))
     assert packed(driven.step(1, batch("case", ("at ten", 10), until=10))) == []
@@ -121,7 +121,7 @@ def test_a_row_as_late_may_still_come_and_counts() -> None:
 
 
 def test_before_its_time_means_that_a_bound_at_its_time_is_enough() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS, strict=True))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS, strict=True))
     driven.step(1, batch("case", ("early", 5), ("at ten", 10), until=9))
     assert packed(driven.step(0, batch("product", ("apple", 10), ("pear", 9)))) == [("pear", "early")]
     assert driven.operator.wants() == ({1: 10},)
@@ -131,7 +131,7 @@ def test_before_its_time_means_that_a_bound_at_its_time_is_enough() -> None:
 def test_of_equal_times_the_row_that_entered_last_counts_or_the_greatest() -> None:
     cases = [batch("case", ("b", 5)), batch("case", ("c", 5), ("a", 5))]
     for by_entry, expected in ((True, "a"), (False, "c")):
-        driven = Driven(lambda chosen=by_entry: Recent(EXAMPLE, NO_KEYS, by_entry=chosen))
+        driven = Driven(lambda chosen=by_entry: AsofJoin(EXAMPLE, NO_KEYS, by_entry=chosen))
         for each in cases:
             driven.step(1, each)
             driven.restart()
@@ -140,7 +140,7 @@ def test_of_equal_times_the_row_that_entered_last_counts_or_the_greatest() -> No
 
 
 def test_the_bound_is_the_lesser_of_both_and_the_end_is_the_end() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS))
     assert bounds(driven.step(0, Punctuation(50))) == []
     assert bounds(driven.step(1, Punctuation(40))) == [40]
     assert bounds(driven.step(1, Punctuation(60))) == [50]
@@ -149,13 +149,13 @@ def test_the_bound_is_the_lesser_of_both_and_the_end_is_the_end() -> None:
 
 
 def test_after_the_end_of_the_second_input_rows_are_answered_at_once() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS))
     driven.step(1, batch("case", ("last", 5), until=END_OF_TIME))
     assert packed(driven.step(0, batch("product", ("apple", 2**62)))) == [("apple", "last")]
 
 
 def test_nothing_is_held_when_nobody_will_ask_any_more() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS))
     driven.step(1, batch("case", ("first", 5), until=10))
     driven.step(0, Punctuation(END_OF_TIME))
     driven.step(1, batch("case", ("second", 15), until=20))
@@ -163,7 +163,7 @@ def test_nothing_is_held_when_nobody_will_ask_any_more() -> None:
 
 
 def test_a_joined_row_has_arrived_with_the_later_of_its_parts() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS, outer=True))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS, outer=True))
     driven.step(1, _arrived("case", [("first", 5, 900)]))
     driven.step(0, _arrived("product", [("apple", 7, 800), ("pear", 8, 950), ("fig", 4, 300)]))
     (given,) = [each for each in driven.step(1, Punctuation(9)) if isinstance(each, Batch)]
@@ -177,7 +177,7 @@ def _arrived(name: str, rows: list[tuple[str, int, int]]) -> Batch:
 
 
 def test_more_rows_than_the_limit_are_refused_but_superseded_ones_do_not_count() -> None:
-    driven = Driven(lambda: Recent(EXAMPLE, NO_KEYS, state_limit=2))
+    driven = Driven(lambda: AsofJoin(EXAMPLE, NO_KEYS, state_limit=2))
     for time in range(0, 50, 10):
         driven.step(0, Punctuation(time))
         driven.step(1, batch("case", (f"case at {time}", time)))

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch
-from millrace.kernel.joins.sequences.asof_store import Latest
+from millrace.kernel.joins.sequences.asof_store import AsofStore
 
 COUNT = 20_000
 
@@ -16,7 +16,7 @@ def rows(first: int, count: int, keys: int) -> Batch:
     return Batch(pa.record_batch({"k": pa.array(numbers % keys), "n": pa.array(numbers), TIME: pa.array(numbers)}))
 
 
-def found(store: Latest, keys: list[int], times: list[int]) -> list[int | None]:
+def found(store: AsofStore, keys: list[int], times: list[int]) -> list[int | None]:
     """The number of the latest row for each key and time."""
     places, table = store.find([pa.array(keys)], np.array(times))
     numbers = [] if table is None else table.column("n").to_pylist()
@@ -24,7 +24,7 @@ def found(store: Latest, keys: list[int], times: list[int]) -> list[int | None]:
 
 
 def test_finds_the_latest_row_in_every_run_and_among_newcomers() -> None:
-    store = Latest(["k"], ["k", "n"])
+    store = AsofStore(["k"], ["k", "n"])
     for first in range(0, COUNT, 5_000):
         store.add(rows(first, 5_000, 10))
     store.add(rows(COUNT, 10, 10))
@@ -32,7 +32,7 @@ def test_finds_the_latest_row_in_every_run_and_among_newcomers() -> None:
 
 
 def test_rows_that_are_followed_by_another_up_to_the_floor_are_let_go() -> None:
-    store = Latest(["k"], ["k", "n"])
+    store = AsofStore(["k"], ["k", "n"])
     store.add(rows(0, COUNT, 10))
     assert len(store) == COUNT
     store.raise_floor(COUNT - 100)
@@ -44,14 +44,14 @@ def test_rows_that_are_followed_by_another_up_to_the_floor_are_let_go() -> None:
 
 @pytest.mark.parametrize(("strict", "kept"), [(False, [7]), (True, [6, 7])])
 def test_a_row_at_the_floor_replaces_the_one_before_it_unless_it_must_be_earlier(strict: bool, kept: list[int]) -> None:
-    store = Latest(["k"], ["k", "n"], strict=strict)
+    store = AsofStore(["k"], ["k", "n"], strict=strict)
     store.raise_floor(7)
     store.add(rows(5, 3, 1))
     assert [row["n"] for table in store.changes().added.values() for row in table.to_pylist()] == kept
 
 
 def test_rows_that_are_too_old_for_all_that_may_be_asked_are_let_go() -> None:
-    store = Latest(["k"], ["k", "n"], 50)
+    store = AsofStore(["k"], ["k", "n"], 50)
     store.add(rows(0, COUNT, COUNT))
     store.raise_floor(COUNT - 100)
     assert len(store) == 150
@@ -59,7 +59,7 @@ def test_rows_that_are_too_old_for_all_that_may_be_asked_are_let_go() -> None:
 
 
 def test_what_is_held_does_not_grow_with_what_has_passed() -> None:
-    store, held = Latest(["k"], ["k", "n"]), []
+    store, held = AsofStore(["k"], ["k", "n"]), []
     for first in range(0, 30 * 3_000, 3_000):
         store.add(rows(first, 3_000, 10))
         store.raise_floor(first + 2_000)
@@ -68,7 +68,7 @@ def test_what_is_held_does_not_grow_with_what_has_passed() -> None:
 
 
 def test_a_save_writes_only_what_came_since_the_last_one() -> None:
-    store = Latest(["k"], ["k", "n"])
+    store = AsofStore(["k"], ["k", "n"])
     store.add(rows(0, COUNT, 10))
     assert sum(table.num_rows for table in store.changes().added.values()) == COUNT
     store.add(rows(COUNT, 7, 10))

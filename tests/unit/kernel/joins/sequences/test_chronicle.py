@@ -9,7 +9,7 @@ import pytest
 from millrace.errors import RunError
 from millrace.kernel.columns import hashing
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
-from millrace.kernel.joins.sequences import keyed_fifo
+from millrace.kernel.joins.sequences import fifo_runs, keyed_fifo
 from millrace.kernel.joins.sequences.chronicle import Chronicle
 from tests.unit.kernel.check_by_input import (
     Driven,
@@ -65,7 +65,8 @@ def test_gives_the_rows_that_a_search_row_by_row_gives(rules: Rules) -> None:
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_gives_the_same_rows_however_few_are_gathered(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed_fifo, "ENOUGH", 1)
-    monkeypatch.setattr(keyed_fifo, "_FEW", 2)
+    monkeypatch.setattr(fifo_runs, "ENOUGH", 1)
+    monkeypatch.setattr(keyed_fifo.KeyedFifo, "gather", 2)
     for seed in range(3):
         script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
         expected = chronicle(script, schemas(), rules)

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.columns.comparison import same_keys, without_null
-from millrace.kernel.stores.key_times import KeyTimes, by_contents, merged_order, order_of
+from millrace.kernel.joins.sequences.key_time_store import KeyTimes, by_contents, merged_order, order_of
 
 SPANS = [20, 2**61]
 

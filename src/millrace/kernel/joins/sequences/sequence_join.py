@@ -1,8 +1,9 @@
-"""What the sequences have in common: rows that wait for the bound of another input, to be given with a row of it."""
+"""What sequence joins have in common: rows wait for the bound of another input, and leave with a row of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,18 +23,24 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
+from millrace.kernel.joins.sequences.key_time_store import AnyKeyTimeRun, KeyTimeStore
 from millrace.kernel.operator import Operator
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.backlog import Backlog
 
 KeyNames = tuple[Sequence[str], Sequence[str]]
 
 
-class Following(Operator):
+class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
     """Give each row of the first input with a row of the second that is not after it, once it is known which.
 
-    Punctuations: the lesser of both bounds, for a result has the time of its row of the first input. Promises for
-    single groups, and for pairs of times, end here.
+    State: the rows of the first input that wait, and the store of the second input; at most `state_limit` rows
+    together. Punctuations: the lesser of both bounds, for a result has the time of its row of the first input.
+    Promises for single groups, and for pairs of times, end here.
     """
+
+    kept = ""
+    """What the rows of the store are, for the error at the limit."""
 
     holds = True
     senses_bounds = True
@@ -44,22 +51,22 @@ class Following(Operator):
         self,
         schemas: Sequence[pa.Schema],
         keys: KeyNames,
-        within: int | None,
+        store: KeyTimeStore[AnyKeyTimeRun],
         *,
         outer: bool,
-        state_limit: int | None = None,
+        state_limit: int | None,
     ) -> None:
         self.schemas = tuple(schemas)
         self.state_limit = state_limit
         self.keys = keys
-        self.within = within
         self.outer = outer
         self.compared = 0
         self._bounds = [NO_BOUND, NO_BOUND]
         self._promised: Microseconds = NO_BOUND
         self._waiting = Backlog()
+        self._store = store
         self._timed = False
-        """Whether rows of the second input say when they arrived."""
+        """True if rows of the second input say when they arrived."""
 
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
         self._bounds[port] = punctuation.until
@@ -87,18 +94,19 @@ class Following(Operator):
         """The bounds that release a row at a time."""
         raise AssertionError("a sequence says what its rows wait for")
 
-    def _compact(self) -> None:
-        """Let go of all rows that are not needed."""
-        raise AssertionError("an operator that keeps rows says how")
+    def _keep(self, batch: Batch) -> None:
+        """Keep rows of the second input."""
+        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
+        self._store.add(batch)
 
-    def _check_limit(self, what: str) -> None:
-        """Refuse to hold more rows than there may be; `what` they are."""
+    def _check_limit(self) -> None:
+        """Refuse to hold more rows than allowed."""
         if self.state_limit is None or self.held <= self.state_limit:
             return
-        self._compact()
+        self._store.compact()
         if self.held > self.state_limit:
             raise RunError(
-                f"a sequence holds more than {self.state_limit} rows {what}",
+                f"a sequence holds more than {self.state_limit} rows {self.kept}",
                 hint="Raise state_limit in the query's options, or say within which time rows follow each other.",
             )
 
@@ -141,6 +149,25 @@ class Following(Operator):
             names.append(ARRIVED)
             columns.append(pc.fill_null(pc.max_element_wise(*arrived), NO_BOUND))
         return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
+
+    @property
+    def held(self) -> int:
+        return len(self._waiting) + len(self._store)
+
+    @property
+    def state_bytes(self) -> int:
+        return self._waiting.nbytes + self._store.nbytes
+
+    def changes(self) -> Changes:
+        note = {"bounds": list(self._bounds), "promised": self._promised, "timed": self._timed}
+        return combined([self._waiting.changes(), self._store.changes()], note)
+
+    def restore(self, changes: Changes) -> None:
+        waiting, store = separated(changes)
+        self._waiting.restore(waiting)
+        self._store.restore(store)
+        self._bounds, self._promised = list(changes.note["bounds"]), changes.note["promised"]
+        self._timed = changes.note["timed"]
 
 
 def behind(time: Microseconds) -> Microseconds:
