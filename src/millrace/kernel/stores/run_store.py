@@ -73,7 +73,7 @@ class RunStore(Generic[AnyRun]):
         """Keep a run behind all others, merged with those of similar size."""
         run.number = self._segments.add(run.table)
         self.runs.append(run)
-        while self.runs and (count := self._similar(len(self.runs))) > 1:
+        while len(self.runs) > 1 and (count := self._similar(len(self.runs))) > 1:
             self.replace(self.runs[-count:])
 
     def merge_similar(self) -> None:
@@ -86,13 +86,13 @@ class RunStore(Generic[AnyRun]):
         """Write the live rows of some neighbours anew, as one run."""
         if not runs:
             return
-        runs, made = list(runs), self._merge(runs)
-        place = self.runs.index(runs[0])
+        made = self._merge(runs)
+        place, count = self.runs.index(runs[0]), len(runs)
         for run in runs:
-            self.remove(run)
+            self._segments.remove(run.number)
+        self.runs[place : place + count] = [] if made is None else [made]
         if made is not None:
             made.number = self._segments.add(made.table)
-            self.runs.insert(place, made)
 
     def remove(self, run: AnyRun) -> None:
         """Drop a run with all its rows."""
@@ -121,9 +121,10 @@ class RunStore(Generic[AnyRun]):
 
     def _similar(self, stop: int) -> int:
         """How many of the runs before a place are to be merged; 1 if the last of them stays as it is."""
-        size, count = len(self.runs[stop - 1]), 1
-        while count < (stop if self._whole else min(stop, 2)):
-            older = len(self.runs[stop - 1 - count])
+        runs = self.runs
+        size, count = len(runs[stop - 1]), 1
+        while count < stop and (count == 1 or self._whole):
+            older = len(runs[stop - 1 - count])
             if older > 2 * size or (self._most is not None and older + size > self._most):
                 break
             size, count = size + older, count + 1

@@ -40,6 +40,7 @@ class KeyedFifo(KeyTimeStore[FifoRun]):
         self._taken = SortedRuns(ENTRY, concat_tables)
         """The numbers of rows that have been taken, but stand in a segment."""
         self._unsaved: list[Integers] = []
+        self._expired_until: Microseconds = NO_BOUND
 
     @property
     def nbytes(self) -> int:
@@ -131,8 +132,11 @@ class KeyedFifo(KeyTimeStore[FifoRun]):
         return needed
 
     def _rewrite_spent(self) -> None:
-        for run in self._store.runs:
-            run.expire(self._oldest)
+        oldest = self._oldest
+        if oldest > self._expired_until:
+            self._expired_until = oldest
+            for run in self._store.runs:
+                run.expire(oldest)
         super()._rewrite_spent()
 
 
