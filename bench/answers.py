@@ -1,14 +1,15 @@
-"""Whether a system's results are the true ones, as multisets, by DuckDB over the same files."""
+"""The results that a system has published, compared as multisets with those of DuckDB over the same files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from bench.published import published
 from bench.workload import Work
+from millrace.experiments.demo.sink_watcher import committed_files
 
 
 class WrongAnswers(SystemExit):
@@ -57,3 +58,24 @@ def opened(workload: Work) -> duckdb.DuckDBPyConnection:
 def _count(database: duckdb.DuckDBPyConnection, query: str) -> int:
     (rows,) = database.execute(f"SELECT count(*) FROM ({query})").fetchone() or (0,)
     return int(rows)
+
+
+def published(output: Path) -> dict[str, int]:
+    """The micro-batch of each file with results: by its name, or by the log of Spark's file sink.
+
+    Spark leaves files of micro-batches that were broken off; its log does not name them.
+    """
+    log = output / "_spark_metadata"
+    if not log.is_dir():
+        return {str(path): int(path.stem.split("-")[1]) for path in sorted(output.glob("part-*.parquet"))}
+    found: dict[str, int] = {}
+    for batch, entry in numbered(log):
+        for path in committed_files(entry.read_text()):
+            found.setdefault(path, batch)
+    return found
+
+
+def numbered(folder: Path) -> Iterator[tuple[int, Path]]:
+    """The entries of one of Spark's logs, in order; a compacted one has a second name."""
+    found = [path for path in folder.iterdir() if path.name[0].isdigit()] if folder.is_dir() else []
+    yield from sorted((int(path.name.split(".")[0]), path) for path in found)

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.comparison import OURS, compare
 from bench.engines import Engine, duck
 from bench.lookups import Inputs, Shape, write_lookups
-from bench.recorded import DATA, flights_and_weather, trades_and_quotes
+from bench.recorded_streams import DATA, flights_and_weather, trades_and_quotes
 
 BATCH_ENGINE: dict[str, Engine] = {"DuckDB, all at once": duck}
 KEYS = 4_096

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from bench import record
+from bench import result_log
 from bench.answers import check
-from bench.apart import measured_apart
 from bench.comparison import Speed
 from bench.engines import Task, spark_host
+from bench.isolated_process import measured_alone
 from bench.links import write_links
 
 BUCKETS = (2, 4, 8, 16)
@@ -22,7 +22,7 @@ BUCKETS = (2, 4, 8, 16)
 
 def run(rows: int, rounds: int) -> None:
     """Measure each number of buckets, check the answers, print a line each and append the results; half of the rows."""
-    around, told = record.circumstances(), []
+    around, told = result_log.circumstances(), []
     least = 0.0
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
         workload = write_links(Path(name) / "links", rows // 2)
@@ -30,7 +30,7 @@ def run(rows: int, rounds: int) -> None:
         for buckets in BUCKETS:
             engine = f"{buckets} buckets"
             measure = partial(spark_host, settings={"spark.default.parallelism": str(buckets)})
-            found = measured_apart(measure, task, engine)
+            found = measured_alone(measure, task, engine)
             check(workload, task.output(engine, rounds), engine)
             speed = Speed([workload.rows / seconds for seconds in found.measured.seconds], found.measured.batch_seconds)
             batch = median(speed.batches)
@@ -49,4 +49,4 @@ def run(rows: int, rounds: int) -> None:
                     "peak_bytes": found.peak,
                 }
             )
-    print(f"appended to {record.append('buckets', around, told)}", flush=True)
+    print(f"appended to {result_log.append('buckets', around, told)}", flush=True)

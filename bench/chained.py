@@ -8,8 +8,7 @@ from pathlib import Path
 
 from bench.pairs import COLUMNS, write_pairs
 from bench.stock_join import Join
-from bench.workload import declared
-from millrace.language import parse_network
+from bench.workload import network
 from millrace.plan.nodes.query_network import Network
 
 BAND, WINDOW, LANES = 1, 2, 1_000
@@ -34,14 +33,9 @@ class Chained:
 
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
-        streams = [
-            declared(name, COLUMNS, "TIMESTAMP BY ts ORDERED", folder, files_per_batch)
-            for name, folder in self.folders.items()
-        ]
-        sink = f"CREATE SINK counts TO parquet OPTIONS (path '{output}');"
-        query = f"""CREATE QUERY counted INTO counts AS SELECT lane, count(*) AS n
-            FROM ({self._pairs()}) AS pairs [RANGE {WINDOW} SECONDS SLIDE {WINDOW} SECONDS WA ts] GROUP BY lane;"""
-        return parse_network("\n".join([*streams, sink, query]))
+        window = f"[RANGE {WINDOW} SECONDS SLIDE {WINDOW} SECONDS WA ts]"
+        select = f"SELECT lane, count(*) AS n FROM ({self._pairs()}) AS pairs {window} GROUP BY lane"
+        return network(self.folders, COLUMNS, "TIMESTAMP BY ts ORDERED", select, output, files_per_batch)
 
     def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Join:
         """The query as a user of Spark writes it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import record
+from bench import result_log
 from bench.answers import check
 from bench.engines import HDFS, ROCKSDB, Engine, PeerFailed, Task, local, spark_host, stock_spark
 from bench.workload import Work
@@ -56,7 +56,7 @@ def compare(
 
     `check` gives the number of results in a folder that a system wrote, and refuses those that are not true.
     """
-    around = record.circumstances()
+    around = result_log.circumstances()
     task = Task(workload, folder, rounds, files_per_batch)
     speeds: dict[str, Speed] = {}
     results = 0
@@ -72,7 +72,7 @@ def compare(
     print("\n".join(table(speeds)))
     shared = {"rows": workload.rows, "files_per_batch": task.files_per_batch, "results": results, **told}
     lines = [{**shared, "engine": engine, **_data(found)} for engine, found in speeds.items()]
-    print(f"appended to {record.append(name, around, lines)}", flush=True)
+    print(f"appended to {result_log.append(name, around, lines)}", flush=True)
     return speeds
 
 

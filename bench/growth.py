@@ -18,14 +18,13 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from bench import record
+from bench import result_log
 from bench.answers import check
-from bench.apart import measured_apart
 from bench.engines import Measured, Task, spark_host
-from bench.files import write_file
+from bench.isolated_process import measured_alone
 from bench.links import ORIGIN
 from bench.pairs import APART, write_pairs
-from bench.workload import Work, Workload
+from bench.workload import Work, Workload, write_file
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners, Report
 
@@ -51,7 +50,7 @@ class Growing:
 
 def run(rows: int, rounds: int) -> None:
     """Measure both hosts, with little state and with ten times as much; print a line each and append the results."""
-    around, told = record.circumstances(), []
+    around, told = result_log.circumstances(), []
     for what, make in KINDS.items():
         with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
             folder = Path(name)
@@ -72,7 +71,7 @@ def run(rows: int, rounds: int) -> None:
                     }
                     for times, found in seconds.items()
                 ]
-    print(f"appended to {record.append('growth', around, told)}", flush=True)
+    print(f"appended to {result_log.append('growth', around, told)}", flush=True)
 
 
 def _aggregate(folder: Path, rows: int, times: int) -> Growing:
@@ -149,6 +148,6 @@ class _Steps:
 def _seconds(measure: Callable[..., Measured], grown: Growing, folder: Path, engine: str, rounds: int) -> list[float]:
     """Seconds of each measured micro-batch; all answers are checked."""
     task = Task(grown.work, folder / f"{engine}-{grown.first}", rounds, files_per_batch=1, warm=2)
-    found = measured_apart(partial(measure, grown=grown), task, engine).measured
+    found = measured_alone(partial(measure, grown=grown), task, engine).measured
     check(grown.work, task.output(engine, rounds), engine)
     return found.batch_seconds

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from bench import record
+from bench import result_log
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.graph.executor import Executor
@@ -29,7 +29,7 @@ _BESIDE = 16
 
 def run(rows: int, rounds: int) -> None:
     """Measure every path, print a line each with its ratio to the shortest, and append the results."""
-    around, told = record.circumstances(), []
+    around, told = result_log.circumstances(), []
     for strategy in STRATEGIES:
         base = 0.0
         for length in LENGTHS:
@@ -46,7 +46,7 @@ def run(rows: int, rounds: int) -> None:
     alone, beside = (min(_seconds(_beside(paths), 4_000, 1) for _ in range(rounds)) for paths in (1, _BESIDE))
     print(f"a row with {_BESIDE - 1} other queries beside its own costs x {beside / alone:4.2f} of it alone")
     told.append({"beside": _BESIDE, "ratio": beside / alone})
-    print(f"appended to {record.append('kernel_overhead', around, told)}")
+    print(f"appended to {result_log.append('kernel_overhead', around, told)}")
 
 
 def _path(length: int, strategy: str) -> Graph:

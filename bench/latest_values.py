@@ -9,13 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench.answers import WrongAnswers, opened
-from bench.files import write_file
+from bench.answers import WrongAnswers, opened, published
 from bench.links import ORIGIN
-from bench.published import published
 from bench.stock_latest import VERSIONS, Latest
-from bench.workload import Work
-from millrace.language import parse_network
+from bench.workload import Work, network, write_file
 from millrace.plan.nodes.query_network import Network
 
 COLUMNS = "key BIGINT, value DOUBLE, ts TIMESTAMP"
@@ -40,12 +37,9 @@ class LatestValues:
 
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
-        limit = "" if files_per_batch is None else f", max_files_per_trigger '{files_per_batch}'"
-        return parse_network(f"""
-            CREATE STREAM updates ({COLUMNS}) TIMESTAMP BY ts DISORDER INTERVAL 2 SECONDS UPDATE KEY (key)
-              FROM parquet OPTIONS (path '{self.folders["updates"]}'{limit});
-            CREATE SINK answers TO parquet OPTIONS (path '{output}');
-            CREATE QUERY latest WITH (queue = 'inplace') INTO answers AS SELECT key, value, ts FROM updates;""")
+        time, queue = "TIMESTAMP BY ts DISORDER INTERVAL 2 SECONDS UPDATE KEY (key)", "WITH (queue = 'inplace')"
+        select = "SELECT key, value, ts FROM updates"
+        return network(self.folders, COLUMNS, time, select, output, files_per_batch, queue)
 
     def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Latest:
         """The query as a user of Spark writes it."""

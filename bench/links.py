@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench.files import write_file
-from bench.workload import Workload
+from bench.workload import Workload, write_file
 
 SIDE = 256
 MINUTES = 10

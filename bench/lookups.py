@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench.files import write_file
 from bench.links import ORIGIN
-from bench.workload import declared
-from millrace.language import parse_network
+from bench.workload import network, write_file
 from millrace.plan.nodes.endpoints import TIMESTAMP
 from millrace.plan.nodes.query_network import Network
 
@@ -49,15 +47,10 @@ class AsOf:
 
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
-        streams = [
-            declared(name, COLUMNS, f"TIMESTAMP BY ts {_order(self.disorder[name])}", folder, files_per_batch)
-            for name, folder in self.folders.items()
-        ]
-        sink = f"CREATE SINK answers TO parquet OPTIONS (path '{output}');"
-        query = """CREATE QUERY answered INTO answers AS
-            SELECT asked.key, asked.n AS asked_n, known.n AS known_n, asked.ts, known.value
-            FROM asked ASOF JOIN known ON known.ts <= asked.ts AND known.key = asked.key;"""
-        return parse_network("\n".join([*streams, sink, query]))
+        times = {name: f"TIMESTAMP BY ts {_order(disorder)}" for name, disorder in self.disorder.items()}
+        select = """SELECT asked.key, asked.n AS asked_n, known.n AS known_n, asked.ts, known.value
+            FROM asked ASOF JOIN known ON known.ts <= asked.ts AND known.key = asked.key"""
+        return network(self.folders, COLUMNS, times, select, output, files_per_batch)
 
     def truth(self) -> str:
         """The query in DuckDB's words, for the rows that are older than all that may still become known."""

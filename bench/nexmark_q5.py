@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.comparison import compare
-from bench.files import write_file
-from bench.workload import Workload
+from bench.workload import Workload, write_file
 from millrace.connectors.inputs import make_slice, slices_of
 from millrace.kernel.elements import ARRIVED
 from millrace.kernel.progress.time_contract import TimeContract

@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench.files import write_file
 from bench.links import ORIGIN
 from bench.stock_join import Join
-from bench.workload import declared
-from millrace.language import parse_network
+from bench.workload import network, write_file
 from millrace.plan.nodes.query_network import Network
 
 COLUMNS = "key BIGINT, n BIGINT, ts TIMESTAMP"
@@ -40,12 +38,7 @@ class BandJoin:
 
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
-        streams = [
-            declared(name, COLUMNS, "TIMESTAMP BY ts ORDERED", folder, files_per_batch)
-            for name, folder in self.folders.items()
-        ]
-        sink = f"CREATE SINK pairs TO parquet OPTIONS (path '{output}');"
-        return parse_network("\n".join([*streams, sink, f"CREATE QUERY paired INTO pairs AS {self.truth()};"]))
+        return network(self.folders, COLUMNS, "TIMESTAMP BY ts ORDERED", self.truth(), output, files_per_batch)
 
     def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Join:
         """The query as a user of Spark writes it."""

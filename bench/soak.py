@@ -33,9 +33,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import record
+from bench import result_log
 from bench.memory import end, resident, tree
-from bench.outcome import size
+from bench.spark_outcome import size
 
 MB = 2**20
 SAMPLE = 15.0
@@ -96,7 +96,7 @@ class Slope:
 
 def run(rows: int, rounds: int, minutes: float = 20.0) -> None:
     """Run so many minutes, print a table of samples and slopes, and append the slopes to the results."""
-    around = record.circumstances()
+    around = result_log.circumstances()
     with tempfile.TemporaryDirectory(prefix="millrace-soak-") as made:
         samples, batches, read = soak(Path(made), minutes * 60)
     warm = min(WARM_UP, minutes * 30)
@@ -109,7 +109,7 @@ def run(rows: int, rounds: int, minutes: float = 20.0) -> None:
         for name, each in slopes.items()
     ]
     print(f"\n{verdict(slopes)}  {batches:,} micro-batches, {read:,} rows")
-    print(f"appended to {record.append('soak', around, results)}")
+    print(f"appended to {result_log.append('soak', around, results)}")
 
 
 def soak(folder: Path, seconds: float) -> tuple[list[Sample], int, int]:

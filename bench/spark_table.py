@@ -16,12 +16,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import record
+from bench import result_log
 from bench.answers import WrongAnswers, answered
-from bench.apart import measured_apart
 from bench.cases import BATCH, CASES, OURS, Case
 from bench.engines import PeerFailed, Task
-from bench.outcome import outcome
+from bench.isolated_process import measured_alone
+from bench.spark_outcome import outcome
 from bench.workload import Work
 
 NAME = "spark_table"
@@ -43,7 +43,7 @@ def run(rows: int, rounds: int, *, only: Sequence[str] = (), resume: bool = Fals
     """Measure what is asked for, writing each result down, and print the table; or print what is written down."""
     names = only or tuple(CASES)
     if not from_results:
-        around = record.circumstances()
+        around = result_log.circumstances()
         done = [line for line in written() if line["asked"] == rows] if resume else []
         if done:
             around["run"] = done[-1]["run"]
@@ -63,7 +63,7 @@ def _measure_case(name: str, rows: int, around: Line, known: set[str]) -> None:
                 if workload is None or case.live:
                     workload = case.make(Path(folder) / "in" / (system if case.live else "all"), rows)
                 line = {"workload": name, "system": system, "asked": rows, **_measured(case, system, workload, folder)}
-                record.append(NAME, around, [line])
+                result_log.append(NAME, around, [line])
                 print(f"{case.title}; {system}: {_told(line)}", flush=True)
                 shutil.rmtree(Path(folder) / system, ignore_errors=True)
 
@@ -72,7 +72,7 @@ def _measured(case: Case, system: str, workload: Work, folder: str) -> dict[str,
     """One system's figures, or why there are none."""
     task = Task(workload, Path(folder), rounds=1, files_per_batch=None if case.live else 1, warm=case.warm)
     try:
-        found = measured_apart(case.engines[system], task, system, itself="stock" not in system)
+        found = measured_alone(case.engines[system], task, system, itself="stock" not in system)
         answers = answered(workload, task.output(system, 1), system)
         if answers.found < answers.true and not case.live:
             raise WrongAnswers(f"{answers.true - answers.found:,} results are missing")
@@ -102,7 +102,7 @@ def _measured(case: Case, system: str, workload: Work, folder: str) -> dict[str,
 
 def written() -> list[Line]:
     """All results so far."""
-    path = record.results(NAME)
+    path = result_log.results(NAME)
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 

@@ -24,9 +24,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import record
-from bench.recorded import DATA
-from bench.seen import Seen, Valued
+from bench import result_log
+from bench.observed_staleness import Seen, Valued
+from bench.recorded_streams import DATA
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.report import Listeners
@@ -101,7 +101,7 @@ Measure = Callable[[Overload, str], Valued]
 
 def run(rows: int, rounds: int, data: Path = DATA, only: Sequence[str] = ()) -> None:
     """Measure every queue on both hosts, or the recordings, hosts and queues that are named; append the results."""
-    around = record.circumstances()
+    around = result_log.circumstances()
     sys.path.append(str(EXAMPLES))
     for name, recording in RECORDINGS.items():
         if not (data / recording.file).exists():
@@ -109,7 +109,7 @@ def run(rows: int, rounds: int, data: Path = DATA, only: Sequence[str] = ()) -> 
             continue
         for host in HOSTS if _chosen(name, RECORDINGS, only) else ():
             if _chosen(host, HOSTS, only):
-                record.append("stale_quotes", around, _measured(name, host, data, only))
+                result_log.append("stale_quotes", around, _measured(name, host, data, only))
 
 
 def _chosen(name: str, among: Mapping[str, object] | Sequence[str], only: Sequence[str]) -> bool:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import record
-from bench.files import write_file
+from bench import result_log
 from bench.links import ORIGIN
+from bench.workload import write_file
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.spark.host import SparkRun
@@ -35,14 +35,14 @@ _SECOND = 1_000_000
 
 def run(rows: int, rounds: int) -> None:
     """Measure both hosts, print a line each and append the results; a tenth of the rows, and one round will do."""
-    around, told = record.circumstances(), []
+    around, told = result_log.circumstances(), []
     size = max(1, rows // 10 // BATCHES)
     for engine, measure in (("local host", _local), ("Spark host", _spark)):
         with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
             written = measure(Path(name), size)
         print(f"{engine}: {summary(written)}", flush=True)
         told.append({"engine": engine, "rows_per_batch": size, "bytes": written})
-    print(f"appended to {record.append('state_bytes', around, told)}")
+    print(f"appended to {result_log.append('state_bytes', around, told)}")
 
 
 def summary(written: list[int]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import record
+from bench import result_log
 from bench.answers import WrongAnswers
 from bench.comparison import OURS, Speed, compare
 from bench.engines import Engine, stock_spark
@@ -33,10 +33,10 @@ _ASKED = 6_400_000
 
 def run(rows: int, rounds: int) -> None:
     """Measure the queue alone, then update queries; print tables and append the results."""
-    around = record.circumstances()
+    around = result_log.circumstances()
     lines = [line for batch in ROWS for keys in KEYS for line in _speeds(Load(keys, batch, _part(rows, batch)), rounds)]
     lines += _memory(max(KEYS) * rows // _ASKED)
-    print(f"appended to {record.append('update_queue', around, lines)}", flush=True)
+    print(f"appended to {result_log.append('update_queue', around, lines)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
         _on_spark(Path(name), rows // 4, rounds)
 

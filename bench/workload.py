@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from millrace.experiments.stock_spark import StockCount, StockQuery
 from millrace.language import parse_network
@@ -72,12 +76,8 @@ class Workload:
 
     def ours(self, output: Path, files_per_batch: int | None) -> Network:
         """The query as a user of Millrace writes it."""
-        streams = [
-            declared(name, self.columns, f"TIMESTAMP BY {self.time} ORDERED {self.silence}", folder, files_per_batch)
-            for name, folder in self.folders.items()
-        ]
-        sink = f"CREATE SINK counts TO parquet OPTIONS (path '{output}');"
-        return parse_network("\n".join([*streams, sink, f"CREATE QUERY counted INTO counts AS {self._select()};"]))
+        time = f"TIMESTAMP BY {self.time} ORDERED {self.silence}"
+        return network(self.folders, self.columns, time, self._select(), output, files_per_batch)
 
     def _select(self) -> str:
         keys = ", ".join(self.keys)
@@ -119,7 +119,32 @@ class Workload:
             WHERE window_start + INTERVAL {self.window} SECOND <= least({ends}) {best}"""
 
 
-def declared(name: str, columns: str, time: str, folder: Path, files_per_batch: int | None) -> str:
-    """A stream of ours over a folder of parquet files."""
+def network(
+    folders: Mapping[str, Path],
+    columns: str,
+    time: str | Mapping[str, str],
+    select: str,
+    output: Path,
+    files_per_batch: int | None,
+    options: str = "",
+) -> Network:
+    """A query of ours over streams that are folders of parquet files, into a folder of such files.
+
+    `time` is the time contract of all streams, or of each one.
+    """
     limit = "" if files_per_batch is None else f", max_files_per_trigger '{files_per_batch}'"
-    return f"CREATE STREAM {name} ({columns}) {time} FROM parquet OPTIONS (path '{folder}'{limit});"
+    streams = [
+        f"CREATE STREAM {name} ({columns}) {time if isinstance(time, str) else time[name]} "
+        f"FROM parquet OPTIONS (path '{folder}'{limit});"
+        for name, folder in folders.items()
+    ]
+    sink = f"CREATE SINK results TO parquet OPTIONS (path '{output}');"
+    return parse_network("\n".join([*streams, sink, f"CREATE QUERY measured {options} INTO results AS {select};"]))
+
+
+def write_file(folder: Path, number: int, table: pa.Table) -> None:
+    """Write the file of a number; all systems read files in order of their numbers."""
+    path = folder / f"{number:06d}.parquet"
+    pq.write_table(table, path)
+    # Stock Spark reads by modification time: without this, files written in one second come in any order.
+    os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))

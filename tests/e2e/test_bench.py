@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from bench import outcome, spark_table
+from bench import spark_outcome, spark_table
 from bench.answers import WrongAnswers, answered, check
-from bench.apart import measured_apart
 from bench.cases import CASES, OURS
 from bench.chained import write_chained
 from bench.engines import PeerFailed, Task, duck, local, spark_rounds
 from bench.growth import KINDS
+from bench.isolated_process import measured_alone
 from bench.memory import Peak
-from bench.outcome import waited
 from bench.silent_source import live, silent_source
+from bench.spark_outcome import waited
 from bench.workload import Work
 
 ROWS = 64_000
@@ -53,7 +53,7 @@ def test_a_count_behind_a_join_leaves_spark_in_the_micro_batch_that_completes_it
 ) -> None:
     task = task_of(write_chained(tmp_path / "in", files=3, rows=400), tmp_path)
     measured = spark_rounds(task, OURS, spark_session)
-    left = outcome.outcome(task, OURS)
+    left = spark_outcome.outcome(task, OURS)
     assert check(task.workload, task.output(OURS, 1), OURS) > 0
     assert (left.waited, len(measured.batch_seconds)) == ((0.0, 0), 2)
     assert left.state_bytes > 0
@@ -67,7 +67,7 @@ def test_all_windows_of_a_union_leave_spark_though_one_stream_has_stopped(tmp_pa
     live(task, OURS, spark_session)
     answers = answered(task.workload, task.output(OURS, 1), OURS)
     assert answers.found == answers.true
-    assert outcome.outcome(task, OURS).waited is not None
+    assert spark_outcome.outcome(task, OURS).waited is not None
 
 
 def test_a_result_waits_from_the_micro_batch_that_completes_it(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_result_that_is_not_true_is_refused_and_one_that_is_missing_counted(tm
 
 def test_a_system_that_takes_too_long_is_ended_with_all_that_it_started() -> None:
     with pytest.raises(PeerFailed, match="did not end within 3 s"):
-        measured_apart(subprocess.call, ["sleep", "77.25"], -1, limit=3.0)  # type: ignore[arg-type]
+        measured_alone(subprocess.call, ["sleep", "77.25"], -1, limit=3.0)  # type: ignore[arg-type]
     processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         # Others come and go all the while.
@@ -109,7 +109,7 @@ def test_a_system_that_takes_too_long_is_ended_with_all_that_it_started() -> Non
 
 def test_a_system_that_dies_is_said_to_have() -> None:
     with pytest.raises(PeerFailed, match="died"):
-        measured_apart(os.execv, "/bin/false", ["false"])  # type: ignore[arg-type]
+        measured_alone(os.execv, "/bin/false", ["false"])  # type: ignore[arg-type]
 
 
 def test_a_peak_counts_what_a_process_has_started() -> None:
@@ -127,4 +127,4 @@ def test_the_table_is_that_of_the_last_run_of_each_workload() -> None:
     again = {**line, "run": "2", "failed": "died"}
     assert spark_table.newest([line, other, again]) == [again, other]
     assert not doctest.testmod(spark_table).failed
-    assert not doctest.testmod(outcome).failed
+    assert not doctest.testmod(spark_outcome).failed

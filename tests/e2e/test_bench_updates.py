@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import seen, stale_quotes
+from bench import observed_staleness, stale_quotes
 from bench.answers import WrongAnswers
 from bench.engines import Task
 from bench.engines import local as local_engine
 from bench.latest_values import check_latest, write_latest
 from bench.memory import resident
+from bench.observed_staleness import stale_for
 from bench.queue_speed import KEEPERS, Load, bytes_a_key, measured
-from bench.seen import stale_for
 from bench.stale_quotes import Overload, local, table
 
 pytestmark = pytest.mark.slow
@@ -93,4 +93,4 @@ def test_staleness_seen_from_outside_is_what_the_queue_says(tmp_path: Path, monk
 
 def test_what_the_benchmarks_show_in_their_documentation() -> None:
     assert not doctest.testmod(stale_quotes).failed
-    assert not doctest.testmod(seen).failed
+    assert not doctest.testmod(observed_staleness).failed

@@ -17,14 +17,16 @@ _LOOK = 0.2
 
 
 @dataclass(frozen=True)
-class Apart:
+class MeasuredAlone:
     """What was measured, and the memory of the process and all that it started, at most."""
 
     measured: Measured
     peak: int
 
 
-def measured_apart(engine: Engine, task: Task, name: str, *, itself: bool = True, limit: float = LIMIT) -> Apart:
+def measured_alone(
+    engine: Engine, task: Task, name: str, *, itself: bool = True, limit: float = LIMIT
+) -> MeasuredAlone:
     """Measure a system in a Java and a Python that no other one has warmed up; a peer has its process `itself` apart.
 
     A system that dies or takes too long has failed: everything it started is ended.
@@ -48,7 +50,7 @@ def measured_apart(engine: Engine, task: Task, name: str, *, itself: bool = True
         process.join()
     if isinstance(told, str):
         raise PeerFailed(told)
-    return Apart(told, peak.bytes)
+    return MeasuredAlone(told, peak.bytes)
 
 
 def _carry_out(sender: Connection, engine: Engine, task: Task, name: str) -> None:

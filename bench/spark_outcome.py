@@ -20,9 +20,8 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from bench.answers import opened
+from bench.answers import numbered, opened, published
 from bench.engines import Task
-from bench.published import numbered, published
 from bench.workload import Work
 from millrace.experiments.demo.sink_watcher import committed_batches
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
