@@ -1,1 +1,1 @@
-"""Ourselves beside our peers, one file a workload; see README.md."""
+"""Ourselves beside our peers, one file per workload; see README.md."""

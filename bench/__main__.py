@@ -12,15 +12,15 @@ WORKLOADS = {
     "grouped_count": "rows per second of Q1 grouped by 65,536 and 1,000,000 pairs: local, Spark host, stock Spark",
     "sliding_count": "rows per second of a count over 60 seconds, every second: the same systems",
     "nexmark_q5": "rows per second of the auctions with the most bids, every 2 of 10 seconds: the same systems",
-    "band_join": "rows per second and seconds a micro-batch of a join, +-1 s, 65,536 keys: the same systems",
+    "band_join": "rows per second and seconds per micro-batch of a join, +-1 s, 65,536 keys: the same systems",
     "asof_join": "rows per second of as-of joins of recorded and made-up streams: local, Spark host, DuckDB in batch",
     "update_queue": "rows per second into and out of an update queue beside a dict; update queries beside stock Spark",
     "stale_quotes": "staleness per symbol of recorded quotes and trades under overload, by queue: local, Spark host",
     "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
-    "kernel_overhead": "microseconds a row and operator at k = 1, for 1 to 64 operators",
+    "kernel_overhead": "microseconds per row and operator at k = 1, for 1 to 64 operators",
     "spark_table": "the Spark host beside stock Spark with both state stores, over all kinds of queries, as one table",
-    "growth": "seconds a micro-batch with state ten times as large: local, Spark host",
-    "buckets": "seconds a micro-batch of Q1 on the Spark host with 2, 4, 8 and 16 buckets",
+    "growth": "seconds per micro-batch with state ten times as large: local, Spark host",
+    "buckets": "seconds per micro-batch of Q1 on the Spark host with 2, 4, 8 and 16 buckets",
     "soak": "memory, state and checkpoint of a live run on Spark for many minutes: do they grow?",
 }
 SEPARATE = ("stale_quotes", "spark_table", "growth", "buckets", "soak")
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _given(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """What a workload is told beside its size."""
+    """The arguments of a workload beside its size."""
     if name == "soak":
         return {"minutes": options.minutes}
     if name == "spark_table":

@@ -1,8 +1,8 @@
-"""Rows per second of a band join, +-1 s, 65,536 keys, 500,000 rows a micro-batch, on both hosts and stock Spark.
+"""Rows per second of a band join, +-1 s, 65,536 keys, 500,000 rows per micro-batch, on both hosts and stock Spark.
 
 Starting a query costs seconds, so the seconds of a micro-batch under way stand beside the speed of whole runs. Aims:
 the Spark host at least 6 times stock Spark with its HDFS-backed store, and 20 times that with RocksDB. A band ten times
-as wide with as many partners a row keeps ten times as many rows: it may cost at most twice as much a row.
+as wide with as many partners per row keeps ten times as many rows: it may cost at most twice as much per row.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def run(rows: int, rounds: int) -> None:
         for engine in OURS:
             cost = costs(speeds[WIDER][engine], speeds[BAND][engine])
             print(
-                f"{engine}: a band {WIDER // BAND} times as wide costs x {cost:.2f} a row (aim: at most 2)", flush=True
+                f"{engine}: a band {WIDER // BAND} times as wide costs x {cost:.2f} per row (aim: at most 2)",
+                flush=True,
             )
 
 

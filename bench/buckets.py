@@ -1,4 +1,4 @@
-"""Seconds a micro-batch of grouped Q1 on the Spark host with 2, 4, 8 and 16 buckets; the answers are the same.
+"""Seconds per micro-batch of grouped Q1 on the Spark host with 2, 4, 8 and 16 buckets; the answers are the same.
 
 More buckets than cores bring nothing but more tasks: what a micro-batch costs more than with two is their overhead.
 """
@@ -22,7 +22,7 @@ BUCKETS = (2, 4, 8, 16)
 
 def run(rows: int, rounds: int) -> None:
     """Measure each number of buckets, check the answers, print a line each and append the results; half of the rows."""
-    around, told = result_log.circumstances(), []
+    around, entries = result_log.circumstances(), []
     least = 0.0
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
         workload = write_links(Path(name) / "links", rows // 2)
@@ -40,7 +40,7 @@ def run(rows: int, rounds: int) -> None:
                 f"{BUCKETS[0]} buckets, {found.peak / 1e9:.1f} GB; all answers true",
                 flush=True,
             )
-            told.append(
+            entries.append(
                 {
                     "rows": workload.rows,
                     "buckets": buckets,
@@ -49,4 +49,4 @@ def run(rows: int, rounds: int) -> None:
                     "peak_bytes": found.peak,
                 }
             )
-    print(f"appended to {result_log.append('buckets', around, told)}", flush=True)
+    print(f"appended to {result_log.append('buckets', around, entries)}", flush=True)

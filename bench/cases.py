@@ -37,7 +37,7 @@ class Case:
     warm: int = 2
     """Files of each stream in the round that warms up."""
     live: bool = False
-    """Whether it is fed while it runs: then each system has input of its own."""
+    """True if it is fed while it runs: then each system has input of its own."""
     remark: str = ""
 
 

@@ -56,6 +56,6 @@ class Chained:
 
 
 def write_chained(folder: Path, files: int, rows: int) -> Chained:
-    """Write so many files a stream, each with so many rows, all together of six windows and what completes them."""
+    """Write so many files per stream, each with so many rows, all together of six windows and what completes them."""
     pairs = write_pairs(folder, [rows] * files, BAND, apart=int(SPAN * 1e6) // (files * rows))
     return Chained(pairs.folders, pairs.rows)

@@ -27,7 +27,7 @@ _WIDE = 13
 
 @dataclass(frozen=True)
 class Speed:
-    """Rows a second of each round, and on Spark the seconds of each micro-batch that had none of the start in it."""
+    """Rows per second of each round, and on Spark the seconds of each micro-batch that had none of the start in it."""
 
     rounds: list[float]
     batches: list[float]
@@ -50,9 +50,9 @@ def compare(
     engines: Mapping[str, Engine] | None = None,
     files_per_batch: int | None = 2,
     check: Callable[[Work, Path, str], int] = check,
-    **told: Any,
+    **details: Any,
 ) -> dict[str, Speed]:
-    """Measure all systems, check their answers, print a table and append the results, with what else is told.
+    """Measure all systems, check their answers, print a table and append the results, with the details.
 
     `check` gives the number of results in a folder that a system wrote, and refuses those that are not true.
     """
@@ -70,7 +70,7 @@ def compare(
         speeds[engine] = Speed([workload.rows / seconds for seconds in measured.seconds], measured.batch_seconds)
         print(f"  {engine}: {_millions(speeds[engine].rounds)} rows/s; {results:,} results, all true", flush=True)
     print("\n".join(table(speeds)))
-    shared = {"rows": workload.rows, "files_per_batch": task.files_per_batch, "results": results, **told}
+    shared = {"rows": workload.rows, "files_per_batch": task.files_per_batch, "results": results, **details}
     lines = [{**shared, "engine": engine, **_data(found)} for engine, found in speeds.items()]
     print(f"appended to {result_log.append(name, around, lines)}", flush=True)
     return speeds
@@ -109,8 +109,8 @@ def _number(value: float | None) -> str:
 
 
 def _data(speed: Speed) -> dict[str, Any]:
-    told: dict[str, Any] = {"rows_per_second": [round(each) for each in speed.rounds]}
-    return {**told, "batch_seconds": [round(each, 3) for each in speed.batches]} if speed.batches else told
+    entry: dict[str, Any] = {"rows_per_second": [round(each) for each in speed.rounds]}
+    return {**entry, "batch_seconds": [round(each, 3) for each in speed.batches]} if speed.batches else entry
 
 
 def _millions(speeds: list[float]) -> str:

@@ -142,10 +142,10 @@ def stock_spark(task: Task, engine: str, settings: Mapping[str, str]) -> Measure
     queries = [task.stock(engine, number) for number in range(task.rounds + 1)]
     job = Job(queries, bounded=True, settings=dict(settings))
     process = StockSpark(job, task.folder / engine / "spark.log", type(queries[0]).__module__)
-    rounds = [told for told in _told(process) if "seconds" in told]
+    rounds = [report for report in _reports(process) if "seconds" in report]
     if len(rounds) <= task.rounds:
         raise PeerFailed(f"ended after {len(rounds)} of {task.rounds + 1} rounds")
-    return Measured([told["seconds"] for told in rounds[1:]], _between_commits(task, engine, "commits"))
+    return Measured([report["seconds"] for report in rounds[1:]], _between_commits(task, engine, "commits"))
 
 
 def duck(task: Task, engine: str) -> Measured:
@@ -177,9 +177,9 @@ def _timed(run: LocalRun | SparkRun) -> float:
     return time.perf_counter() - began
 
 
-def _told(stock: StockSpark) -> Iterator[dict[str, Any]]:
+def _reports(stock: StockSpark) -> Iterator[dict[str, Any]]:
     try:
-        while (told := stock.said()) is not None:
-            yield told
+        while (report := stock.next_report()) is not None:
+            yield report
     finally:
         stock.stop()

@@ -1,4 +1,4 @@
-"""Seconds a micro-batch when ten times as much state is held and as many rows come as before, on both hosts.
+"""Seconds per micro-batch when ten times as much state is held and as many rows come as before, on both hosts.
 
 A first batch fills the state; then batches of one size come, and what each of them touches is the same. The aggregate
 counts by key over a day that no batch ends; the join keeps the rows of a band. Aim: at most 1.3 times the seconds.
@@ -50,7 +50,7 @@ class Growing:
 
 def run(rows: int, rounds: int) -> None:
     """Measure both hosts, with little state and with ten times as much; print a line each and append the results."""
-    around, told = result_log.circumstances(), []
+    around, entries = result_log.circumstances(), []
     for what, make in KINDS.items():
         with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
             folder = Path(name)
@@ -60,7 +60,7 @@ def run(rows: int, rounds: int) -> None:
                 ratio = median(seconds[TIMES]) / median(seconds[1])
                 few, many = (f"{median(each):.3f}" for each in seconds.values())
                 print(f"{what}, {engine}: {few} s, with {TIMES} x the state {many} s: x {ratio:.2f} (aim: {AIM})")
-                told += [
+                entries += [
                     {
                         "what": what,
                         "engine": engine,
@@ -71,7 +71,7 @@ def run(rows: int, rounds: int) -> None:
                     }
                     for times, found in seconds.items()
                 ]
-    print(f"appended to {result_log.append('growth', around, told)}", flush=True)
+    print(f"appended to {result_log.append('growth', around, entries)}", flush=True)
 
 
 def _aggregate(folder: Path, rows: int, times: int) -> Growing:
@@ -90,7 +90,7 @@ def _aggregate(folder: Path, rows: int, times: int) -> Growing:
 
 
 def _join(folder: Path, rows: int, times: int) -> Growing:
-    """As many rows in the first files as lie in the band, and as many partners a row, however wide the band."""
+    """As many rows in the first files as lie in the band, and as many partners per row, however wide the band."""
     band, size = 2 * times, rows // 256
     first = band * _SECOND // APART
     return Growing(write_pairs(folder, [first, *[size] * BATCHES], band), 2 * first, 2 * size, closes=False)

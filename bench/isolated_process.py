@@ -43,14 +43,14 @@ def measured_alone(
             peak.look()
             if time.monotonic() > latest:
                 raise PeerFailed(f"did not end within {limit:,.0f} s")
-        told = _received(receiver)
+        received = _received(receiver)
     finally:
         if process.is_alive() and time.monotonic() > latest:
             end(process.pid)
         process.join()
-    if isinstance(told, str):
-        raise PeerFailed(told)
-    return MeasuredAlone(told, peak.bytes)
+    if isinstance(received, str):
+        raise PeerFailed(received)
+    return MeasuredAlone(received, peak.bytes)
 
 
 def _carry_out(sender: Connection, engine: Engine, task: Task, name: str) -> None:
@@ -65,7 +65,7 @@ def _carry_out(sender: Connection, engine: Engine, task: Task, name: str) -> Non
 
 def _received(receiver: Connection) -> Measured | str:
     try:
-        told: Measured | str = receiver.recv()
-        return told
+        received: Measured | str = receiver.recv()
+        return received
     except EOFError:
         return "died"

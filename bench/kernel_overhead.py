@@ -29,7 +29,7 @@ _BESIDE = 16
 
 def run(rows: int, rounds: int) -> None:
     """Measure every path, print a line each with its ratio to the shortest, and append the results."""
-    around, told = result_log.circumstances(), []
+    around, entries = result_log.circumstances(), []
     for strategy in STRATEGIES:
         base = 0.0
         for length in LENGTHS:
@@ -42,11 +42,11 @@ def run(rows: int, rounds: int) -> None:
                 f"  x {one / base:4.2f} of one operator  k = all is {one / whole:7.0f} times faster",
                 flush=True,
             )
-            told.append({"strategy": strategy, "operators": length, "us": one * 1e6, "us_whole": whole * 1e6})
+            entries.append({"strategy": strategy, "operators": length, "us": one * 1e6, "us_whole": whole * 1e6})
     alone, beside = (min(_seconds(_beside(paths), 4_000, 1) for _ in range(rounds)) for paths in (1, _BESIDE))
     print(f"a row with {_BESIDE - 1} other queries beside its own costs x {beside / alone:4.2f} of it alone")
-    told.append({"beside": _BESIDE, "ratio": beside / alone})
-    print(f"appended to {result_log.append('kernel_overhead', around, told)}")
+    entries.append({"beside": _BESIDE, "ratio": beside / alone})
+    print(f"appended to {result_log.append('kernel_overhead', around, entries)}")
 
 
 def _path(length: int, strategy: str) -> Graph:

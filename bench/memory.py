@@ -1,4 +1,4 @@
-"""How much memory a process and all that it started hold at most, as seen a few times a second.
+"""How much memory a process and all that it started hold at most, as seen a few times per second.
 
 Rules:
 - A page that several processes share counts once: each is charged its part of it, as the kernel of the system says.

@@ -1,6 +1,6 @@
 """Rows per second of Nexmark's q5: the auctions with the most bids of the last 10 seconds, every 2 seconds.
 
-The bids are those of the source `nexmark`, at 10,000 events a second, written to files that all systems read.
+The bids are those of the source `nexmark`, at 10,000 events per second, written to files that all systems read.
 """
 
 from __future__ import annotations

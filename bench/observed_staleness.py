@@ -43,7 +43,7 @@ class Valued:
     """
 
     seen: dict[Key, float]
-    told: dict[Key, float]
+    by_queue: dict[Key, float]
     per_second: dict[Key, float]
     entered: int
     let_go: int
@@ -56,8 +56,10 @@ class Valued:
 
     def text(self) -> str:
         """What it comes to."""
-        told = sum(self.told.values()) / max(1, len(self.told))
-        text = f"{self.mean:,.1f} ms stale ({told:,.1f} by the queue), {self.let_go:,} of {self.entered:,} rows valued"
+        by_queue = sum(self.by_queue.values()) / max(1, len(self.by_queue))
+        text = (
+            f"{self.mean:,.1f} ms stale ({by_queue:,.1f} by the queue), {self.let_go:,} of {self.entered:,} rows valued"
+        )
         return f"{text}, a micro-batch {median(self.batches):.2f} s" if self.batches else text
 
     def data(self) -> dict[str, Any]:
@@ -66,7 +68,7 @@ class Valued:
             "entered": self.entered,
             "let_go": self.let_go,
             "stale_ms": {" ".join(key): round(value, 2) for key, value in self.seen.items()},
-            "stale_ms_by_queue": {" ".join(key): round(value, 2) for key, value in self.told.items()},
+            "stale_ms_by_queue": {" ".join(key): round(value, 2) for key, value in self.by_queue.items()},
             **({"batch_seconds": [round(each, 3) for each in self.batches]} if self.batches else {}),
         }
 
@@ -101,17 +103,17 @@ class Seen:
         assert self._began is not None
         began = self._began
         queue, stale = run.report().queues["worth"], run.staleness("worth")
-        told = {
+        by_queue = {
             (row["venue"], row["symbol"]): row["application_mean"] / 1e3
             for row in stale.to_pylist()
             if row["venue"] != "warm-up"
         }
         seen, rates = {}, {}
-        for key in sorted(told):
+        for key in sorted(by_queue):
             due, until = self._due(key, began), began + int(seconds * 1e6)
             seen[key] = stale_for(due[due < until], *self._answers(key), until) / 1e3
             rates[key] = float((due < until).sum()) / seconds
-        return Valued(seen, told, rates, queue.entered, queue.let_go)
+        return Valued(seen, by_queue, rates, queue.entered, queue.let_go)
 
     def _due(self, key: Key, began: int) -> Numbers:
         """When each quote of a key comes."""

@@ -17,7 +17,7 @@ from millrace.plan.nodes.query_network import Network
 
 COLUMNS = "key BIGINT, n BIGINT, ts TIMESTAMP"
 APART = 32
-"""Microseconds between two rows of a stream: 31,250 rows a second, so that some pairs are exactly a band apart."""
+"""Microseconds between two rows of a stream: 31,250 rows per second, so that some pairs are exactly a band apart."""
 KEYS = 65_536
 """For a band of a second: 62,500 rows of the other stream lie in it, 0.95 of them with the same key."""
 
@@ -53,7 +53,7 @@ class BandJoin:
 
 
 def write_pairs(folder: Path, sizes: Sequence[int], band: int, apart: int = APART) -> BandJoin:
-    """Write a file a stream for each size, with so many rows; as many partners a row, whatever the band and rate."""
+    """Write one file per stream and size; a row has as many partners whatever the band and rate."""
     random = np.random.default_rng(5)
     keys = max(1, KEYS * band * APART // apart)
     folders = {name: folder / name for name in ("a", "b")}

@@ -40,7 +40,7 @@ class Load:
 
     @property
     def between(self) -> int:
-        """Two rows a key, or as many as there are, in whole batches."""
+        """Two rows per key, or as many as there are, in whole batches."""
         return -(-min(self.rows, 2 * self.keys) // self.batch) * self.batch
 
     def columns(self, random: np.random.Generator) -> pa.RecordBatch:
@@ -68,7 +68,7 @@ class Keeper(Protocol):
         """Let so many rows go; nothing when none is left."""
 
     def rows(self, left: object) -> list[Row]:
-        """What it let go, as plain rows; the clock does not run."""
+        """The rows that it released, as plain rows; the clock does not run."""
 
 
 class OurQueue:
@@ -94,7 +94,7 @@ class OurQueue:
         return left
 
     def _tick(self) -> None:
-        # As the host does: it is told the time before every call.
+        # As the host does: it gets the time before every call.
         self._now += 1_000
         self._queue.on_time(self._now)
 
@@ -159,7 +159,7 @@ KEEPERS: dict[str, Callable[[], Keeper]] = {
 
 @dataclass(frozen=True)
 class Speeds:
-    """Rows a second that entered, and that left; and what left, by key, for each round."""
+    """Rows per second that entered, and that left; and what left, by key, for each round."""
 
     entered: float
     left: float
@@ -200,7 +200,7 @@ def filled(keeper: Keeper, keys: int) -> None:
 
 
 def drained(keeper: Keeper, count: int) -> list[object]:
-    """All that waits, let go by so many rows at a time."""
+    """All rows that wait, released so many at a time."""
     found = []
     while left := keeper.leave(count):
         found.append(left)

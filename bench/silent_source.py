@@ -39,7 +39,7 @@ class SilentSource(Workload):
 
     seconds: float = SECONDS
     busy: float = 20_000.0
-    """Rows a second of each of two streams."""
+    """Rows per second of each of two streams."""
 
     @property
     def needs(self) -> Mapping[str, str]:
@@ -138,10 +138,10 @@ def _fed(task: Task, batches: Callable[[], int], alive: Callable[[], bool]) -> N
 
 
 def _went_on(batches: Callable[[], int], before: int, alive: Callable[[], bool]) -> bool:
-    """Whether there is more than before, or nothing more to wait for."""
+    """True if there are more than before, or nothing more to wait for."""
     return batches() > before or not alive()
 
 
 def _goes_on(file: LinkFile, feed: Feed) -> bool:
-    """Whether a file comes: those of the control link only until it falls silent."""
+    """True if a file comes: those of the control link only until it falls silent."""
     return file.link.name != "control" or file.due <= feed.silence[0] + file.link.span

@@ -2,7 +2,7 @@
 
 A count, a band join and an as-of join over files that keep arriving. Every 15 seconds: the resident memory of the
 driver, of its JVM and of the Python workers, the bytes of state, and the size of the checkpoint. Java lets its heap
-grow to the size that it was given before it cleans it up: so every minute it is told to, and the bytes of the objects
+grow to the size that it was given before it cleans it up: so every minute it is made to, and the bytes of the objects
 that are left are looked at, too.
 
 Rules:
@@ -41,7 +41,7 @@ MB = 2**20
 SAMPLE = 15.0
 TRIGGER = 1.0
 RATE = 2_000
-"""Rows a second of each stream."""
+"""Rows per second of each stream."""
 KEYS = 10_000
 COLLECT = 60.0
 """Seconds between two collections of Java's garbage."""
@@ -102,9 +102,9 @@ def run(rows: int, rounds: int, minutes: float = 20.0) -> None:
     warm = min(WARM_UP, minutes * 30)
     slopes = {name: slope_of(samples, name, warm) for name in FIGURES}
     print("\n".join(_table(samples, slopes)))
-    told = {"minutes": minutes, "warm_up_seconds": warm, "batches": batches, "rows": read}
+    common = {"minutes": minutes, "warm_up_seconds": warm, "batches": batches, "rows": read}
     results = [
-        {"system": "Spark host", **told, "figure": name, "bytes": round(each.middle), "rise_bytes": round(each.rise)}
+        {"system": "Spark host", **common, "figure": name, "bytes": round(each.middle), "rise_bytes": round(each.rise)}
         | {"rise_an_hour": round(each.share, 4), "flat": each.flat}
         for name, each in slopes.items()
     ]
@@ -183,8 +183,8 @@ def look(pid: int, checkpoint: Path) -> Sample:
 def java_objects(pid: int) -> float:
     """The bytes of all Java objects of a run that are in use, after those that are not have been cleared away."""
     (java,) = (each for each in tree(pid) if _name(each) == "java")
-    told = subprocess.run(["jcmd", str(java), "GC.class_histogram"], capture_output=True, text=True, check=True)
-    return float(told.stdout.splitlines()[-1].split()[-1])
+    histogram = subprocess.run(["jcmd", str(java), "GC.class_histogram"], capture_output=True, text=True, check=True)
+    return float(histogram.stdout.splitlines()[-1].split()[-1])
 
 
 def newest_commit(checkpoint: Path) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _measured(case: Case, system: str, workload: Work, folder: str) -> dict[str,
             raise WrongAnswers(f"{answers.true - answers.found:,} results are missing")
     except (PeerFailed, WrongAnswers) as error:
         return {"rows": workload.rows, "failed": str(error)}
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "rows": workload.rows,
         "seconds": [round(each, 3) for each in found.measured.seconds],
         "results": answers.found,
@@ -87,14 +87,14 @@ def _measured(case: Case, system: str, workload: Work, folder: str) -> dict[str,
     }
     if system != BATCH:
         left = outcome(task, system)
-        told |= {
+        entry |= {
             "input_batches": task.batches,
             "batches": left.batches,
             "batch_seconds": [round(each, 3) for each in found.measured.batch_seconds],
             "waited": left.waited,
             "state_bytes": left.state_bytes,
         }
-    return told
+    return entry
 
 
 # What is written down
@@ -140,8 +140,8 @@ def table(lines: Sequence[Line]) -> Iterator[str]:
             yield f"|  | stock Spark | {CASES[name].remark} |{'  |' * (len(_HEADINGS) - 3)}"
         before = name
     yield ""
-    for told in dict.fromkeys(f"{line['date'][:10]}, {line['commit']}" for line in lines):
-        yield f"Measured {told}, on {lines[0]['cores']} cores."
+    for run in dict.fromkeys(f"{line['date'][:10]}, {line['commit']}" for line in lines):
+        yield f"Measured {run}, on {lines[0]['cores']} cores."
 
 
 def _cells(line: Line, ours: Line | None) -> list[str]:
@@ -159,12 +159,12 @@ def _cells(line: Line, ours: Line | None) -> list[str]:
 
 
 def whole(line: Line) -> float | None:
-    """Rows a second from the start of the query to its end; None for a live run, which is fed at its pace."""
+    """Rows per second from the start of the query to its end; None for a live run, which is fed at its pace."""
     return float(line["rows"] / median(line["seconds"])) if line.get("seconds") else None
 
 
 def under_way(line: Line) -> float | None:
-    """Rows a second of the median micro-batch that has none of the start in it."""
+    """Rows per second of the median micro-batch that has none of the start in it."""
     if not line.get("batch_seconds"):
         return None
     return float(line["rows"] / line["input_batches"] / median(line["batch_seconds"]))

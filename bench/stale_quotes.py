@@ -95,7 +95,7 @@ RECORDINGS = {
     "quotes": Recording("crypto_quotes.csv.gz", "bid", "ask", speed=5.0),
     "trades": Recording("crypto_trades.csv.gz", "price", "price", speed=10.0),
 }
-"""About 3,000 and 1,600 rows a second."""
+"""About 3,000 and 1,600 rows per second."""
 Measure = Callable[[Overload, str], Valued]
 
 

@@ -35,14 +35,14 @@ _SECOND = 1_000_000
 
 def run(rows: int, rounds: int) -> None:
     """Measure both hosts, print a line each and append the results; a tenth of the rows, and one round will do."""
-    around, told = result_log.circumstances(), []
+    around, entries = result_log.circumstances(), []
     size = max(1, rows // 10 // BATCHES)
     for engine, measure in (("local host", _local), ("Spark host", _spark)):
         with tempfile.TemporaryDirectory(prefix="millrace-bench-") as name:
             written = measure(Path(name), size)
         print(f"{engine}: {summary(written)}", flush=True)
-        told.append({"engine": engine, "rows_per_batch": size, "bytes": written})
-    print(f"appended to {result_log.append('state_bytes', around, told)}")
+        entries.append({"engine": engine, "rows_per_batch": size, "bytes": written})
+    print(f"appended to {result_log.append('state_bytes', around, entries)}")
 
 
 def summary(written: list[int]) -> str:
@@ -77,7 +77,7 @@ def _batches(size: int) -> Iterator[pa.Table]:
 
 
 def _local(folder: Path, size: int) -> list[int]:
-    """A checkpoint a batch."""
+    """A checkpoint per batch."""
     watched = _Watched(folder / "checkpoint")
     feeds: dict[str, Any] = {"s": _batches(size)}
     LocalRun(
@@ -111,7 +111,7 @@ class _Watched:
 
 
 def _spark(folder: Path, size: int) -> list[int]:
-    """A micro-batch a file; its state is what Spark has put in the changelogs of that version."""
+    """A micro-batch per file; its state is what Spark has put in the changelogs of that version."""
     (folder / "files").mkdir()
     for number, table in enumerate(_batches(size)):
         write_file(folder / "files", number, table)

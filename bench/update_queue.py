@@ -1,4 +1,4 @@
-"""Rows a second into and out of an update queue, and memory a key, beside a dict of latest values; then on Spark.
+"""Rows per second into and out of an update queue, and memory per key, beside a dict of latest values; then on Spark.
 
 On Spark the peer is the latest row of each key by `max_by`, merged into a table in `foreachBatch`: stock Spark has
 nothing else for it, for dropDuplicates keeps the first row of a key. Both read the same files, one a micro-batch, and
@@ -46,7 +46,7 @@ def _part(rows: int, batch: int) -> int:
 
 
 def _speeds(load: Load, rounds: int) -> list[dict[str, Any]]:
-    """A line for each: median rows a second into it and out of it."""
+    """A line for each: median rows per second into it and out of it."""
     print(f"{load.keys:,} keys, batches of {load.batch:,}:", flush=True)
     lines, answers = [], None
     for name in KEEPERS:
@@ -68,7 +68,9 @@ def _memory(keys: int) -> list[dict[str, Any]]:
         # A process of its own: what another one has freed would be taken up again unseen.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
             waiting, left = apart.submit(bytes_a_key, name, keys).result()
-        print(f"  {name:<20} {waiting:>6,.0f} bytes a key that waits, {left:>6,.0f} when its row has left", flush=True)
+        print(
+            f"  {name:<20} {waiting:>6,.0f} bytes per key that waits, {left:>6,.0f} when its row has left", flush=True
+        )
         known = {"keys": keys, "what": name}
         lines.append({**known, "bytes_waiting": round(waiting), "bytes_left": round(left)})
     return lines

@@ -85,7 +85,7 @@ def test_staleness_seen_from_outside_is_what_the_queue_says(tmp_path: Path, monk
         found[queue] = local(Overload(quotes, tmp_path / queue, speed=1.0, micros=4_000, seconds=3.0), queue)
     assert found["append"].mean > 3 * found["inplace"].mean
     for each in found.values():
-        told = sum(each.told.values()) / len(each.told)
+        told = sum(each.by_queue.values()) / len(each.by_queue)
         # What is made of results until they are handed on, and of the run until it stops, is not in both.
         assert each.mean == pytest.approx(told, rel=0.3, abs=30)
     assert len(table(found)) == 1 + 4 + 2

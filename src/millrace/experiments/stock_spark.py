@@ -83,13 +83,13 @@ class StockSpark:
                 env={**os.environ, "PYTHONPATH": _python_path()},
             )
 
-    def said(self) -> dict[str, Any] | None:
+    def next_report(self) -> dict[str, Any] | None:
         """The next report, waited for; None when the process has ended."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
-                told: dict[str, Any] = json.loads(line)
-                return told
+                report: dict[str, Any] = json.loads(line)
+                return report
         return None
 
     @property
@@ -155,8 +155,8 @@ def _session(job: Job) -> SparkSession:
     return session
 
 
-def _say(**told: Any) -> None:
-    sys.stdout.write(json.dumps(told) + "\n")
+def _report(**values: Any) -> None:
+    sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()
 
 
@@ -167,11 +167,11 @@ def carry_out(
     started: Callable[[DataFrame, Any, bool], StreamingQuery] = _started,
 ) -> None:
     """Run a job that is given as JSON; its queries are of type `kind`, which `frame` and `started` can write."""
-    told = json.loads(text)
-    queries = [kind(**each) for each in told.pop("queries")]
-    job = Job(queries=queries, **told)
+    values = json.loads(text)
+    queries = [kind(**each) for each in values.pop("queries")]
+    job = Job(queries=queries, **values)
     session = _session(job)
-    _say(started=True)
+    _report(started=True)
     for asked in job.queries:
         began = time.perf_counter()
         query = started(frame(session, asked), asked, job.bounded)
@@ -180,7 +180,7 @@ def carry_out(
         query.awaitTermination()
         seconds = time.perf_counter() - began
         batches = [each["durationMs"] for each in query.recentProgress]
-        _say(seconds=seconds, batches=batches, rows=sum(each["numInputRows"] for each in query.recentProgress))
+        _report(seconds=seconds, batches=batches, rows=sum(each["numInputRows"] for each in query.recentProgress))
     session.stop()
 
 
