@@ -3,8 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-
-export PYTHONDONTWRITEBYTECODE := 1
+LANES := --dist loadgroup --no-loadscope-reorder -n
+FAST := $(BIN)/python -m pytest -q $(LANES) 2 -m "not slow and not spark and not long"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup java demo test long fast check bench figures golden clean
@@ -25,21 +25,21 @@ demo: setup java ## run the demonstration
 	$(BIN)/millrace demo
 
 test: setup java ## run every test, as continuous integration does
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone and not long"
+	$(BIN)/python -m pytest $(LANES) 3 -m "not alone and not long"
 	$(BIN)/python -m pytest -m "alone and not long"
 
 long: setup java ## run the tests that take minutes each: kills at random moments
 	$(BIN)/python -m pytest -m long
 
 fast: setup ## run the tests that need neither Spark nor patience
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark and not long"
+	$(FAST)
 
 check: setup ## format, lint, types, imports, fast tests; then the longest files and functions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/unit/test_imports.py
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not spark and not long"
+	$(FAST)
 	$(BIN)/python scripts/longest.py src
 
 bench: setup java ## measure ourselves and our peers

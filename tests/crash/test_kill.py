@@ -60,6 +60,7 @@ def saved_at(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_killed_spark_run_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     script = project(tmp_path, files=4)

@@ -153,12 +153,13 @@ def killed_in_a_change(kill: Kill, query: str, run: list[object], folder: Path, 
 
 
 @pytest.mark.spark
-def test_a_change_on_spark_is_made_from_its_record_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("points", [("between",), pytest.param(tuple(POINTS), marks=pytest.mark.long)])
+def test_a_change_on_spark_is_made_from_its_record_on(points: tuple[str, ...], tmp_path: Path) -> None:
     run: list[object] = ["run", project(tmp_path), "--master", "local[2]", "--checkpoint", "state"]
     files = 3
-    for name, kill in POINTS.items():
-        files = killed_in_a_change(kill, f"totals_{name}", run, tmp_path, files)
+    for name in points:
+        files = killed_in_a_change(POINTS[name], f"totals_{name}", run, tmp_path, files)
     with Started(*run, folder=tmp_path):
         last = running(tmp_path)
-    assert set(last) == {"per_minute", "totals_between", "totals_after"}
+    assert set(last) == {"per_minute", *(f"totals_{name}" for name in points if name != "before")}
     check(run, tmp_path, files, {name: start for name, start in last.items() if start is not None}, last)

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.commands import Started, millrace, wait_for
 from tests.e2e.scripts import HEAD
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 SCRIPT = """
 CREATE STREAM links (k STRING, v INT, ts TIMESTAMP)

@@ -66,6 +66,7 @@ def test_a_local_run_killed_on_the_way_to_a_table_repeats_and_loses_nothing(post
     assert list((tmp_path / "state" / "staged").iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_spark_run_killed_on_the_way_to_a_table_repeats_and_loses_nothing(postgres: str, tmp_path: Path) -> None:
     dsn = database(postgres, "spark_kills")

@@ -1,7 +1,9 @@
 """kill -9 of a run on Spark at each named point of a micro-batch: every result appears, and appears once.
 
-All tests share one project and one checkpoint, in their order: each goes on where the one before it was killed, so that
-every kill but the first meets a run that has recovered, and those that strike at once meet one that is recovering.
+The kills at a few points run with every test; the others are `long`, for `test_kill_points.py` holds the same of each
+point without Spark. All tests share one project and one checkpoint, in their order: each goes on where the one before
+it was killed, so that every kill but the first meets a run that has recovered, and those that strike at once meet one
+that is recovering.
 """
 
 from __future__ import annotations
@@ -46,6 +48,11 @@ POINTS = {
     "in recovery, between two renames": Kill(f"{WRITER}._publish", "after"),
     "in recovery, after the record": Kill(f"{LOG}.write", "after"),
 }
+ALWAYS = (
+    "between two renames",
+    "of the driver alone, while its JVM goes on to commit",
+    "in recovery, after the record",
+)
 WORKERS = (
     Kill(f"{READER}.read", "inside", call=2, who="worker"),
     Kill(f"{STAGE}._save", call=5, who="worker"),
@@ -103,7 +110,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return Site(folder, project(folder, 2), 2)
 
 
-@pytest.mark.parametrize("kill", POINTS.values(), ids=POINTS)
+@pytest.mark.parametrize(
+    "kill",
+    [pytest.param(kill, id=name, marks=() if name in ALWAYS else pytest.mark.long) for name, kill in POINTS.items()],
+)
 def test_a_run_that_is_killed_there_has_shown_no_row_twice(kill: Kill, site: Site) -> None:
     site.grow(2)
     with killing(kill) as struck, site.start() as run:

@@ -26,10 +26,10 @@ class KeptEpochs:
         self._fail("before")
         rows = pa.Table.from_batches(batches, self.schema).to_pylist()
         with (self.folder / "calls").open("a") as file:
-            file.write(json.dumps([self.options["run"], self.query, epoch, rows]) + "\n")
+            file.write(json.dumps([self.options["run"], self.query, epoch, rows], default=str) + "\n")
         path = self.folder / f"{self.options['run']}-{self.query}-{epoch}.json"
         if not path.exists():
-            path.write_text(json.dumps(rows))
+            path.write_text(json.dumps(rows, default=str))
         self._fail("after")
 
     def _fail(self, moment: str) -> None:

@@ -40,7 +40,7 @@ class TriggerPace:
     """How often a run has a micro-batch (None: it ends by itself), and how many cores its buckets have, each.
 
     >>> TriggerPace.of(500_000, cores=2, buckets=4)
-    Pace(interval=500000, cores=0.5)
+    TriggerPace(interval=500000, cores=0.5)
     """
 
     interval: Microseconds | None = None
