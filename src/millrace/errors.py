@@ -13,7 +13,7 @@ from difflib import get_close_matches
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a text something stands: 1-based line and column, and the offending text."""
+    """A place in a text: 1-based line and column, and the text there."""
 
     line: int
     column: int
@@ -48,7 +48,7 @@ class MillraceError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An error raised in a worker process travels to the driver whole.
+        # An error raised in a worker process reaches the driver with all its parts.
         return (_rebuild, (type(self), self.fact, self.hint, self.place))
 
 
@@ -57,21 +57,21 @@ def _rebuild(kind: type[MillraceError], fact: str, hint: str, place: Place | Non
 
 
 class RequestError(MillraceError):
-    """The request cannot be carried out as written; nothing has run."""
+    """The request is wrong; nothing has run."""
 
     exit_code = 2
 
 
 class QueryError(RequestError):
-    """The query text is wrong at a place."""
+    """The text of a query is wrong at a place."""
 
 
 class NotYet(RequestError):
-    """The request is understood, but the engine has no part for it yet."""
+    """The request is understood, but not supported yet."""
 
 
 class RunError(MillraceError):
-    """A run failed; what had been committed before stays."""
+    """A run failed; what it had committed stays."""
 
 
 class MalformedRow(RunError):
@@ -79,7 +79,7 @@ class MalformedRow(RunError):
 
 
 class CheckpointError(RequestError):
-    """A checkpoint does not fit the network that wants to go on from it."""
+    """A checkpoint does not fit the network that would resume from it."""
 
 
 # Hints

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from millrace.connectors.files.timestamps import text_of
 from millrace.hosts.report import Report
 from millrace.hosts.why.verdicts import length_text
 from millrace.kernel.metrics import QueueMetrics, SourceMetrics
@@ -183,8 +183,7 @@ def summary_data(report: Report) -> dict[str, Any]:
 def column_text(column: pa.ChunkedArray) -> list[str]:
     """A column's values as text."""
     if pa.types.is_timestamp(column.type):
-        texts = pc.cast(pc.cast(column, pa.timestamp("us")), pa.string()).to_pylist()
-        return ["NULL" if text is None else text.removesuffix(".000000") for text in texts]
+        return ["NULL" if text is None else text for text in text_of(column).to_pylist()]
     return ["NULL" if value is None else str(value).translate(_ESCAPES) for value in column.to_pylist()]
 
 

@@ -1,9 +1,9 @@
-"""A stream's rows, a chunk at a time, from a position that can be kept and returned to.
+"""The rows of a stream in chunks, from a position that can be saved.
 
 Rules:
-- A chunk is raw rows in arrival order; `None` says that there is nothing now.
+- A chunk is raw rows in arrival order; `None` means that there are none now.
 - A position is plain data. An input opened at a position gives the rows after it, each once.
-- Folders are read in name order. A file that sorts before one already read was missed: that is an error, not silence.
+- Folders are read in name order. A file that sorts before one already read is an error: it would be missed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.files.file_reader import read_file
-from millrace.connectors.files.input_files import list_files, place_of
+from millrace.connectors.files.input_files import list_files, sort_key
 from millrace.connectors.generators import nexmark, random_rows
 from millrace.connectors.native import FRAME, is_generated, refuse_source
 from millrace.errors import RunError
@@ -35,25 +35,25 @@ _GENERATORS = {"generate": random_rows, "nexmark": nexmark}
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Raw rows, and how many rows before them could not be read."""
+    """Raw rows, and the number of malformed rows among them."""
 
     rows: pa.RecordBatch
     malformed: int = 0
 
 
 class StreamInput(Protocol):
-    """Where a host reads a stream."""
+    """What a host reads a stream from."""
 
     @property
     def finished(self) -> bool:
-        """Whether nothing will ever follow."""
+        """True if no rows will follow."""
 
     @property
     def pending(self) -> bool:
-        """Whether rows are held back for a later moment."""
+        """True if rows are held for a later time."""
 
     def read(self) -> Chunk | None:
-        """The next rows, or None when there are none now."""
+        """The next rows; None if there are none now."""
 
     def position(self) -> dict[str, Any]:
         """Where the next chunk begins."""
@@ -74,16 +74,16 @@ def open_input(
 
 
 def reopen_input(source: StreamInput, stream: Stream, columns: list[str], position: Position) -> StreamInput:
-    """An input with other columns, from a position of its own; what a feed gave before its last item is gone."""
+    """The input with other columns, from one of its positions; a feed can only return to its last item."""
     if isinstance(source, FeedInput):
         return source.again(read_schema(stream, columns), position)
     return open_input(stream, columns, None, position)
 
 
 def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
-    """The columns to be read from outside: an internal timestamp is written by the edge, not read.
+    """The columns to read: an internal timestamp is written on arrival, not read.
 
-    One column at least, for rows without any could not be counted.
+    It has at least one column, because rows without columns cannot be counted.
     """
     inside = {stream.time.column} if stream.time.kind == "internal" else set()
     outside = [name for name in stream.schema.names if name not in inside]
@@ -106,7 +106,7 @@ class FileInput:
         self._open()
 
     def read(self) -> Chunk | None:
-        """The next block of the file at hand, or of the one after it."""
+        """The next rows of the open file, or of the one after it."""
         while True:
             batch = next(self._batches, None)
             if batch is not None:
@@ -116,13 +116,13 @@ class FileInput:
                 return None
 
     def position(self) -> dict[str, Any]:
-        """Files read whole, the last one's name, and rows read of the next."""
+        """The number of files read whole, the name of the last, and the rows read of the next."""
         return dict(self._position)
 
     def _open(self) -> None:
-        """Open the file after those read whole, if it is there."""
+        """Open the file after those read whole, if there is one."""
         read, last = self._position["files"], self._position["last"]
-        known = bisect_right(self._paths, place_of(last), key=place_of) if last else 0
+        known = bisect_right(self._paths, sort_key(last), key=sort_key) if last else 0
         if known != read:
             raise RunError(
                 f'stream "{self.stream.name}" has {known} files up to "{last}", but {read} were read',
@@ -136,7 +136,7 @@ class FileInput:
             )
 
     def _advance(self) -> bool:
-        """Go on to the next file; False when there is none."""
+        """Open the next file; False if there is none."""
         read = self._position["files"]
         if read < len(self._paths):
             self._position = {"files": read + 1, "last": self._paths[read], "rows": 0}
@@ -159,7 +159,7 @@ class GeneratedInput:
 
     @property
     def finished(self) -> bool:
-        """Whether all slices have been read."""
+        """True if all slices have been read."""
         return self._next >= self._slices
 
     def read(self) -> Chunk | None:
@@ -214,7 +214,7 @@ class FeedInput:
         return Chunk(as_rows(item, self.schema, self.stream.name))
 
     def again(self, schema: pa.Schema, position: Position) -> FeedInput:
-        """The same feed read with other columns, from here or from one item before; this one is read no further."""
+        """The same feed with other columns, from here or from the item before; use it instead of this one."""
         after = copy(self)
         after.schema = schema
         if position["items"] < self._taken:
@@ -227,7 +227,7 @@ class FeedInput:
 
 
 def _from_last(last: Any, items: Iterator[Any]) -> Iterator[Any]:
-    """An item once more, and those that follow; the iterator may refuse to be begun again."""
+    """An item again, and those that follow it; `iter` is not called again, which a feed may refuse."""
     yield last
     while (item := next(items, None)) is not None:
         yield item
@@ -283,7 +283,7 @@ def _timed(column: pa.ChunkedArray, field: pa.Field, stream: str) -> pa.ChunkedA
 
 
 def _times(text: Any, field: pa.Field) -> Any:
-    """Text as times; refuses what is none."""
+    """Text as times; refuses other text."""
     times = cast(text, field.type)
     if times.null_count > text.null_count:
         raise TypeError(f'"{field.name}" is no time like 2024-01-01 00:00:00')

@@ -1,7 +1,7 @@
-"""Connectors that are Spark's own: every format but ours, and streaming DataFrames.
+"""Which connectors are Millrace's and which are Spark's own: every other format, and streaming DataFrames.
 
 Rules:
-- A format that is not ours is handed to Spark as it is, with all its options. Only Spark knows whether it exists.
+- A format that is not Millrace's goes to Spark as it is, with all its options. Only Spark knows whether it exists.
 - The other hosts refuse it before they read anything.
 """
 
@@ -53,7 +53,7 @@ def is_native_sink(sink: Sink) -> bool:
 
 
 def refuse_source(stream: Stream) -> RequestError:
-    """What a host other than Spark says of a stream that it cannot read."""
+    """The error of a host other than Spark for a stream that it cannot read."""
     format = stream.connector.format
     if format == FED:
         return RequestError(
@@ -67,7 +67,7 @@ def refuse_source(stream: Stream) -> RequestError:
 
 
 def refuse_sink(sink: Sink) -> RequestError:
-    """What a host other than Spark says of a sink that it cannot write to."""
+    """The error of a host other than Spark for a sink that it cannot write to."""
     format, known = sink.connector.format, (*FORMATS, HANDED, *SHOWN)
     return RequestError(
         f'sink "{sink.name}" goes to "{format}", which Spark alone writes',

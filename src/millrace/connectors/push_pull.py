@@ -1,11 +1,11 @@
-"""Streams whose rows a run asks for, and streams whose rows a program pushes.
+"""Polled streams, whose rows a run asks for, and pushed streams, into which a program pushes rows.
 
 Rules:
-- A polled stream is a callable. A run asks it when it is ready for more rows, or at an interval, and before an answer
-  is pulled with `refresh`; it gives rows, or none. It raises StopIteration when there will never be more.
-- A run that does not go on until it is stopped asks a callable once. In virtual time it is asked until it gives none.
-- After a restart it is not asked for what it has given before: it tells what is so now.
-- Pushed rows wait in this process until the run takes them; one that lasts until the end waits until they are closed.
+- A polled stream is a callable. A run calls it when it is ready for more rows, or at an interval, and for `refresh`. It
+  returns rows or None, and raises StopIteration when there will be no more rows.
+- A run that ends by itself calls it once. In virtual time it is called until it returns None.
+- After a restart it is not asked for earlier rows: it returns what is new then.
+- Pushed rows wait in this process until the run takes them; a run until the end waits until the source is closed.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Ask = Callable[[], Any]
 
 
 class Asked:
-    """A source that is asked for rows; `every` is the interval in microseconds, None whenever the run is ready."""
+    """A source that a run asks for rows, every so many microseconds; if None, whenever the run is ready."""
 
     closes = False
-    """Whether it says when nothing will follow, so that a run that lasts until the end may wait for it."""
+    """True if the source says when it ends, so that a run until the end can wait for it."""
 
     def __init__(self, ask: Ask, every: int | None = None) -> None:
         if not callable(ask):
             raise RequestError(
-                f"a polled stream is asked by a callable, not {ask!r}", hint="Give a function without arguments."
+                f"a polled stream needs a callable, not {ask!r}", hint="Give a function without arguments."
             )
         self.every = every
         self.finished = False
         self._ask = ask
 
     def ask(self, stream: str) -> Any | None:
-        """What there is now: rows in any form that a feed has; None if there are none."""
+        """The rows that are new, in any form that a feed has; None if there are none."""
         try:
             return None if self.finished else self._ask()
         except StopIteration:
@@ -57,7 +57,7 @@ class Asked:
             ) from error
 
     def __iter__(self) -> Iterator[Any]:
-        """All that there is, in virtual time, which does not wait."""
+        """All rows, in virtual time, which does not wait."""
         while (item := self.ask("")) is not None:
             yield item
 
@@ -82,14 +82,14 @@ class Pushed(Asked):
         self._closed = False
 
     def push(self, rows: Any) -> None:
-        """Give rows: a record batch, a table, a list of dictionaries, or one dictionary."""
+        """Push rows: a record batch, a table, a list of dictionaries, or one dictionary."""
         with self._lock:
             if self._closed:
                 raise RequestError("the stream has been closed", hint="Push rows before you close it.")
             self._items.append(rows)
 
     def close(self) -> None:
-        """Say that no rows will follow."""
+        """End the stream: no rows will follow."""
         with self._lock:
             self._closed = True
 
@@ -103,9 +103,9 @@ class Pushed(Asked):
 
 
 class PolledInput:
-    """The rows of a stream that is asked for them, by a clock.
+    """The input of a polled or pushed stream, by the clock of the run.
 
-    `lasts` says whether the run goes on until it is stopped, `ends` whether it goes on until its streams have ended.
+    `lasts` is True if the run goes on until it is stopped, `ends` if it goes on until its streams have ended.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class PolledInput:
         self._again = lasts or source.closes
         self._waits = ends and source.closes
         self.due: int | None = None
-        """When it is asked next, by the clock; None whenever the run is ready."""
+        """When the source is asked next; None whenever the run is ready."""
 
     @property
     def finished(self) -> bool:
@@ -127,20 +127,20 @@ class PolledInput:
 
     @property
     def pending(self) -> bool:
-        """Whether rows may still come that this run waits for."""
+        """True if this run waits for further rows."""
         return self._waits and not self.finished
 
     @property
     def more(self) -> bool:
-        """Whether there may be more at once: what was pushed waits to be taken, a callable has told all."""
+        """True if there may be more rows at once: a callable has returned all, pushed rows may still wait."""
         return self.source.closes
 
     def demand(self) -> None:
-        """Let it be asked at once."""
+        """Let the source be asked at the next read."""
         self.due = None
 
     def read(self) -> Chunk | None:
-        """What there is now; None if there is nothing, or it is not asked yet."""
+        """The rows that are new; None if there are none, or the source is not due."""
         if self.due is not None and self._now() < self.due:
             return None
         item = self.source.ask(self.stream.name)
@@ -154,5 +154,5 @@ class PolledInput:
         return None if self.source.every is None else self._now() + self.source.every
 
     def position(self) -> dict[str, Any]:
-        """None that could be returned to."""
+        """No position: these rows cannot be read again."""
         return {}

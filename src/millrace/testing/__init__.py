@@ -1,4 +1,4 @@
-"""Tools for testing queries: text tables, a hand-cranked bench, the hosts behind one call, and pytest fixtures.
+"""Tools for testing queries: text tables, a bench with a manual clock, the hosts behind one call, pytest fixtures.
 
 >>> from millrace.testing import Bench
 >>> bench = Bench('''

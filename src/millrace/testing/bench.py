@@ -1,9 +1,9 @@
-"""A bench for the kernel: rows are pushed and the clock is cranked by hand, so that progress is seen step by step.
+"""A bench for the kernel: a test pushes rows and moves the clock, and sees progress step by step.
 
 Rules:
-- The clock stands where it was put; nothing happens but what a call causes.
-- A stream is silent unless it was pushed at this very moment; `silent` narrows down who may be spoken for at all.
-- While the clock moves it stops wherever an enabling timestamp becomes possible, as a live host would.
+- The clock moves only by a call, and nothing else happens than what a call causes.
+- A stream is silent unless rows were pushed at this very time; `silent` limits which streams may count as silent.
+- A moving clock stops wherever an enabling timestamp becomes possible, as a live host would.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.connectors.inputs import as_rows, read_schema
-from millrace.errors import RequestError
+from millrace.errors import RequestError, listed
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import without_reserved
 from millrace.kernel.graph.executor import Executor
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 class Bench:
-    """A network's query graph, cranked by hand.
+    """A network's query graph, with rows and time under the control of a test.
 
     >>> bench = Bench('''
     ...     CREATE STREAM a (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
@@ -68,7 +68,7 @@ class Bench:
         return self.clock.time
 
     def push(self, stream: str, rows: str | Rows | pa.Table | list[Row]) -> None:
-        """Let rows in at this moment; a table with arrivals cranks the clock to each of them."""
+        """Push rows at this time; a table with arrivals moves the clock to each of them."""
         given = table(rows, self._shown(stream)) if isinstance(rows, str) else rows
         if not isinstance(given, Rows) or given.arrivals is None:
             self._push(stream, given.table if isinstance(given, Rows) else given)
@@ -92,22 +92,22 @@ class Bench:
         self._work()
 
     def silent(self, *streams: str) -> None:
-        """From now on only these streams may be spoken for; without names, none."""
+        """From now on only these streams may count as silent; without names, none."""
         for name in streams:
             self._declared(name)
         self._may_be_silent = set(streams)
 
     def end(self, *streams: str) -> None:
-        """Take these streams as ended; without names, all of them."""
+        """End these streams; without names, all of them."""
         for name in streams or self._streams:
             self._declared(name)
             self.executor.end(name)
         self._work()
 
     def results(self, query: str) -> list[Row]:
-        """The rows of a query since it was last asked."""
+        """The rows of a query since the last call."""
         if query not in self._results:
-            raise RequestError(f'there is no query "{query}"', hint=f"The queries are {', '.join(self._results)}.")
+            raise RequestError(f'there is no query "{query}"', hint=f"The queries are {listed(self._results)}.")
         rows, self._results[query] = self._results[query], []
         return rows
 
@@ -116,7 +116,7 @@ class Bench:
         return self.executor.metrics()
 
     def restart(self) -> None:
-        """Go on in a new graph, from nothing but what has been saved."""
+        """Continue in a new graph, from the saved state alone."""
         saved = self.executor.save()
         self._segments.update(saved.added)
         for place in saved.removed:
@@ -140,7 +140,7 @@ class Bench:
         return self._may_be_silent - self._pushed
 
     def _next_stop(self, target: int) -> int | None:
-        """The next moment on the way at which an ETS would release something."""
+        """The next time up to the target at which an ETS would release something."""
         wake_at = self.executor.wake_at(self._silent())
         return wake_at if wake_at is not None and self.clock.time < wake_at <= target else None
 
@@ -152,5 +152,5 @@ class Bench:
     def _declared(self, stream: str) -> Stream:
         streams: Mapping[str, Stream] = self._streams
         if stream not in streams:
-            raise RequestError(f'no query reads a stream "{stream}"', hint=f"The streams are {', '.join(streams)}.")
+            raise RequestError(f'no query reads a stream "{stream}"', hint=f"The streams are {listed(streams)}.")
         return streams[stream]

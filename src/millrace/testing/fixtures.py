@@ -14,13 +14,13 @@ from millrace.testing.hosts import HOSTS, Host
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker of Spark known, wherever the fixtures are used."""
+    """Register the marker of Spark, wherever the fixtures are used."""
     config.addinivalue_line("markers", "spark: starts a Spark session (seconds, and Java 17)")
 
 
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A quiet Spark session on two cores, started when it is first asked for."""
+    """A quiet Spark session on two cores, started on first use."""
     # Imported here: a test of another host needs neither Spark nor Java.
     from millrace.hosts.spark.session.session import open_session
 
@@ -31,8 +31,8 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.spark if name == "spark" else ()) for name in HOSTS])
 def host(request: pytest.FixtureRequest) -> Host:
-    """Each host in turn; on Spark the test carries the marker `spark`.
+    """Each host in turn; on Spark the test has the marker `spark`.
 
-    `test_a(host)` may call `host.run(sql, inputs)` and finds the rows of every query.
+    A test calls `host.run(sql, inputs)` for the rows of every query.
     """
     return Host(request.param, lambda: request.getfixturevalue("spark_session"))

@@ -1,4 +1,4 @@
-"""The hosts behind one call: rows in, rows out, so that a test can be run on each of them."""
+"""The hosts behind one call, rows in, rows out, so that one test runs on each of them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Host:
-    """One of the hosts, ready to run queries over rows at hand.
+    """One of the hosts, which runs queries over given rows.
 
-    `session` gives the Spark session to share; without it every run on Spark opens its own.
+    `session` returns the Spark session to share; without it every run on Spark opens its own.
 
     >>> answer = Host("local").run(
     ...     '''
@@ -45,13 +45,13 @@ class Host:
     session: Callable[[], Any] | None = None
 
     def run(self, sql: str | Network, inputs: Mapping[str, Given], *, ending: Ending = "end") -> dict[str, list[Row]]:
-        """The rows of every query over the inputs; a list of tables comes as a batch each."""
+        """The rows of every query over the inputs; each table of a list is one batch."""
         run = self.open(sql, inputs, ending=ending)
         run.run()
         return {query: [row for each in tables for row in each.to_pylist()] for query, tables in run.memory.items()}
 
     def open(self, sql: str | Network, inputs: Mapping[str, Given], *, ending: Ending = "end") -> Run:
-        """A run over the inputs that is yet to be started, for those who ask it for more than rows."""
+        """A run over the inputs that is not started yet, for tests that need more than its rows."""
         network = in_memory(parse_network(sql) if isinstance(sql, str) else sql)
         streams = {stream.name: stream for stream in network.streams()}
         feeds = {name: _tables(streams[name], given) for name, given in inputs.items() if name in streams}
@@ -74,7 +74,7 @@ def in_memory(network: Network) -> Network:
 
 
 def _tables(stream: Stream, given: Given) -> list[pa.Table]:
-    """The input in batches, with arrivals where nothing else says when a row comes: one a second."""
+    """The input in batches; rows without any time get arrivals, one per second."""
     if isinstance(given, Rows):
         given = given.arriving()
     tables = [given] if isinstance(given, pa.Table) else list(given)

@@ -1,7 +1,7 @@
-"""Streams as small text tables, one row a line, with the time at which each row arrives.
+"""Streams as small text tables, one row per line, with the time at which each row arrives.
 
 Rules:
-- The first line names the columns, between bars; a line of dashes below it is passed over.
+- The first line names the columns, between bars; a line of dashes below it is ignored.
 - `arrive` is the arrival after the start (`0s`, `1.5s`, `200ms`), unless the schema has a column of that name.
 - A time is `HH:MM:SS[.ffffff]` on 1970-01-01, or a full ISO date and time; UTC without a zone.
 - `null` is null. Text stands as it is; in quotes where it is empty, is the word null, or holds a bar or spaces.
@@ -30,7 +30,7 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a stream and, where the table says so, when each arrives: microseconds after the start.
+    """Rows of a stream and, if the table has them, their arrivals in microseconds after the start.
 
     >>> rows = table("arrive | k \\n 0s | a \\n 1.5s | null", {"k": pa.string()})
     >>> rows.table.to_pylist(), rows.arrivals
@@ -41,7 +41,7 @@ class Rows:
     arrivals: tuple[int, ...] | None = None
 
     def arriving(self, start: int = 0) -> pa.Table:
-        """The table with the clock at which each row arrives, as hosts read it; as it is without arrivals."""
+        """The table with a column of arrivals, as hosts read it; the table itself if it has none."""
         if self.arrivals is None:
             return self.table
         times = np.array(self.arrivals, dtype=np.int64) + start
@@ -58,7 +58,7 @@ class _Cell:
 
 
 def table(text: str, schema: pa.Schema | Mapping[str, pa.DataType]) -> Rows:
-    """The rows that a text table shows.
+    """The rows of a text table.
 
     >>> schema = {"srcIP": pa.string(), "len": pa.int64(), "ts": pa.timestamp("us", tz="UTC")}
     >>> rows = table(
@@ -105,13 +105,13 @@ def _cells(line: str, number: int) -> Iterator[_Cell]:
 
 
 def _inside(line: str) -> tuple[int, int]:
-    """Where the cells begin and end: a row may stand between bars."""
+    """The start and end of the cells: a row may stand between bars."""
     outer = re.fullmatch(r"\s*\|(.*)\|\s*", line)
     return outer.span(1) if outer else (0, len(line))
 
 
 def _spans(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where each cell begins and ends; a bar within quotes is part of its cell."""
+    """The start and end of each cell; a bar within quotes is part of its cell."""
     while True:
         quoted = _QUOTED.match(line, start, end)
         bar = line.find("|", quoted.end() if quoted else start, end)

@@ -153,7 +153,7 @@ def test_a_callable_that_fails_fails_the_run_and_is_named() -> None:
 
     with pytest.raises(RunError, match='asked for rows of stream "ticks" failed: OSError: the line is dead'):
         network(mr.Polled(ask)).run(on="local").wait(10)
-    with pytest.raises(RequestError, match="a polled stream is asked by a callable"):
+    with pytest.raises(RequestError, match="a polled stream needs a callable"):
         mr.Polled([])  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="every is a length of time"):
         mr.Polled(ask, every="soon")

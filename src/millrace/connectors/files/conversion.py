@@ -22,25 +22,25 @@ Convert = Callable[[Values], Values]
 UNFIT = (ValueError, TypeError, OverflowError)
 """What Arrow raises for a value that does not fit a type."""
 
-# What a value of a type looks like as text. Whatever Arrow takes matches; of what matches, Arrow refuses little:
-# a number out of range, the 29th of February of some years. That little is found by halving.
+# What a value of a type looks like as text. All text that Arrow takes matches; of the text that matches, Arrow refuses
+# little: a number out of range, the 29th of February of some years. These cells are found by bisection.
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _DAY = r"\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|[12]\d))"
 _TIME = r"([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?"
-_LOOKS = (
+_PATTERNS = (
     (pa.types.is_integer, r"-?0*\d{1,19}|0[xX][0-9a-fA-F]{1,16}"),
     (pa.types.is_floating, rf"{_NUMBER}|[+-]?(?i:nan(\(\w*\))?|inf|infinity)"),
     (pa.types.is_boolean, r"(?i:true|false|1|0)"),
     (pa.types.is_date, _DAY),
 )
-_LOOKS_ISO = rf"{_DAY}([T ]{_TIME})?"
+_ISO_PATTERN = rf"{_DAY}([T ]{_TIME})?"
 # Integers of so many digits fit an int64 for certain, and can be compared instead of tried.
 _SHORT_INTEGER = r"^\s*-?\d{1,18}\s*$"
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How each column of a file becomes a column of `schema`; `patterns` tell hopeless text at a glance."""
+    """How each column of a file becomes a column of `schema`; text that does not match its pattern cannot fit."""
 
     schema: pa.Schema
     converts: tuple[Convert, ...]
@@ -56,7 +56,7 @@ class Conversion:
         return self.all_rows([column.take(pa.array(kept)) for column in columns]), kept
 
     def blame(self, columns: Sequence[Values], position: int) -> tuple[str, str, str]:
-        """The first column whose cell does not fit at a position, the cell as text, and what is wrong with it."""
+        """The first column whose cell does not fit at a position, the cell as text, and what is wrong."""
         for field, convert, column in zip(self.schema, self.converts, columns, strict=True):
             if not fits(column.slice(position, 1), convert):
                 return field.name, as_text(column[position].as_py()), f"is not a valid {sql_name(field.type)}"
@@ -76,13 +76,13 @@ class Conversion:
 
 
 def conversion(schema: pa.Schema, convert: Callable[[pa.DataType, str], Convert], timestamp_format: str) -> Conversion:
-    """The conversion that treats every column of `schema` by its type."""
+    """The conversion of every column of `schema` by its type."""
     converts = tuple(convert(field.type, timestamp_format) for field in schema)
-    return Conversion(schema, converts, tuple(looks(field.type, timestamp_format) for field in schema))
+    return Conversion(schema, converts, tuple(text_pattern(field.type, timestamp_format) for field in schema))
 
 
 def as_text(value: object) -> str:
-    """A value as a message shows it."""
+    """A value as text for a message."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -118,34 +118,34 @@ def from_column(kind: pa.DataType, timestamp_format: str) -> Convert:
     return convert
 
 
-def looks(kind: pa.DataType, timestamp_format: str) -> str | None:
+def text_pattern(kind: pa.DataType, timestamp_format: str) -> str | None:
     """A pattern that every value of `kind` matches as text; None where any text might do."""
     if pa.types.is_timestamp(kind):
-        pattern: str | None = _LOOKS_ISO if timestamp_format == "iso" else _NUMBER
+        pattern: str | None = _ISO_PATTERN if timestamp_format == "iso" else _NUMBER
     else:
-        pattern = next((pattern for is_kind, pattern in _LOOKS if is_kind(kind)), None)
+        pattern = next((pattern for is_kind, pattern in _PATTERNS if is_kind(kind)), None)
     return None if pattern is None else rf"^\s*({pattern})?\s*$"
 
 
 def unfit_positions(cells: Values, kind: pa.DataType, convert: Convert, pattern: str | None = None) -> Positions:
-    """The positions that `convert` refuses: first by their looks, then by their size, the rest by halving."""
+    """The positions that `convert` refuses: found by their pattern, by their range, and the rest by bisection."""
     if pattern is None or not (pa.types.is_string(cells.type) or pa.types.is_binary(cells.type)):
-        return _halve(cells, convert)
+        return _bisect(cells, convert)
     plausible = _matches(cells, pattern)
     if pa.types.is_integer(kind):
         plausible &= ~_out_of_range(cells, kind)
     candidates = np.flatnonzero(plausible)
-    refused = _halve(cells.take(pa.array(candidates)), convert)
+    refused = _bisect(cells.take(pa.array(candidates)), convert)
     return np.union1d(np.flatnonzero(~plausible), candidates[refused])
 
 
 def _matches(cells: Values, pattern: str) -> Mask:
-    """Where the text matches; null does."""
+    """True where the text matches, or is null."""
     return pc.fill_null(pc.match_substring_regex(cells, pattern), True).to_numpy(zero_copy_only=False).copy()
 
 
 def _out_of_range(cells: Values, kind: pa.DataType) -> Mask:
-    """Where the text is an integer that its type cannot hold."""
+    """True where the text is an integer that its type cannot hold."""
     short = pc.if_else(pc.match_substring_regex(cells, _SHORT_INTEGER), cells, pa.scalar(None, cells.type))
     numbers = pc.cast(pc.utf8_trim_whitespace(pc.cast(short, pa.string())), pa.int64())
     bounds = np.iinfo(kind.to_pandas_dtype())
@@ -153,7 +153,7 @@ def _out_of_range(cells: Values, kind: pa.DataType) -> Mask:
     return pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
 
 
-def _halve(cells: Values, convert: Convert) -> Positions:
+def _bisect(cells: Values, convert: Convert) -> Positions:
     ranges, found = [(0, len(cells))], []
     while ranges:
         start, stop = ranges.pop()
@@ -168,7 +168,7 @@ def _halve(cells: Values, convert: Convert) -> Positions:
 
 
 def fits(cells: Values, convert: Convert) -> bool:
-    """Whether `convert` takes all of the cells."""
+    """True if `convert` takes all of the cells."""
     try:
         convert(cells)
     except UNFIT:

@@ -1,9 +1,9 @@
 """csv -> blocks of rows.
 
 Rules:
-- Arrow cuts lines into fields, about a block at a time; a column is then converted whole. Only a column that fails is
-  searched for the cells to blame.
-- A quote that is never closed costs the line it stands on, and no other.
+- Arrow splits lines into fields, about a block at a time; then a column is converted whole. Only a column that fails is
+  searched for the cells that do not fit.
+- A quote that is never closed makes its own line malformed, and no other.
 - An unquoted empty field is null; a quoted one is the empty text, and null for every type but STRING.
 - Empty lines are not rows, except in a file of one column, where they are nulls.
 """
@@ -35,7 +35,7 @@ _SLICE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _CsvFile:
-    """A csv file about to be read; `names` are the columns it has, None when it is empty."""
+    """A csv file to read; `names` are its columns, None if it is empty."""
 
     path: Path
     options: ReadOptions
@@ -52,7 +52,7 @@ class _CsvFile:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Whole records of a file: the columns asked for, and those with a wrong number of fields by their number here."""
+    """Whole records of a file: the columns to read, and by number those records that have a wrong number of fields."""
 
     raw: pa.RecordBatch
     torn: dict[int, tuple[int, str]]
@@ -62,14 +62,14 @@ class _Piece:
         return int(self.raw.num_rows) + len(self.torn)
 
     def numbers(self, start: int) -> Numbers:
-        """The data row numbers of the whole rows, if the piece begins with `start`."""
+        """The data row numbers of the whole rows, if the first record is number `start`."""
         if not self.torn:
             return np.arange(start, start + self.length, dtype=np.int64)
         return start + np.delete(np.arange(self.length, dtype=np.int64), list(self.torn))
 
     @property
     def starts_empty(self) -> bool:
-        """Whether the first record is null throughout, as an empty line before the header of one column is."""
+        """True if the first record holds only nulls, as an empty line before the header of one column does."""
         return 0 not in self.torn and not any(column[0].is_valid for column in self.raw.columns)
 
     def without_first(self) -> _Piece:
@@ -131,10 +131,10 @@ def _data_pieces(file: _CsvFile, schema: pa.Schema) -> Iterator[_Piece]:
 
 
 class _Cutter:
-    """Cuts lines into records, in the quickest way that is sure to lose none.
+    """Cuts lines into records, in the fastest way that loses none.
 
-    Where every line is a record, no quote reaches beyond its line. Where some are longer but every quote stands at the
-    border of its field, only the number of fields is left to be looked at. All else is mended first.
+    If every line is a record, no quote reaches beyond its line. If some records are longer but every quote stands at
+    the border of its field, only the number of fields remains to be checked. Other lines are repaired first.
     """
 
     def __init__(self, file: _CsvFile, schema: pa.Schema) -> None:
@@ -144,16 +144,16 @@ class _Cutter:
         self._layout = file.layout
         self._has_long_records = False
 
-    def __call__(self, lines: bytes, patience: int) -> bytes:
-        """Keep the records in `piece`; hand back the lines of one that is not whole yet."""
+    def __call__(self, lines: bytes, pending_bytes: int) -> bytes:
+        """Keep the records in `piece`; return the lines of a record that is not whole yet."""
         if not self._has_long_records and self._takes_lines(lines):
             return b""
         self._has_long_records = True
         end = self._layout.end_of_records(lines)
-        if end is not None and len(lines) - end <= patience and self._takes_records(lines[:end]):
+        if end is not None and len(lines) - end <= pending_bytes and self._takes_records(lines[:end]):
             return lines[end:]
-        mended, rest = self._layout.mend(lines, patience)
-        self.piece = self._parse(mended)
+        repaired, rest = self._layout.repair(lines, pending_bytes)
+        self.piece = self._parse(repaired)
         return rest
 
     def _takes_lines(self, lines: bytes) -> bool:
@@ -171,10 +171,10 @@ class _Cutter:
         return not any("\n" in text or "\r" in text for _, text in self.piece.torn.values())
 
     def _ends_open(self, lines: bytes) -> bool:
-        """Whether a quote in the last line is not closed there."""
+        """True if a quote in the last line is not closed there."""
         text = lines.rstrip(b"\r\n")
         last = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :] + b"\n"
-        return bool(self._layout.mend(last, patience=0)[0] != last)
+        return bool(self._layout.repair(last, pending_bytes=0)[0] != last)
 
     def _parse(self, lines: bytes) -> _Piece:
         torn: dict[int, tuple[int, str]] = {}
@@ -239,11 +239,11 @@ def _check_columns(file: _CsvFile, schema: pa.Schema) -> None:
 
 
 def _line_of(file: _CsvFile, number: int) -> int:
-    """The line on which a data row begins; read again from the start, since only an error asks for it."""
+    """The line on which a data row begins, found by reading the file again: only an error needs it."""
     rows_before = number + int(file.options.header)
     begin, begun = 1, not file.options.header
     with open_bytes(file.path) as stream:
-        rows = _rows(io.BytesIO(_mended(file, stream)), file.options)
+        rows = _rows(io.BytesIO(_repaired(file, stream)), file.options)
         for row in rows:
             begun = begun or bool(row)
             if row or (begun and not file.skips_empty_lines):
@@ -254,13 +254,13 @@ def _line_of(file: _CsvFile, number: int) -> int:
     return begin
 
 
-def _mended(file: _CsvFile, stream: Any) -> bytes:
-    """A whole file with its unclosed lines marked, cut as it was for reading."""
+def _repaired(file: _CsvFile, stream: Any) -> bytes:
+    """A whole file with its unclosed lines marked, in the same pieces as for reading."""
     parts: list[bytes] = []
 
-    def cut(lines: bytes, patience: int) -> bytes:
-        mended, rest = file.layout.mend(lines, patience)
-        parts.append(mended)
+    def cut(lines: bytes, pending_bytes: int) -> bytes:
+        repaired, rest = file.layout.repair(lines, pending_bytes)
+        parts.append(repaired)
         return rest
 
     for _ in records(stream, _BLOCK_BYTES, cut):
@@ -269,7 +269,7 @@ def _mended(file: _CsvFile, stream: Any) -> bytes:
 
 
 def _rows(stream: Any, options: ReadOptions) -> Any:
-    """The rows as the standard library cuts them, with the line each ends on."""
+    """The rows as the standard library splits them, with the line on which each ends."""
     csv.field_size_limit(_LONGEST_FIELD)
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
     return csv.reader(text, delimiter=options.delimiter, quotechar=options.quote)

@@ -1,4 +1,4 @@
-"""csv bytes cut into whole records, where a quote that is never closed costs its own line and no other.
+"""csv bytes cut into whole records; a quote that is never closed makes its own line malformed, and no other.
 
 Rules:
 - A record may run over several lines if it has the right number of fields and each quoted one ends at a delimiter or at
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 _LINE_END = rb"(?:\r\n|[\r\n])"
-_PATIENCE_BLOCKS = 8
+_PENDING_BLOCKS = 8
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How many fields a record has, and what stands between and around them."""
+    """The number of fields of a record, their delimiter, and their quote."""
 
     delimiter: str
     quote: str
@@ -31,7 +31,7 @@ class Layout:
     def mark(self, line: bytes) -> bytes:
         """The mark for an unclosed line."""
         quote, text = self.quote.encode(), line.rstrip(b"\r\n")
-        # Arrow tells the text of a record only if it is UTF-8.
+        # Arrow reports the text of a record only if it is UTF-8.
         readable = text.decode("utf-8", "replace").encode()
         return self._start.encode() + readable.replace(quote, quote * 2) + quote + line[len(text) :]
 
@@ -42,8 +42,8 @@ class Layout:
             return None
         return text[len(self._start) : -1].replace(self.quote * 2, self.quote)
 
-    def mend(self, data: bytes, patience: int) -> tuple[bytes, bytes]:
-        """Whole records with unclosed lines marked, and up to `patience` bytes of one that may end further on."""
+    def repair(self, data: bytes, pending_bytes: int) -> tuple[bytes, bytes]:
+        """Whole records with unclosed lines marked, and up to `pending_bytes` of a record that may end further on."""
         parts: list[bytes] = []
         at = 0
         while at < len(data):
@@ -51,7 +51,7 @@ class Layout:
             assert found is not None
             if found["good"] is not None:
                 parts.append(found[0])
-            elif found["pending"] is not None and len(data) - at <= patience:
+            elif found["pending"] is not None and len(data) - at <= pending_bytes:
                 break
             else:
                 parts.append(self.mark(found[0]))
@@ -95,16 +95,16 @@ class Layout:
 
 
 def records(stream: Any, block_bytes: int, cut: Callable[[bytes, int], bytes]) -> Iterator[None]:
-    """Give `cut` the lines of a stream, about a block at a time, with what it handed back of those before.
+    """Call `cut` with the lines of a stream, about a block at a time, after the lines that it returned before.
 
-    The second argument is how many bytes it may hand back: those of some blocks, and none where the stream ends.
+    Its second argument is how many bytes it may return: those of some blocks, and none at the end of the stream.
     """
     rest = b""
     while data := stream.read(block_bytes):
         end = _last_line_end(data, len(data))
         if end:
             lines = b"".join((rest, memoryview(data)[:end]))
-            rest = cut(lines, _PATIENCE_BLOCKS * block_bytes) + data[end:]
+            rest = cut(lines, _PENDING_BLOCKS * block_bytes) + data[end:]
             yield
         else:
             rest += data

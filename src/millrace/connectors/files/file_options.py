@@ -1,4 +1,4 @@
-"""Which formats there are, which options each takes, and what the options mean."""
+"""The file formats, and the options that each takes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of a source, read and checked."""
+    """The checked options of a file source."""
 
     header: bool
     delimiter: str
@@ -45,7 +45,7 @@ class ReadOptions:
 
 
 def extension(format: str) -> str:
-    """The file name's ending for a format.
+    """The ending of file names of a format.
 
     >>> extension("parquet")
     '.parquet'
@@ -55,7 +55,7 @@ def extension(format: str) -> str:
 
 
 def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
-    """A source's options with their defaults; refuses what the format does not know.
+    """A source's options with their defaults; refuses options that the format does not have.
 
     >>> read_options("csv", {"delimiter": ";"}).delimiter
     ';'
@@ -76,7 +76,7 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
 
 
 def check_write_options(format: str, options: Mapping[str, str]) -> None:
-    """Refuse a sink's format or options if the format does not know them."""
+    """Refuse a sink's format, or options that the format does not have."""
     _check(format, options, _WRITING)
     _character(options, "delimiter", ",")
 

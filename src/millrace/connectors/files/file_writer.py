@@ -50,7 +50,7 @@ _WRITERS = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
 
 
 def _with_plain_times(rows: pa.Table) -> pa.Table:
-    """The rows with timestamps that Arrow writes without a zone, and without six zeros."""
+    """The rows with timestamps that Arrow writes without a zone, and without a fraction of zeros."""
     for index, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type):
             rows = rows.set_column(index, field.name, _plain_times(rows.column(index)))
@@ -58,7 +58,7 @@ def _with_plain_times(rows: pa.Table) -> pa.Table:
 
 
 def _plain_times(column: Any) -> Any:
-    """Whole seconds as such; as text, which is written in quotes, only where a column has fractions."""
+    """A column of whole seconds as timestamps; one with fractions as text, which csv writes in quotes."""
     try:
         return pc.cast(pc.cast(column, pa.timestamp("us")), pa.timestamp("s"))
     except pa.ArrowInvalid:
@@ -72,7 +72,7 @@ def _lines(rows: pa.RecordBatch) -> pa.Buffer:
         name = _quoted(pa.scalar(field.name, pa.string())).as_py()
         parts += [("{" if index == 0 else ",") + name + ":", pc.fill_null(_values(rows.column(index)), "null")]
     lines = pc.binary_join_element_wise(*parts, "}\n", "")
-    # The text of a column lies end to end in its last buffer: that is the file.
+    # The texts of a column are contiguous in its last buffer: that is the file.
     return lines.buffers()[2]
 
 
@@ -89,7 +89,7 @@ def _values(column: Any) -> Any:
 
 
 def _numbers(column: Any) -> Any:
-    """Numbers as JSON; what JSON has no number for is spelled as Python and Spark spell it."""
+    """Numbers as JSON; those that JSON does not have are spelled as in Python and Spark."""
     text = pc.cast(column, pa.string())
     infinite = pc.if_else(pc.greater(column, 0), "Infinity", "-Infinity")
     return pc.if_else(pc.is_finite(column), text, pc.if_else(pc.is_nan(column), "NaN", infinite))

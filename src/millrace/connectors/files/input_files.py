@@ -40,16 +40,16 @@ def list_files(connector: Connector, stream: str) -> list[str]:
     return _matching(path, stream)
 
 
-def place_of(path: str) -> str:
-    """What paths are in order by: by folders, then by name.
+def sort_key(path: str) -> str:
+    """The sort key of a path: by folders, then by name.
 
-    No name holds what stands for "/" here. As they are "a.b/c" would sort before "a/c".
+    The separator becomes a character that no name holds: otherwise "a.b/c" would sort before "a/c".
     """
     return path.replace(os.sep, "\0")
 
 
 def _in_folder(folder: Path) -> list[str]:
-    # Folders grow long and are looked at again and again: no path is made, and no file asked about, for each name.
+    # Long folders are listed again and again: this makes no Path, and no call to the system, per name.
     with os.scandir(folder) as entries:
         names = sorted(_data(entry.name for entry in entries if entry.is_file()))
     before = str(folder / "_")[:-1]
@@ -58,7 +58,7 @@ def _in_folder(folder: Path) -> list[str]:
 
 def _matching(path: Path, stream: str) -> list[str]:
     matches = glob(str(path), recursive=True) if has_magic(str(path)) else []
-    found = sorted(filter(os.path.isfile, _data(matches)), key=place_of)
+    found = sorted(filter(os.path.isfile, _data(matches)), key=sort_key)
     if not found:
         kind = "a pattern without a match" if has_magic(str(path)) else "not there"
         raise RequestError(f'the path "{path}" of stream "{stream}" is {kind}', hint=_hint(path))
@@ -93,7 +93,7 @@ def open_bytes(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def readable(path: Path, format: str) -> Iterator[None]:
-    """Tell a damaged file from a malformed row."""
+    """Raise errors of the body as those of a damaged file, not of a malformed row."""
     try:
         yield
     except (OSError, EOFError, BadZipFile, csv.Error, pa.ArrowInvalid) as error:

@@ -1,4 +1,4 @@
-"""json, one object a line -> blocks of rows.
+"""json, one object per line -> blocks of rows.
 
 Rules:
 - Arrow parses a block of whole lines at once. Only a block that fails is parsed line by line.
@@ -32,7 +32,7 @@ _GREATEST_DOUBLE = sys.float_info.max
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Whole lines of a file: their bytes, the line and the data row they begin with."""
+    """Whole lines of a file: their bytes, and the numbers of their first line and data row."""
 
     data: bytes
     line: int
@@ -79,13 +79,13 @@ def _whole_lines(stream: Any) -> Iterator[bytes]:
 
 
 def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
-    """All the lines at once; None if something among them is not as it should be."""
+    """All the lines at once; None if one of them is malformed."""
     try:
         parsed = _parse(lines.data, raw)
         rows = plan.all_rows(parsed.columns)
     except (*UNFIT, KeyError):
         return None
-    if not _is_one_a_line(rows.num_rows, lines.data):
+    if not _is_one_per_line(rows.num_rows, lines.data):
         return None
     stop = lines.row + rows.num_rows
     return FileBlock(rows, lines.row, stop, np.arange(lines.row, stop), _no_fault)
@@ -103,8 +103,8 @@ def _parse(data: bytes, raw: pa.Schema) -> pa.RecordBatch:
     return parsed
 
 
-def _is_one_a_line(rows: int, data: bytes) -> bool:
-    """Whether every row has its line; Arrow also takes two objects on a line, and one on two lines."""
+def _is_one_per_line(rows: int, data: bytes) -> bool:
+    """True if every row has its own line; Arrow also takes two objects on a line, and one on two lines."""
     if rows != data.count(b"\n{") + data.startswith(b"{"):
         return False
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
@@ -116,7 +116,7 @@ def _no_fault(number: int) -> Fault:
 
 
 def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
-    """The lines one by one: the good rows, and what is wrong with each of the others."""
+    """The lines one by one: the good rows, and what is wrong with the others."""
     texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.line) if text.strip()]
     fields = [(field.name, field.type, _taker(spelled.type)) for field, spelled in zip(plan.schema, raw, strict=True)]
     faults: dict[int, Fault] = {}
@@ -157,7 +157,7 @@ def _object_or_fault(
 
 
 def _taker(kind: pa.DataType) -> Taker:
-    """Whether a value is what json should hold for a type; as strict as Arrow."""
+    """A test of whether json holds a value of the type; as strict as Arrow."""
     if pa.types.is_boolean(kind):
         return lambda value: isinstance(value, bool)
     if pa.types.is_string(kind):
@@ -170,7 +170,7 @@ def _taker(kind: pa.DataType) -> Taker:
 
 
 def _is_encodable(text: str) -> bool:
-    """Whether the text is more than half a surrogate pair."""
+    """True if the text has no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

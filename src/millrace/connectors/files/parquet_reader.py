@@ -2,7 +2,7 @@
 
 Rules:
 - Columns are read by name. A number may become another number, and text or numbers a time; nothing else changes type.
-- A restart passes over whole row groups without reading them.
+- A restart skips whole row groups without reading them.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def _row_groups(metadata: pyarrow.parquet.FileMetaData, skip_rows: int) -> tuple
 
 
 def _coded_columns(file: pyarrow.parquet.ParquetFile, schema: pa.Schema, groups: list[int]) -> list[str]:
-    """Columns of text that the file keeps as codes of few values: codes are read, and looked up, in half the time.
+    """The text columns that the file stores as codes of few values: these are read as codes in half the time.
 
-    A column that is no such makes reading by codes several times as slow. A block ends with its row group then, so
-    these must be large.
+    Reading any other column as codes is several times slower. With codes a block ends at its row group, so row groups
+    must be large.
     """
     text = {field.name for field in schema if pa.types.is_string(field.type)}
     places = {file.schema.column(place).path: place for place in range(len(file.schema))}
@@ -66,7 +66,7 @@ def _coded_columns(file: pyarrow.parquet.ParquetFile, schema: pa.Schema, groups:
 
 
 def _is_coded(chunk: pyarrow.parquet.ColumnChunkMetaData) -> bool:
-    """Whether values take less than the four bytes that the length of each would take alone."""
+    """True if values take less than the four bytes that the length of each would take alone."""
     return chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < 4 * chunk.num_values
 
 
@@ -98,7 +98,7 @@ def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_fo
 
 
 def _changes(found: pa.DataType, kind: pa.DataType, convert: Convert) -> bool:
-    """Whether a type may become another; beyond numbers, times and text, Arrow's casts guess too much."""
+    """True if a type may be converted to another; beyond numbers, times and text, Arrow's casts guess too much."""
     if pa.types.is_dictionary(found):
         found = found.value_type
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -115,6 +115,6 @@ def _takes_times(found: pa.DataType, convert: Convert) -> bool:
     try:
         convert(pa.array([], found))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        # Arrow cannot be asked whether it has a cast from a type: it says no by raising, on no rows too.
+        # Arrow has no test for a cast between types: it raises, even without rows.
         return False
     return True

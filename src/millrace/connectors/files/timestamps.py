@@ -2,7 +2,7 @@
 
 Rules:
 - Text without a zone is UTC. Anything finer than a microsecond is floored, before 1970 too.
-- Null stays null; what is no timestamp raises Arrow's own error, so that the caller may look for the cell.
+- Null stays null; other text raises Arrow's own error, and the caller looks for the cell.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _from_iso(text: Values) -> Values:
 
 
 def _from_mixed_iso(text: Values) -> Values:
-    """Some with a zone and some without, some finer than a microsecond."""
+    """Text of which some has a zone, or is finer than a microsecond."""
     coarse = pc.replace_substring_regex(tidy(text), r"(\.\d{6})\d+", r"\1")
     zoned = pc.match_substring_regex(coarse, _ZONED)
     nothing = pa.scalar(None, pa.string())
@@ -109,6 +109,6 @@ def _from_integer(values: Values, unit: str) -> Values:
 
 
 def tidy(text: Values) -> Values:
-    """Text without the blanks around it; null where nothing is left."""
+    """Text without surrounding blanks; null where nothing remains."""
     trimmed = pc.utf8_trim_whitespace(text)
     return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)

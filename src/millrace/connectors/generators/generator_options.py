@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def parse_options(stream: Stream, kind: type[R]) -> R:
-    """A stream's options as a dataclass of some kind; refuses names that it does not have and what is no number."""
+    """A stream's options as a dataclass of some kind; refuses other names, and text that is no number."""
     defaults: dict[str, Any] = {each.name: each.default for each in fields(kind)}  # type: ignore[arg-type]
     given: dict[str, object] = {}
     for key, text in stream.connector.options.items():

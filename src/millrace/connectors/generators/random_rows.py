@@ -1,6 +1,6 @@
-"""Generated streams: Poisson, evenly spaced or bursty arrivals, with lag, disorder and a silence, the same for a seed.
+"""`FROM generate`: Poisson, evenly spaced or bursty arrivals, with lag, disorder and a silence, the same for a seed.
 
-A stream is made in slices of about `SLICE_ROWS` rows, each from its own seed, so that a run can go on at any slice.
+A stream is made in slices of about `SLICE_ROWS` rows, each from its own seed, so that a run can resume at any slice.
 """
 
 from __future__ import annotations
