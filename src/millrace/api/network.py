@@ -13,7 +13,7 @@ from millrace.api.handle import Handle
 from millrace.api.query_text import Reads, option_clause, pairs, query_text, script
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import Once, run_options
-from millrace.api.stream_clauses import (
+from millrace.api.stream_text import (
     also_clauses,
     checked_settings,
     code_place,

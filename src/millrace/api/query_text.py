@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from millrace.api.durations import Length, length
-from millrace.api.stream_clauses import checked_settings, code_place
+from millrace.api.stream_text import checked_settings, code_place
 from millrace.connectors.native import HANDED
 from millrace.errors import RequestError, listed
 from millrace.hosts.sinks.outputs import PLAIN

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 
 from millrace.api.durations import Length
-from millrace.api.join_clauses import (
+from millrace.api.join_text import (
     Columns,
     Counts,
     How,
@@ -38,7 +38,7 @@ from millrace.api.join_clauses import (
     with_windows,
 )
 from millrace.api.relation_times import ends_windows, time_column
-from millrace.api.window_clauses import window_clause
+from millrace.api.window_text import window_clause
 from millrace.errors import QueryError, RequestError
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 from millrace.plan.nodes.node import Node
