@@ -135,7 +135,7 @@ def _counts(node: Aggregate, row: Row) -> bool:
 
 
 def _bounds(node: Aggregate, frame: Frame) -> Row:
-    kind = node.bounds_type
+    kind = node.window.bounds_type
     if kind is None:
         return {}
     both = {WINDOW_START: frame.start, WINDOW_END: frame.end}

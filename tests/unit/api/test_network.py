@@ -47,7 +47,7 @@ def test_the_methods_build_the_query_that_sql_would() -> None:
         ),
         (
             {"ets": "10 milliseconds", "skew": "1 second", "max_future_skew": "5 minutes"},
-            "external time ts, ordered, ETS every 10 MILLISECONDS skew 1 SECOND, 5 MINUTES ahead at most",
+            "external time ts, ordered, ETS every 10 MILLISECONDS skew 1 SECOND, at most 5 MINUTES ahead",
         ),
         ({"ets": "none"}, "external time ts, ordered, ETS none"),
     ],

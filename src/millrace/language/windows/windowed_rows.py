@@ -22,7 +22,6 @@ from millrace.language.expressions.typed import INTERVAL, Typed
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
     WINDOW_START,
-    Aggregate,
     AnyWindow,
     CalendarWindow,
     DividedWindow,
@@ -54,7 +53,7 @@ class WindowedRows:
     @property
     def bounds_type(self) -> pa.DataType | None:
         """The type of the window's bounds; None where there are none."""
-        return Aggregate(self.relation.node, self.window, (), ()).bounds_type
+        return self.window.bounds_type
 
     def bound(self, name: str, place: Place | None) -> Typed:
         """A bound of the window, for a node that names it."""

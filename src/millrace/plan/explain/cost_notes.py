@@ -19,7 +19,7 @@ _PAPER = {"sync_filter": "Sync-Filter", "filter_order": "Filter-Order", "adaptiv
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of streams and machine: rows a second by stream, microseconds a pair of rows."""
+    """What is expected of streams and machine: rows per second by stream, microseconds per pair of rows."""
 
     rates: Mapping[str, float] = field(default_factory=dict)
     pair: float | None = None
@@ -37,7 +37,7 @@ def cost_notes(join: Join, method: Method, options: Mapping[str, str], expected:
     window = _window(join)
     if window is None:
         return
-    c = f"c = {_micros_text(expected.seconds * 1e6)} a pair{'' if expected.pair is not None else ', as an example'}"
+    c = f"c = {_micros_text(expected.seconds * 1e6)} per pair{'' if expected.pair is not None else ', as an example'}"
     product = switching_product(expected.seconds, window, alpha)
     switch = f"l1 * l2 = alpha / (c * |w|) = {product:.4g} on"
     yield f"cost (003): Filter-Order pays from {switch}, for {c}, |w| = {window:g} s"
@@ -45,7 +45,7 @@ def cost_notes(join: Join, method: Method, options: Mapping[str, str], expected:
     if None in rates:
         if expected.rates:
             unknown = [name for name in dict.fromkeys(_streams(join)) if name not in expected.rates]
-            yield f"cost (003): no rate is known of {', '.join(unknown)}"
+            yield f"cost (003): no rate is known for {', '.join(unknown)}"
         return
     cost = JoinCost.of(expected.seconds, window, (rates[0] or 0.0, rates[1] or 0.0))
     yield from _figures(cost, method, alpha)
@@ -56,7 +56,7 @@ def _method_text(method: Method, alpha: float) -> str:
         case "sync_filter":
             return "in order by Sync-Filter: rows wait for each other, and are joined in order of time"
         case "filter_order":
-            return "in order by Filter-Order: rows are joined as they come, and results wait in a hold buffer"
+            return "in order by Filter-Order: rows are joined as they arrive, and results wait in a hold buffer"
         case "adaptive":
             return (
                 f"in order by Adaptive, alpha {alpha:g}: Sync-Filter while c * |w| * l1 * l2 is below it, else "
@@ -74,7 +74,7 @@ def _window(join: Join) -> float | None:
 
 
 def _rate(node: Node, rates: Mapping[str, float]) -> float | None:
-    """How many rows a second an input sends, before filters; None where a rate is missing or rows are aggregated."""
+    """How many rows per second an input sends, before filters; None where a rate is missing or rows are aggregated."""
     known = [rates.get(name) for name in _streams(node)]
     return None if None in known or not known else sum(each for each in known if each is not None)
 
@@ -86,10 +86,10 @@ def _streams(node: Node) -> list[str]:
 def _figures(cost: JoinCost, method: Method, alpha: float) -> Iterator[str]:
     """Load and expected response times, as the equations of the paper give them."""
     if cost.slow <= 0:
-        yield "cost (003): a stream that sends nothing keeps the other waiting until it is spoken for"
+        yield "cost (003): a stream that sends nothing holds the other back until an ETS advances its bound"
         return
     verdict = "keeps up" if cost.load < 1 else "falls behind on one processor" if cost.keeps_up else "falls behind"
-    rates = f"{cost.slow:g} and {cost.fast:g} rows a second"
+    rates = f"{cost.slow:g} and {cost.fast:g} rows per second"
     yield f"cost (003): at {rates} the load is 2 * c * |w| * l1 * l2 = {cost.load:.3g}: it {verdict}"
     yield (
         f"cost (003): mean response of the fast stream: Sync-Filter {_seconds(cost.sync_filter)}, "

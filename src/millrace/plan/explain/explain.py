@@ -88,7 +88,7 @@ class _Tree:
         if is_in_order(self.options):
             yield "baseline in_order: the inputs are sorted before, the results after it"
         elif method is None:
-            yield "order-agnostic: a row is joined when it comes"
+            yield "order-agnostic: a row is joined when it arrives"
         else:
             yield from cost_notes(node, method, self.options, self.expected)
 
@@ -112,7 +112,7 @@ def _kept(node: Aggregate, options: Mapping[str, str]) -> str:
 
 def _keys(keys: tuple[str, ...] | None) -> str:
     if keys is None:
-        return "anywhere"
+        return "to any bucket"
     return f"by {', '.join(keys)}" if keys else "to one bucket"
 
 

@@ -25,7 +25,7 @@ def join_label(join: Join) -> str:
 
 
 def join_notes(join: Join) -> Iterator[str]:
-    """What there is to say about a join beside its label, a line each."""
+    """How a join works, one line each."""
     names = names_of(join.inputs)
     each_side = zip(names, join.inputs, join.sides, strict=True)
     yield "; ".join(f"{name} is kept until the bound passes {_end(node, side)}" for name, node, side in each_side)

@@ -26,7 +26,7 @@ def label(node: Node) -> str:
             columns = ", ".join(name if str(each) == name else f"{each} AS {name}" for name, each in node.columns)
             return f"project {columns or '(time alone)'}"
         case relational.Union():
-            return "union, order-agnostic: rows pass as they come, the bound is the least of all inputs"
+            return "union, order-agnostic: rows pass as they arrive, the bound is the least of all inputs"
         case relational.Numbered():
             return "number: by time, then input, then order in the input"
         case relational.OrderByTime():
@@ -34,13 +34,11 @@ def label(node: Node) -> str:
         case relational.Since():
             return f"rows from {clock_text(node.time, exact=True)} on"
         case relational.RollUp():
-            return "roll up: the promises of single groups to the least of all groups seen"
+            return "roll up: promises per group become one bound, the least of all groups seen"
         case relational.Slack():
-            return (
-                f"slack {interval_text(node.slack)}: the bound is made of the rows, and rows below it are turned away"
-            )
+            return f"slack {interval_text(node.slack)}: the bound is made of the rows, and rows below it are late"
         case relational.Distinct():
-            return "distinct: forgets a row when time has passed it"
+            return "distinct: forgets a row when the bound passes its time"
         case relational.Rank():
             order = ", ".join(name + (" DESC" if descending else "") for name, descending in node.order)
             limit = "" if node.limit is None else f", up to {node.limit}"
@@ -68,7 +66,7 @@ def _by(names: Sequence[str]) -> str:
 
 
 def _outlet_text(scan: relational.Scan) -> str:
-    words = {"": "", SEQUENCE: ", by sequence number", LATE: ", the rows that came too late"}
+    words = {"": "", SEQUENCE: ", by sequence number", LATE: ", the late rows"}
     return words.get(scan.outlet, f", by {scan.outlet}")
 
 
@@ -97,12 +95,12 @@ def _window_text(window: windows.AnyWindow) -> str:
         case windows.SessionWindow():
             return f"sessions with a gap of {interval_text(window.gap)}"
         case windows.TrailingWindow(range=None):
-            return "a result a row, over all rows of its group up to it"
+            return "a result per row, over all rows of its group up to it"
         case windows.TrailingWindow(range=int() as reach):
             length = f"{reach + 1} rows" if window.unit == "rows" else interval_text(reach)
-            return f"a result a row, over the last {length}"
+            return f"a result per row, over the last {length}"
         case windows.PartitionedRows():
-            often = "a result a row" if window.slide is None else f"a result every {window.slide} rows"
+            often = "a result per row" if window.slide is None else f"a result every {window.slide} rows"
             return f"{often}, over the last {window.rows} rows of its group"
     raise AssertionError(window)
 
@@ -111,12 +109,12 @@ def _window_text(window: windows.AnyWindow) -> str:
 
 
 def contract_text(contract: TimeContract) -> str:
-    """What is known of a stream's time: its kind, its order, how it is spoken for, and how far ahead rows may be."""
+    """What is known of a stream's time: its kind, its order, how its bound advances, and how far ahead rows may be."""
     words = f"{contract.kind} time" + (f" {contract.column}" if contract.column else "")
     if contract.kind == "external":
         words += f", {_order_text(contract)}"
     guard = contract.max_future_skew
-    return f"{words}, {_ets_text(contract)}" + (f", {interval_text(guard)} ahead at most" if guard is not None else "")
+    return f"{words}, {_ets_text(contract)}" + (f", at most {interval_text(guard)} ahead" if guard is not None else "")
 
 
 def _order_text(contract: TimeContract) -> str:

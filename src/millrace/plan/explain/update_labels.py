@@ -39,7 +39,7 @@ def queue_label(queue: AnyQueue, options: Mapping[str, str]) -> str:
 
 
 def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) -> Iterator[str]:
-    """How a queue works and why it stands where it stands, a line each."""
+    """How a queue works and why it stands where it does, one line each."""
     settings = settings_of(options)
     if isinstance(queue, WindowQueue):
         length = f"{interval_text(queue.range)} every {interval_text(queue.slide)}"
@@ -50,11 +50,11 @@ def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) ->
         yield f"{_POLICIES[settings.policy]}{kept}"
     yield _place(queue, settings)
     if queue.truth is not None:
-        yield f"of updates of one key and time that of input {queue.truth + 1} holds"
+        yield f"of two updates of one key and time that of input {queue.truth + 1} wins"
     if settings.budget_rows is not None:
-        yield f"lets go at most {settings.budget_rows} rows at a time"
+        yield f"releases at most {settings.budget_rows} rows at a time"
     if settings.budget_time is not None:
-        yield f"lets go what takes at most {interval_text(settings.budget_time)} at a time"
+        yield f"releases at a time what takes at most {interval_text(settings.budget_time)}"
 
 
 def _own(queue: WindowQueue) -> str:
@@ -74,19 +74,19 @@ def _memory(settings: QueueSettings) -> str:
 def _place(queue: AnyQueue, settings: QueueSettings) -> str:
     """Why a queue stands where it does."""
     if settings.policy in LOSSLESS:
-        return "in front of its stream: what is above it is an ordinary query"
+        return "in front of its stream: all above it is an ordinary query"
     if any(isinstance(below, UpdateQueue) for each in queue.inputs for below in walk(each)):
-        return "above the union as a guard, for its inputs have queues of their own: no key goes back in time"
+        return "above the union as a guard, because its inputs have queues of their own: no key goes back in time"
     if len(queue.inputs) > 1:
         return "one queue for the union: it knows the newest of each key among all inputs"
-    return "above filters, so what they drop never enters it; below all work, which is for what it lets go"
+    return "above filters, so rows that they drop never enter it; below all work, which is for rows that it releases"
 
 
 def filter_notes(node: Filter, options: Mapping[str, str]) -> Iterator[str]:
     """Why a filter stands above a queue of updates, and what that costs."""
     if isinstance(below_maps(node), UpdateQueue) and settings_of(options).policy not in LOSSLESS:
-        yield "above the queue, for it calls a function of the user's own: it sees only what the queue lets go"
-        yield "a key whose newest row it drops keeps the answer that it has, or has none"
+        yield "above the queue, because it calls a user function: it sees only rows that the queue releases"
+        yield "if it drops the newest row of a key, the key keeps its last answer, or has none"
 
 
 def update_join_label(join: UpdateJoin) -> str:

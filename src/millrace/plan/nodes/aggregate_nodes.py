@@ -174,11 +174,6 @@ class Aggregate(OneInput):
     where: Expression | None = None
 
     @property
-    def bounds_type(self) -> pa.DataType | None:
-        """The type of `window_start` and `window_end`; None where there are none."""
-        return self.window.bounds_type
-
-    @property
     def schema(self) -> pa.Schema:
         given = self.input.schema
         kind = self.window.bounds_type

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from millrace.kernel import operators as kernel
 from millrace.kernel.graph.graph import Graph
@@ -32,6 +34,7 @@ Leaf = Callable[[Node, str], GraphNode | None]
 """Says where a tree ends and a source stands, given a node and its place."""
 
 
+@dataclass
 class GraphBuilder:
     """Adds the operators of one query to a graph, where they are not there yet.
 
@@ -39,26 +42,20 @@ class GraphBuilder:
     the low levels of aggregates too, which else stand below an exchange.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        query: Query | None,
-        leaf: Leaf,
-        known: Container[str],
-        *,
-        root: Node | None = None,
-        whole: bool = False,
-    ) -> None:
-        self.graph = graph
-        self.whole = whole
-        self.leaf = leaf
-        self.known = known
-        self.query = query
-        self.root = root
-        self.options = query.options if query is not None else {}
-        self.names: list[str] = []
-        self.places: dict[str, str] = {}
-        """The name of the operator that gives what a tree gives, by place in the query's tree."""
+    graph: Graph
+    query: Query | None
+    leaf: Leaf
+    known: Container[str]
+    root: Node | None = None
+    whole: bool = False
+    names: list[str] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    """The name of the operator that gives what a tree gives, by place in the query's tree."""
+
+    @cached_property
+    def options(self) -> Mapping[str, str]:
+        """Those of the query; the low levels of streams have none."""
+        return {} if self.query is None else self.query.options
 
     def build(self, node: Node, path: str, *, top: bool = False) -> GraphNode:
         """The graph's node for a tree; at the top of what is built a leaf is not looked for."""
@@ -81,7 +78,9 @@ class GraphBuilder:
             return self._sorted(self._added(node, inputs))
         added = self._added(node, inputs)
         if isinstance(node, AnyQueue):
-            self._configure(added, path)
+            assert self.query is not None and self.root is not None and isinstance(added.operator, Queue)
+            # No other query shares the queue, so it follows the options that its query has now.
+            added.operator.configure(settings_of(self.options, access_at(path, self.query, self.root)))
         return added
 
     def _ordered(self, node: Node, path: str, method: Method) -> GraphNode:
@@ -102,23 +101,16 @@ class GraphBuilder:
 
     def _add(self, operator: kernel.Operator, content: object, inputs: Sequence[GraphNode]) -> GraphNode:
         name = content_name(operator.label, (content, [each.name for each in inputs]))
-        place = self.graph.nodes.get(name) or self.graph.operator(name, operator, inputs)
-        if name not in self.known and name not in self.names:
-            self._set_up(place)
-        if name not in self.names:
-            self.names.append(name)
-        return place
-
-    def _set_up(self, node: GraphNode) -> None:
-        node.strategy = strategy_of(node.name, self.options)
-        node.breaks_after = breaks_after(node.name, self.options)
-        node.ets_arcs = self.options.get("ets_arcs") != "off"
-        node.chain = self.options.get("breaks") == "chain"
-
-    def _configure(self, queue: GraphNode, path: str) -> None:
-        """Give a queue the options that its query has now; no other query shares it."""
-        assert self.query is not None and self.root is not None and isinstance(queue.operator, Queue)
-        queue.operator.configure(settings_of(self.options, access_at(path, self.query, self.root)))
+        node = self.graph.nodes.get(name) or self.graph.operator(name, operator, inputs)
+        if name in self.names:
+            return node
+        self.names.append(name)
+        if name not in self.known:
+            node.strategy = strategy_of(name, self.options)
+            node.breaks_after = breaks_after(name, self.options)
+            node.ets_arcs = self.options.get("ets_arcs") != "off"
+            node.chain = self.options.get("breaks") == "chain"
+        return node
 
 
 def scan_leaf(graph: Graph) -> Leaf:

@@ -63,7 +63,7 @@ def pane_choice(node: Aggregate, options: Mapping[str, str]) -> PaneChoice:
     rows = _rows_per_pane(node)
     if rows is None:
         return PaneChoice(
-            False, f"a partial takes {partial} bytes, a row {row}; how many rows a pane holds is not known"
+            False, f"a partial takes {partial} bytes, a row {row}; the number of rows per pane is not known"
         )
     words = f"a pane holds {rows:g} rows of {row} bytes, a partial takes {partial}"
     return PaneChoice(rows * row < partial and not _is_tumbling(node.window), words)

@@ -190,7 +190,7 @@ def _prepared(query: Query) -> Node:
 def _with_slack(node: Node, slack: int) -> Node:
     """The tree with aggregates over time that make their bounds themselves, of the rows that come."""
     node = node.map_children(lambda each: _with_slack(each, slack))
-    if not isinstance(node, Aggregate) or node.bounds_type == pa.int64():
+    if not isinstance(node, Aggregate) or node.window.bounds_type == pa.int64():
         return node
     return replace(node, input=Slack(node.input, slack))
 

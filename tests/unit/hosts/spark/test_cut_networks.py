@@ -20,8 +20,8 @@ COUNTS = f"(SELECT k, count(*) AS n FROM s {TENS} GROUP BY k)"
 QUERIES = {
     "ROWS": "SELECT k, count(*) AS n FROM s [ROWS 20 SLIDE 7] GROUP BY k",
     "ROWS over a union": "SELECT v, count(*) AS n FROM s UNION t [ROWS 20 SLIDE 10] GROUP BY v",
-    "a result a row": "SELECT k, sum(v) AS n FROM s [RANGE 10 SECONDS] GROUP BY k",
-    "a result a row, by rows": "SELECT k, sum(v) AS n FROM s [ROWS 10] GROUP BY k",
+    "a result per row": "SELECT k, sum(v) AS n FROM s [RANGE 10 SECONDS] GROUP BY k",
+    "a result per row, by rows": "SELECT k, sum(v) AS n FROM s [ROWS 10] GROUP BY k",
     "partitioned rows": "SELECT k, sum(v) AS n FROM s [ROWS 3 PARTITION BY k]",
     "partitioned rows that slide": "SELECT k, sum(v) AS n FROM s [ROWS 4 SLIDE 3 PARTITION BY k]",
     "SESSION": "SELECT k, count(*) AS n FROM s [SESSION 6 SECONDS] GROUP BY k",

@@ -136,9 +136,9 @@ def costs(rates: Mapping[str, float], pair: float | None = 500.0, alpha: str = "
 
 def test_without_rates_the_switch_point_is_told_for_a_stated_cost() -> None:
     text = costs({})
-    assert "l1 * l2 = alpha / (c * |w|) = 10 on, for c = 500 MICROSECONDS a pair, |w| = 60 s" in text
+    assert "l1 * l2 = alpha / (c * |w|) = 10 on, for c = 500 MICROSECONDS per pair, |w| = 60 s" in text
     assert "load" not in text
-    assert "c = 1 MICROSECOND a pair, as an example" in costs({}, None)
+    assert "c = 1 MICROSECOND per pair, as an example" in costs({}, None)
 
 
 def test_with_rates_load_response_and_method_are_those_of_the_paper() -> None:
@@ -155,7 +155,7 @@ def test_a_join_that_cannot_keep_up_is_told(rate: float, verdict: str) -> None:
 
 
 def test_a_rate_that_is_missing_is_named() -> None:
-    assert "no rate is known of stream_y" in costs({"stream_x": 1})
+    assert "no rate is known for stream_y" in costs({"stream_x": 1})
 
 
 def test_windows_that_differ_count_by_their_mean() -> None:
@@ -210,7 +210,7 @@ def explained(query: str) -> str:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        (f"SELECT * {BAND}", "| order-agnostic: a row is joined when it comes"),
+        (f"SELECT * {BAND}", "| order-agnostic: a row is joined when it arrives"),
         (f"SELECT * {BAND}", "exchange by y.k "),
         (f"SELECT * {BAND} WITH (baseline = 'in_order')", "| baseline in_order: the inputs are sorted before"),
         (f"SELECT * {BAND} ORDER BY ts", "| in order by Adaptive, alpha 0.3"),

@@ -18,7 +18,7 @@ from millrace.plan.explain.labels import contract_text
         ),
         (
             "TIMESTAMP BY ts ORDERED ETS EVERY 10 ms SKEW 1 s LULL 1 minute MAX FUTURE SKEW 5 minutes",
-            "external time ts, ordered, ETS every 10 MILLISECONDS skew 1 SECOND lull 1 MINUTE, 5 MINUTES ahead at most",
+            "external time ts, ordered, ETS every 10 MILLISECONDS skew 1 SECOND lull 1 MINUTE, at most 5 MINUTES ahead",
         ),
         ("INTERNAL TIMESTAMP AS ts", "internal time ts, ETS on demand"),
         ("LATENT TIMESTAMP ETS EVERY 1 s", "latent time, ETS every 1 SECOND"),

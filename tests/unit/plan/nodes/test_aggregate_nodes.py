@@ -35,17 +35,17 @@ KINDS = {
     ),
     "SELECT k, count(*) AS c FROM a [RANGE 5 SECONDS] GROUP BY k": (
         operators.TrailingAggregate,
-        "a result a row, over the last 5 SECONDS",
+        "a result per row, over the last 5 SECONDS",
     ),
     "SELECT k, count(*) AS c FROM a [ROWS 5] GROUP BY k": (
         operators.TrailingAggregate,
-        "a result a row, over the last 5 rows",
+        "a result per row, over the last 5 rows",
     ),
     "SELECT k, count(*) AS c FROM a [ROWS 5 PARTITION BY k] GROUP BY k": (
         operators.PartitionedRowsAggregate,
-        "a result a row, over the last 5 rows of its group",
+        "a result per row, over the last 5 rows of its group",
     ),
-    "SELECT DISTINCT k, ts FROM a": (operators.Distinct, "distinct: forgets a row when time has passed it"),
+    "SELECT DISTINCT k, ts FROM a": (operators.Distinct, "distinct: forgets a row when the bound passes its time"),
     "SELECT count(*) AS c FROM a UNION b [ROWS 2 SLIDE 2]": (
         operators.Number,
         "number: by time, then input, then order in the input",

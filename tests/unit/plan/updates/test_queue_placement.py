@@ -310,8 +310,8 @@ def test_queues_are_explained() -> None:
     text = explain(plan(q="WITH (budget = '9 rows') ACCESS EVERY 1 MINUTE WHEN k = 'x' AS SELECT k, v FROM a"))
     assert "update queue by k, inplace, pages of 16 locations" in text
     assert "an update keeps the place in line of the one it replaces" in text
-    assert "above filters, so what they drop never enters it" in text
-    assert "lets go at most 9 rows at a time" in text
+    assert "above filters, so rows that they drop never enter it" in text
+    assert "releases at most 9 rows at a time" in text
     assert "read every 1 MINUTE when (k = 'x')" in text
     options = "update_window = 'lazy', close = 'own', tick = '1 second', baseline = 'naive_memory'"
     windows = explain(plan(q=f"WITH ({options}) AS {COUNTS}"))
