@@ -10,6 +10,8 @@ import pytest
 from millrace.language import parse_network
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "millrace"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 DOCUMENTS = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
 PAGES = [*DOCUMENTS, *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -19,6 +21,14 @@ def test_every_path_a_document_names_exists(document: Path) -> None:
     named = re.findall(r"`((?:src|tests|docs|examples|bench|scripts)/[\w./-]*)`", document.read_text())
     missing = [path for path in named if not (ROOT / path).exists()]
     assert not missing
+
+
+def test_every_package_is_on_the_page_of_the_architecture() -> None:
+    """In a row of its own, or as `name/` in the row of the package above it."""
+    rows = dict(re.findall(r"^\| `src/millrace/([\w/]+)/` \| (.*) \|$", ARCHITECTURE.read_text(), flags=re.MULTILINE))
+    packages = [path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
+    named = [f"{row}/{name}" for row, text in rows.items() for name in re.findall(r"`(\w+)/`", text)]
+    assert [str(package) for package in packages if str(package) not in {*rows, *named}] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
