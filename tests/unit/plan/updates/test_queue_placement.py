@@ -321,8 +321,8 @@ def test_queues_are_explained() -> None:
     joined = explain(plan(q="AS SELECT x.k, y.v FROM a AS x JOIN b AS y ON x.k = y.k"))
     assert "join of the latest rows of x and y on x.k = y.k" in joined
     union = explain(plan(q="AS SELECT k, v FROM a UNION b TRUTH b"))
-    assert "one queue for the union" in union and "that of input 2 holds" in union
-    dropping = "keeps the answer that it has, or has none"
+    assert "one queue for the union" in union and "that of input 2 wins" in union
+    dropping = "the key keeps its last answer, or has none"
     assert dropping in explain(plan(q="AS SELECT k, v FROM a WHERE slow(v) > 1"))
     assert dropping in explain(plan(q="AS SELECT k, w FROM (SELECT k, slow(v) AS w FROM a) WHERE w > 3"))
     assert dropping not in explain(plan(q="AS SELECT k, slow(v) AS w FROM a WHERE v > 1"))
