@@ -26,18 +26,17 @@ _CALL = re.compile(r"\b\w+\s*\([^()]*\)")
 
 @dataclass(frozen=True)
 class JoinInput:
-    """One input of a join: its SQL, its name, its time column, and its window if it has one.
+    """One input of a join: its SQL, its name, its time columns, and its window if it has one.
 
-    `ends` is True if the time column is the end of a window, which is the first instant after the rows' own time.
-    Rows that are joined already have no time column, but the `times` of their inputs.
+    A join as an input has the time columns of its own inputs. `ends` is True if the time column is the end of a window,
+    which is the first instant after the rows' own time.
     """
 
     text: str
     name: str
-    time: str | None = None
+    times: tuple[str, ...] = ()
     ends: bool = False
     window: str = ""
-    times: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         window = f" [{self.window}]" if self.window else ""
@@ -48,22 +47,22 @@ class JoinInput:
 class Joined:
     """The inputs of a join in order, and the kind and condition by which each after the first is joined."""
 
-    parts: tuple[JoinInput, ...]
+    inputs: tuple[JoinInput, ...]
     kinds: tuple[str, ...]
     conditions: tuple[str, ...]
 
     def __str__(self) -> str:
-        further = zip(self.kinds, self.parts[1:], self.conditions, strict=True)
-        return str(self.parts[0]) + "".join(f" {kind} {part}{condition}" for kind, part, condition in further)
+        further = zip(self.kinds, self.inputs[1:], self.conditions, strict=True)
+        return str(self.inputs[0]) + "".join(f" {kind} {each}{condition}" for kind, each, condition in further)
 
     @property
     def looks_back(self) -> bool:
         """True if it holds an as-of join, whose inputs cannot all have a window."""
         return any(each.startswith("ASOF") for each in self.kinds)
 
-    def with_next(self, part: JoinInput, kind: str, condition: str) -> Joined:
+    def with_next(self, further: JoinInput, kind: str, condition: str) -> Joined:
         """The join with a further input."""
-        return Joined((*self.parts, part), (*self.kinds, kind), (*self.conditions, condition))
+        return Joined((*self.inputs, further), (*self.kinds, kind), (*self.conditions, condition))
 
 
 # Names
@@ -100,31 +99,27 @@ def _differ(names: Sequence[str]) -> bool:
     return len({each.lower() for each in names}) == len(names)
 
 
-def latest(parts: Sequence[JoinInput]) -> str:
+def latest(inputs: Sequence[JoinInput]) -> str:
     """The expression for the latest time of some inputs; nothing if one has no column for it.
 
-    >>> x, y = JoinInput("a", "x", "ts"), JoinInput("b", "y", "at")
+    >>> x, y = JoinInput("a", "x", ("ts",)), JoinInput("b", "y", ("at",))
     >>> latest([x, y]), latest([x]), latest([JoinInput("a", "x")])
     ('greatest(x.ts, y.at)', 'x.ts', '')
     """
-    if not parts or any(each.ends or not _times(each) for each in parts):
+    if not inputs or any(each.ends or not each.times for each in inputs):
         return ""
-    times = [f"{each.name}.{time}" for each in parts for time in _times(each)]
+    times = [f"{each.name}.{time}" for each in inputs for time in each.times]
     return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
 
 
-def _times(part: JoinInput) -> tuple[str, ...]:
-    return part.times if part.time is None else (part.time,)
-
-
-def times_shown(parts: Sequence[JoinInput], columns: Sequence[str]) -> tuple[str, ...]:
+def times_shown(inputs: Sequence[JoinInput], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns of joined rows that hold the times of some inputs; nothing if one has none.
 
-    >>> times_shown([JoinInput("a", "x", "ts"), JoinInput("b", "y", "at")], ["k", "x_ts", "y_ts", "at"])
+    >>> times_shown([JoinInput("a", "x", ("ts",)), JoinInput("b", "y", ("at",))], ["k", "x_ts", "y_ts", "at"])
     ('x_ts', 'at')
     """
     names = {each.lower(): each for each in columns}
-    asked = [(part.name, time) for part in parts for time in _times(part) or ("",)]
+    asked = [(each.name, time) for each in inputs for time in each.times or ("",)]
     found = [names.get(f"{name}_{time}".lower()) or names.get(time.lower()) for name, time in asked]
     return tuple(each for each in found if each) if all(found) else ()
 
@@ -215,12 +210,12 @@ def _by_side(name: str, given: object, kind: type | UnionType, example: str) -> 
     return found
 
 
-def with_windows(parts: Sequence[JoinInput], windows: Mapping[str, str]) -> tuple[JoinInput, ...]:
+def with_windows(inputs: Sequence[JoinInput], windows: Mapping[str, str]) -> tuple[JoinInput, ...]:
     """The inputs to the left of a new one, with the windows that they have or get now."""
     asked = windows.get("left")
-    if asked is None or (len(parts) == 1 and not parts[0].window):
-        return tuple(replace(each, window=asked or each.window) for each in parts)
-    other = next((each for each in parts if each.window != asked), None)
+    if asked is None or (len(inputs) == 1 and not inputs[0].window):
+        return tuple(replace(each, window=asked or each.window) for each in inputs)
+    other = next((each for each in inputs if each.window != asked), None)
     if other is not None:
         raise RequestError(
             f'"{other.name}" has the window [{other.window}] in this join already, not [{asked}]'
@@ -229,7 +224,7 @@ def with_windows(parts: Sequence[JoinInput], windows: Mapping[str, str]) -> tupl
             hint="Relations joined one after another are one join with one window per relation: give the same within "
             "every time, give only within={'right': ...} for the new one, or end the first join with .select(...).",
         )
-    return tuple(parts)
+    return tuple(inputs)
 
 
 def with_window(aggregates: Mapping[str, str], window: str) -> dict[str, str]:
@@ -250,7 +245,7 @@ def with_window(aggregates: Mapping[str, str], window: str) -> dict[str, str]:
 def asof_condition(left: JoinInput, right: JoinInput, on: Columns, tolerance: object, *, strict: bool) -> str:
     """The condition of an as-of join: the latest right row that is not after the left row.
 
-    >>> trades, quotes = JoinInput("trades", "t", "ts"), JoinInput("quotes", "q", "at")
+    >>> trades, quotes = JoinInput("trades", "t", ("ts",)), JoinInput("quotes", "q", ("at",))
     >>> asof_condition(trades, quotes, "k", "5 seconds", strict=False)
     ' MATCH_CONDITION (q.at <= t.ts AND q.at >= t.ts - INTERVAL 5 seconds) USING (k)'
     >>> asof_condition(trades, quotes, "t.a = q.b", None, strict=True)
@@ -267,37 +262,37 @@ def asof_condition(left: JoinInput, right: JoinInput, on: Columns, tolerance: ob
     return f" ON {' AND '.join([*times, *([str(on)] if columns is None else [])])}"
 
 
-def _time(part: JoinInput) -> str:
-    if part.time is None:
+def _time(side: JoinInput) -> str:
+    if len(side.times) != 1:
         raise RequestError(
-            f'"{part.name}" has no time column to look back from',
+            f'"{side.name}" has no time column to look back from',
             hint="Declare its stream with time= or internal=, or name the columns of both: by=('ts', 'ts').",
         )
-    return f"{part.name}.{part.time}"
+    return f"{side.name}.{side.times[0]}"
 
 
-def looked_from(parts: Sequence[JoinInput], by: str | None, side: str = "left") -> JoinInput:
+def looked_from(inputs: Sequence[JoinInput], by: str | None, side: str = "left") -> JoinInput:
     """The input whose time an as-of join uses on one side: the only one, or the one that `by` names.
 
-    >>> a, b = JoinInput("a", "a", "ts"), JoinInput("b", "b", "at")
-    >>> looked_from([a], None) == a, looked_from([a, b], "b.at") == b, looked_from([a], "seen").time
-    (True, True, 'seen')
+    >>> a, b = JoinInput("a", "a", ("ts",)), JoinInput("b", "b", ("at",))
+    >>> looked_from([a], None) == a, looked_from([a, b], "b.at") == b, looked_from([a], "seen").times
+    (True, True, ('seen',))
     """
     name, _, column = (by or "").rpartition(".")
-    for each in parts:
-        if by and (name.lower() == each.name.lower() or (not name and len(parts) == 1)):
-            return replace(each, time=column)
+    for each in inputs:
+        if by and (name.lower() == each.name.lower() or (not name and len(inputs) == 1)):
+            return replace(each, times=(column,))
     if by:
-        raise RequestError(f'the rows to look back from have no time "{by}"', hint=_which_time(parts, side))
-    if len(parts) > 1 or len(parts[0].times) > 1:
-        raise RequestError("joined rows have several times to look back from", hint=_which_time(parts, side))
-    return parts[0]
+        raise RequestError(f'the rows to look back from have no time "{by}"', hint=_which_time(inputs, side))
+    if len(inputs) > 1 or len(inputs[0].times) > 1:
+        raise RequestError("joined rows have several times to look back from", hint=_which_time(inputs, side))
+    return inputs[0]
 
 
-def _which_time(parts: Sequence[JoinInput], side: str) -> str:
+def _which_time(inputs: Sequence[JoinInput], side: str) -> str:
     """The hint that says how to name the time to look back from."""
-    known = [f"{each.name}.{time}" for each in parts for time in _times(each) or ("ts",)]
-    known = list(parts[0].times) if len(parts) == 1 and parts[0].times else known
+    known = [f"{each.name}.{time}" for each in inputs for time in each.times or ("ts",)]
+    known = list(inputs[0].times) if len(inputs) == 1 and len(inputs[0].times) > 1 else known
     forms = [f"by=('{each}', 'ts')" if side == "left" else f"by=('ts', '{each}')" for each in known]
     return f"Say which, beside that of the other relation: {' or '.join(forms)}."
 
@@ -308,7 +303,7 @@ def asof_kind(how: str) -> str:
     return "ASOF JOIN" if how == "inner" else "ASOF LEFT JOIN"
 
 
-def sequence_clauses(parts: Sequence[JoinInput], on: Columns, mode: str, within: object, *, outer: bool) -> str:
+def sequence_clauses(inputs: Sequence[JoinInput], on: Columns, mode: str, within: object, *, outer: bool) -> str:
     """The clauses after the streams of a sequence.
 
     >>> inputs = [JoinInput(name, name) for name in "abc"]
@@ -319,7 +314,7 @@ def sequence_clauses(parts: Sequence[JoinInput], on: Columns, mode: str, within:
     if columns is None:
         conditions = [str(on)]
     else:
-        conditions = [f"{a.name}.{each} = {b.name}.{each}" for a, b in pairwise(parts) for each in columns]
+        conditions = [f"{a.name}.{each} = {b.name}.{each}" for a, b in pairwise(inputs) for each in columns]
     clauses = [f"ON {' AND '.join(conditions)}"] if conditions else []
     clauses += [f"MODE {mode.upper()}", *(["OUTER"] if outer else [])]
     clauses += [f"WITHIN INTERVAL {length('within', within)}"] if within is not None else []

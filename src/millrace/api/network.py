@@ -139,10 +139,7 @@ class Network:
 
         The class, or its place "package.module:Class", must be importable where the query runs. Types are SQL's.
         """
-        kinds, result = sql_types("takes", takes), sql_types("returns", returns)
-        place = code_place(computes, "class")
-        self._accept(f"CREATE AGGREGATE {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
-        return self
+        return self._define(f"AGGREGATE {name}", code_place(computes, "class"), takes, returns)
 
     def function(
         self, name: str, computes: Callable[..., Any] | str, *, takes: str | Sequence[str], returns: str
@@ -152,9 +149,11 @@ class Network:
         A function that is marked with `millrace.columns` takes and returns Arrow arrays instead. The function, or its
         place "package.module:function", must be importable where the query runs. Types are SQL's.
         """
+        return self._define(f"FUNCTION {name}", code_place(computes, "function"), takes, returns)
+
+    def _define(self, what: str, place: str, takes: str | Sequence[str], returns: str) -> Network:
         kinds, result = sql_types("takes", takes), sql_types("returns", returns)
-        place = code_place(computes, "function")
-        self._accept(f"CREATE FUNCTION {name}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
+        self._accept(f"CREATE {what}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
         return self
 
     def query(

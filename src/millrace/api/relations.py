@@ -198,10 +198,10 @@ class Relation:
         windows = side_windows(within, rows, partition_by)
         condition = join_condition(on)
         kind = join_kind(how, without=not condition)
-        chain = replace(chain, parts=with_windows(chain.parts, windows))
+        chain = replace(chain, inputs=with_windows(chain.inputs, windows))
         chain = chain.with_next(replace(right, window=windows.get("right", "")), kind, condition)
         try:
-            return before._chained(chain, other, chain.parts)
+            return before._chained(chain, other, chain.inputs)
         except QueryError as error:
             refuse_in_python(error, within)
 
@@ -238,8 +238,8 @@ class Relation:
         base = self._base()
         before = base if base.joined and isinstance(names, str | None) else replace(self, ordered=False, joined=None)
         chain, right = before._beside(other, names)
-        left = looked_from((before.joined and before.timed) or chain.parts, by and by[0])
-        right = replace(right, time=by[1]) if by else looked_from([right], None, "right")
+        left = looked_from((before.joined and before.timed) or chain.inputs, by and by[0])
+        right = replace(right, times=(by[1],)) if by else looked_from([right], None, "right")
         condition = asof_condition(left, right, on, tolerance, strict=strict)
         return before._chained(chain.with_next(right, asof_kind(how), condition), other, (left,))
 
@@ -273,34 +273,33 @@ class Relation:
         limit = state_limit or _limit(relations)
         check_sequence(mode, len(relations), limited=within is not None or limit is not None)
         found = named([each._stream_name() for each in relations], names)
-        parts = [each._part(name) for each, name in zip(relations, found, strict=True)]
-        text = " SEQ ".join(map(str, parts)) + sequence_clauses(parts, on, mode, within, outer=outer)
-        return Relation(self.network, text, state_limit=limit, timed=tuple(parts[-1:]))._checked()
+        inputs = [each._as_input(name) for each, name in zip(relations, found, strict=True)]
+        text = " SEQ ".join(map(str, inputs)) + sequence_clauses(inputs, on, mode, within, outer=outer)
+        return Relation(self.network, text, state_limit=limit, timed=(inputs[-1],))._checked()
 
     def _beside(self, other: Relation, names: object) -> tuple[Joined, JoinInput]:
         """The join so far, or this relation as its first input, and the other relation as the next input."""
         free = [other] if self.joined else [self, other]
-        taken = [each.name for each in self.joined.parts] if self.joined else []
+        taken = [each.name for each in self.joined.inputs] if self.joined else []
         found = named([each._stream_name() for each in free], names, taken=taken)
-        return self.joined or Joined((self._part(found[0]),), (), ()), other._part(found[-1])
+        return self.joined or Joined((self._as_input(found[0]),), (), ()), other._as_input(found[-1])
 
     def _chained(self, chain: Joined, other: Relation, timed: tuple[JoinInput, ...]) -> Relation:
         kept = self.predicate if self.joined else ""
         limit = _limit([self, other])
         return Relation(self.network, str(chain), kept, state_limit=limit, joined=chain, timed=timed)._checked()
 
-    def _part(self, name: str) -> JoinInput:
+    def _as_input(self, name: str) -> JoinInput:
         """The relation as an input of a join."""
         plain = replace(self, ordered=False)
+        text = self.source if plain._is_stream() else f"({plain._select})"
         root = self._root()
-        part = JoinInput(self.source if plain._is_stream() else f"({plain._select})", name)
         if self.timed is not None and self.items == "*":
             times = times_shown(self.timed, root.schema.names)
-            ends = any(each.ends for each in self.timed)
-            return replace(part, time=times[0], ends=ends) if len(times) == 1 else replace(part, times=times)
+            return JoinInput(text, name, times, ends=len(times) == 1 and any(each.ends for each in self.timed))
         ends = ends_windows(root)
         time = WINDOW_END if ends else time_column(root)
-        return replace(part, time=time if time in root.schema.names else None, ends=ends)
+        return JoinInput(text, name, (time,) if time is not None and time in root.schema.names else (), ends)
 
     def _to_join(self, how: str) -> Relation:
         """What a further relation is joined to: a join that can take one more input, or this relation as a whole.

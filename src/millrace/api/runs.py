@@ -11,12 +11,10 @@ import pyarrow as pa
 
 from millrace.api.durations import Length, length
 from millrace.errors import RequestError, did_you_mean, listed
-from millrace.hosts.answers.run_answers import RunAnswers
-from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.control.live_changes import ChangeableRun, LiveChanges
 from millrace.hosts.report import Ending, Listeners, Report
 from millrace.hosts.run_options import HostName, RunOptions
 from millrace.hosts.sinks.outputs import check_sinks
-from millrace.hosts.why.lag import Lag
 from millrace.language import parse_interval
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.nodes.query_network import Network
@@ -47,7 +45,7 @@ def run_options(
     return RunOptions(on, _ENDINGS[until], Path(checkpoint) if checkpoint else None, **given)
 
 
-class Run(Protocol):
+class Run(ChangeableRun, Protocol):
     """A run of a network on some host."""
 
     def run(self) -> Report:
@@ -56,24 +54,11 @@ class Run(Protocol):
     def stop(self) -> None:
         """Let the run end soon, in order."""
 
-    def report(self) -> Report:
-        """The run at this moment."""
-
-    def lag(self) -> Lag:
-        """What holds time back."""
-
     def close(self) -> None:
         """Release what the run holds outside this process."""
 
-    @property
-    def answers(self) -> RunAnswers:
-        """The latest answers of update queries."""
-
-    def staleness(self, query: str) -> pa.Table:
-        """How stale each key of an update query is."""
-
-    def refresh(self, query: str) -> None:
-        """Ask the polled streams of a query for rows, and process them."""
+    def report(self) -> Report:
+        """The run at this moment."""
 
     @property
     def memory(self) -> dict[str, list[pa.Table]]:
