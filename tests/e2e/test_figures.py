@@ -26,7 +26,10 @@ def test_a_misspelt_figure_is_a_wrong_request(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["eqg-overhead", "oop-sliding"])
+@pytest.mark.parametrize(
+    "name",
+    ["wjoin-analytic", *(pytest.param(name, marks=pytest.mark.long) for name in ("eqg-overhead", "oop-sliding"))],
+)
 def test_a_figure_is_made_and_its_claims_hold(name: str, tmp_path: Path) -> None:
     ran = millrace("figures", name, "--output", "made", "--json", folder=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
