@@ -170,7 +170,7 @@ def test_a_stream_that_comes_back_is_read_from_its_beginning(tmp_path: Path) -> 
     opened(both, tmp_path, FIRST, r=[FIRST]).run()
     opened(STREAM + query("q", COUNTED), tmp_path, FIRST, SECOND).run()
     run = opened(both, tmp_path, FIRST, SECOND, r=[FIRST, SECOND])
-    assert run.changes.evolution is not None and run.changes.evolution.added == ("r",)
+    assert run.changes.evolution is not None and run.changes.evolution.streams["added"] == ["r"]
     run.run()
     assert results(run, "p") == [1, 2, 3, 4]
 

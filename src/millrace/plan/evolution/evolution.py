@@ -58,7 +58,7 @@ class Evolved:
     notes: tuple[str, ...] = ()
 
     def line(self) -> str:
-        """It in words."""
+        """What becomes of the query, in words."""
         words = f"{self.name} {self.became}"
         if self.was is not None:
             words += f", was {self.was}"
@@ -75,7 +75,7 @@ class Evolved:
         return f"{words}: {'; '.join(parts)}" if parts else words
 
     def data(self) -> dict[str, Any]:
-        """It as plain data."""
+        """The same as plain data."""
         return {
             "query": self.name,
             "became": self.became,
@@ -97,12 +97,6 @@ class Evolution:
     before: Network
     told: tuple[Evolved, ...]
     """What becomes of each query, but for its operators."""
-    added: tuple[str, ...] = ()
-    """Streams that nobody read before; they are read from their beginning."""
-    removed: tuple[str, ...] = ()
-    """Streams that nobody reads any more."""
-    altered: tuple[str, ...] = ()
-    """Streams that are declared in another way."""
 
     @cached_property
     def queries(self) -> tuple[Evolved, ...]:
@@ -114,15 +108,24 @@ class Evolution:
         """The queries that go on under another name, by it, with the one before."""
         return {each.name: each.was for each in self.told if each.was is not None}
 
+    @property
+    def streams(self) -> dict[str, list[str]]:
+        """The streams that queries read now and did not before, those that no query reads any more, and the changed."""
+        old, new = _streams(self.before), _streams(self.network)
+        return {
+            "added": [name for name in new if name not in old],
+            "removed": [name for name in old if name not in new],
+            "altered": [name for name in new if name in old and old[name] != new[name]],
+        }
+
     def lines(self) -> list[str]:
-        """It in words, a line a query and a stream."""
-        streams = [(f"stream {name}", what) for what in ("added", "removed", "altered") for name in getattr(self, what)]
-        return [*(each.line() for each in self.queries), *(f"{name} {what}" for name, what in streams)]
+        """The evolution in words: one line per query, and one per stream that changes."""
+        streams = [f"stream {name} {what}" for what, names in self.streams.items() for name in names]
+        return [*(each.line() for each in self.queries), *streams]
 
     def data(self) -> dict[str, Any]:
-        """It as plain data."""
-        streams = {what: list(getattr(self, what)) for what in ("added", "removed", "altered")}
-        return {"queries": [each.data() for each in self.queries], "streams": streams}
+        """The evolution as plain data."""
+        return {"queries": [each.data() for each in self.queries], "streams": self.streams}
 
 
 def evolve(before: Network, after: Network, points: StreamProgress, *, spread: bool = False) -> Evolution | None:
@@ -145,21 +148,13 @@ def evolve(before: Network, after: Network, points: StreamProgress, *, spread: b
     told = [found[name][1] for name in order]
     gone = leaving - {each.was for each in told}
     told += [Evolved(name, "dropped") for name in named if name in gone]
-    old, new = _streams(before), _streams(network)
-    return Evolution(
-        network,
-        before,
-        tuple(told),
-        added=tuple(name for name in new if name not in old),
-        removed=tuple(name for name in old if name not in new),
-        altered=tuple(name for name in new if name in old and old[name] != new[name]),
-    )
+    return Evolution(network, before, tuple(told))
 
 
 def beginning(network: Network) -> Evolution:
     """A network that goes on from nothing."""
     told = tuple(Evolved(query.name, "started", began=NO_BOUND) for query in network.queries)
-    return Evolution(network, Network(()), told, added=tuple(_streams(network)))
+    return Evolution(network, Network(()), told)
 
 
 def merged(running: Network, old: Network, new: Network, declared: Mapping[str, Stream]) -> Network:
@@ -199,7 +194,7 @@ def _check_streams(before: Network, after: Network) -> None:
 
 
 def _reason(old: Stream, new: Stream) -> str | None:
-    """Why what is known of a stream does not fit it any more."""
+    """Why a stream cannot go on from its saved state; None if it can."""
     if old.time != new.time:
         return "its time contract has changed"
     for column in new.schema:

@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from millrace.kernel.updates.queue_settings import LOSSLESS
@@ -106,6 +106,16 @@ class _Requirement:
         return any(each == self.keys if self.alike else set(each) <= set(self.keys) for each in placed.spread)
 
 
+@dataclass(frozen=True)
+class _End:
+    """A tree that must be spread as required; `exchanges_partials` if only order-agnostic unions stand above it."""
+
+    node: Node
+    path: str
+    required: _Requirement
+    exchanges_partials: bool
+
+
 @dataclass
 class Cuts:
     """The cuts of one query's tree, by place in it."""
@@ -117,7 +127,7 @@ class Cuts:
     def root(self, node: Node, path: str) -> int:
         """Cut a whole tree; the level on which it ends."""
         if node.is_prefix:
-            self._bring(node, path, _Requirement(None), 1)
+            self._bring(_End(node, path, _Requirement(None), False), 1)
             return 1
         return self._place(node, path, single=False).level
 
@@ -128,20 +138,23 @@ class Cuts:
         return self._placed[path]
 
     def _placed_anew(self, node: Node, path: str, *, single: bool) -> _Placement:
-        keys = [node.spread_keys(position) for position in range(len(node.operands()))]
+        operands = [(each, f"{path}.{position}") for position, each in enumerate(node.operands())]
+        keys = [node.spread_keys(position) for position in range(len(operands))]
         if None in keys and not _is_transparent(node) and not isinstance(node, AnyQueue):
-            placed = self._place(node.children()[0], f"{path}.0", single=single)
+            placed = self._place(*operands[0], single=single)
             return _Placement(placed.level, _renamed(node, placed.spread))
         single = single or isinstance(node, OrderByTime)
         alike = _count(node) > 1
-        requirements = [_Requirement(() if single else each, single, alike) for each in keys]
-        inputs = [(each, f"{path}.{position}") for position, each in enumerate(node.operands())]
-        level = max(self._needed(*each, required) for each, required in zip(inputs, requirements, strict=True))
-        for (each, place), required in zip(inputs, requirements, strict=True):
-            self._bring(each, place, required, level, self._exchanged(node))
+        required = [_Requirement(() if single else each, single, alike) for each in keys]
+        ends = [each for one, need in zip(operands, required, strict=True) for each in self._ends(*one, need)]
+        level = max(self._needed(each) for each in ends)
+        aggregate = node if isinstance(node, Aggregate) and takes_partials(node, self.options) else None
+        for each in ends:
+            self._bring(each, level, aggregate if each.exchanges_partials else None)
         if alike:
-            return _Placement(level, _given_keys(node, requirements))
-        return _Placement(level, _renamed(node, self._spread(*inputs[0], requirements[0])))
+            given = [each.keys for place, each in enumerate(required) if node.gives_keys_of(place)]
+            return _Placement(level, tuple(dict.fromkeys(each for each in given if each is not None)))
+        return _Placement(level, _renamed(node, self._spread(*operands[0], required[0])))
 
     def _spread(self, node: Node, path: str, required: _Requirement) -> tuple[Keys, ...]:
         """By which columns the rows of the one input of an operator are spread, now that it is cut."""
@@ -150,6 +163,16 @@ class Cuts:
         if (below := self._below(node, required)) is None:
             return self._placed[path].spread
         return _renamed(node, self._spread(node.children()[0], f"{path}.0", below))
+
+    def _ends(self, node: Node, path: str, required: _Requirement, *, partials: bool = True) -> Iterator[_End]:
+        """The trees that a requirement comes down to: prefixes, and those whose own keys decide how they are spread."""
+        below = None if node.is_prefix else self._below(node, required)
+        if below is None:
+            yield _End(node, path, required, partials)
+            return
+        partials = partials and isinstance(node, Union) and self.options.get("order") != "in"
+        for place, each in enumerate(node.children()):
+            yield from self._ends(each, f"{path}.{place}", below, partials=partials)
 
     def _below(self, node: Node, required: _Requirement) -> _Requirement | None:
         """How all that an operator reads must be for its rows to be as required; None if its own keys decide."""
@@ -172,34 +195,22 @@ class Cuts:
         appends = self.options.get("queue") in LOSSLESS
         return queue.key is None or appends or set(required.keys) <= set(queue.key)
 
-    def _exchanged(self, node: Node) -> Aggregate | None:
-        """The aggregate, if its partials can be exchanged instead of rows."""
-        return node if isinstance(node, Aggregate) and takes_partials(node, self.options) else None
-
-    def _needed(self, node: Node, path: str, required: _Requirement) -> int:
+    def _needed(self, end: _End) -> int:
         """The level on which rows can meet as they should."""
-        if node.is_prefix:
+        if end.node.is_prefix:
             return 1
-        if (below := self._below(node, required)) is not None:
-            return max(self._needed(each, f"{path}.{place}", below) for place, each in enumerate(node.children()))
-        placed = self._place(node, path, single=required.single)
-        return placed.level if required.is_met(placed) else placed.level + 1
+        placed = self._place(end.node, end.path, single=end.required.single)
+        return placed.level if end.required.is_met(placed) else placed.level + 1
 
-    def _bring(
-        self, node: Node, path: str, required: _Requirement, level: int, aggregate: Aggregate | None = None
-    ) -> None:
+    def _bring(self, end: _End, level: int, aggregate: Aggregate | None = None) -> None:
         """Cut so that the rows of a tree are on a level, equal keys together."""
+        node, path, required = end.node, end.path, end.required
         if node.is_prefix:
             groups = self.options.get("low_level_groups")
             limit = int(groups) if groups is not None and aggregate is not None else None
             partials = aggregate and (aggregate.window, aggregate.keys, aggregate.aggregations)
             port = content_name("exchange", (meaning(node), required.keys, level, limit, partials))
             self.cuts[path] = Exchange(port, scan_of(node).stream, node, required.keys, aggregate, level, limit)
-            return
-        if (below := self._below(node, required)) is not None:
-            passes = isinstance(node, Union) and self.options.get("order") != "in"
-            for place, each in enumerate(node.children()):
-                self._bring(each, f"{path}.{place}", below, level, aggregate if passes else None)
             return
         placed = self._place(node, path, single=required.single)
         if placed.level != level or not required.is_met(placed):
@@ -223,12 +234,6 @@ def _is_transparent(node: Node) -> bool:
 def _count(node: Node) -> int:
     """How many trees an operator reads, through others that need no rows to meet."""
     return sum(_count(each) if _is_transparent(each) else 1 for each in node.operands())
-
-
-def _given_keys(node: Node, requirements: list[_Requirement]) -> tuple[Keys, ...]:
-    """By which columns of its own the rows of an operator with several inputs are spread."""
-    keys = [required.keys for place, required in enumerate(requirements) if node.gives_keys_of(place)]
-    return tuple(dict.fromkeys(each for each in keys if each is not None))
 
 
 def _renamed(node: Node, spread: tuple[Keys, ...]) -> tuple[Keys, ...]:

@@ -198,7 +198,7 @@ def test_times_that_say_nothing_of_what_was_given_start_all_anew() -> None:
 
 def test_streams_come_and_go() -> None:
     found = evolved(network(q="SELECT k FROM s"), network(q="SELECT k FROM r"), {"s": at(100)})
-    assert (found.added, found.removed) == (("r",), ("s",))
+    assert (found.streams["added"], found.streams["removed"]) == (["r"], ["s"])
     assert starts(found, "q") == []
 
 
@@ -211,7 +211,7 @@ def test_columns_come_and_go_and_options_change_without_a_loss() -> None:
     for declared in (wider, narrow):
         found = evolved(before, network(declared + stream("r"), q=OUTER, j=JOINED))
         assert [each.became for each in found.queries] == ["kept", "kept"]
-        assert found.altered == ("s",)
+        assert found.streams["altered"] == ["s"]
         assert set(physical(found.network).whole().nodes) == set(physical(before).whole().nodes)
 
 
