@@ -22,6 +22,7 @@ from bench.workload import PeerWork, Work
 from millrace.connectors.native import FRAME
 from millrace.experiments.stock_spark import Job, StockQuery, StockSpark
 from millrace.hosts.local.host import LocalRun
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.hosts.spark.source.native_streams import spark_schema
@@ -95,7 +96,7 @@ def local(task: Task, engine: str) -> Measured:
     """The local host, without a checkpoint."""
     seconds = []
     for number in range(task.rounds + 1):
-        run = LocalRun(task.network(engine, number), ending="available")
+        run = LocalRun(task.network(engine, number), RunOptions("local", "available"))
         seconds.append(_timed(run))
     return Measured(seconds[1:])
 
@@ -119,7 +120,7 @@ def spark_rounds(task: Task, engine: str, session: SparkSession, *, frames: bool
         network = network.with_streams(
             {each.name: replace(each, connector=Connector(FRAME)) for each in network.streams() if each.name in feeds}
         )
-        run = SparkRun(network, ending="available", checkpoint=folder, session=session, feeds=feeds)
+        run = SparkRun(network, RunOptions("spark", "available", checkpoint=folder), session=session, feeds=feeds)
         seconds.append(_timed(run))
     return Measured(seconds[1:], _between_commits(task, engine, "spark/commits"))
 

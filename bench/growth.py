@@ -27,6 +27,7 @@ from bench.pairs import APART, write_pairs
 from bench.workload import Work, Workload, write_file
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run_options import RunOptions
 
 TIMES = 10
 BATCHES = 12
@@ -119,8 +120,7 @@ def _local(task: Task, engine: str, grown: Growing) -> Measured:
         steps = _Steps()
         LocalRun(
             task.network(engine, number),
-            ending="available",
-            checkpoint=task.checkpoint(engine, number),
+            RunOptions("local", "available", checkpoint=task.checkpoint(engine, number)),
             listeners=Listeners(progress=steps.look),
             interval=0.0,
         ).run()

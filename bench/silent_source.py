@@ -21,6 +21,7 @@ from bench.workload import Workload
 from millrace.experiments.demo.links import Feed, Feeder, Link, LinkFile, link_files
 from millrace.experiments.demo.sink_watcher import committed_batches, wait_until
 from millrace.experiments.stock_spark import Job, StockSpark
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 
@@ -95,7 +96,7 @@ def spark_live(task: Task, engine: str) -> Measured:
 def live(task: Task, engine: str, session: SparkSession) -> Measured:
     """The Spark host, in a session that is there."""
     checkpoint = task.checkpoint(engine, task.rounds)
-    run = SparkRun(task.network(engine, task.rounds), checkpoint=checkpoint, session=session)
+    run = SparkRun(task.network(engine, task.rounds), RunOptions("spark", checkpoint=checkpoint), session=session)
     thread = Thread(target=run.run, daemon=True)
     thread.start()
     try:

@@ -30,6 +30,7 @@ from bench.recorded_streams import DATA
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.report import Listeners
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
@@ -156,9 +157,8 @@ def spark(overload: Overload, queue: str) -> Valued:
     try:
         run = SparkRun(
             network,
-            checkpoint=overload.folder / "state",
+            RunOptions("spark", checkpoint=overload.folder / "state", trigger=TRIGGER),
             session=session,
-            trigger=TRIGGER,
             listeners=Listeners(results=seen.results),
         )
         with _working(run) as alive:

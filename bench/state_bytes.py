@@ -24,6 +24,7 @@ from bench.links import ORIGIN
 from bench.workload import write_file
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
@@ -82,8 +83,7 @@ def _local(folder: Path, size: int) -> list[int]:
     feeds: dict[str, Any] = {"s": _batches(size)}
     LocalRun(
         _network("iterable"),
-        ending="available",
-        checkpoint=watched.folder,
+        RunOptions("local", "available", checkpoint=watched.folder),
         feeds=feeds,
         listeners=Listeners(progress=watched.look),
         interval=0.0,
@@ -118,7 +118,9 @@ def _spark(folder: Path, size: int) -> list[int]:
     session = open_session("local[*]", log_file=folder / "spark.log", settings=None)
     source = f"parquet OPTIONS (path '{folder / 'files'}', max_files_per_trigger '1')"
     try:
-        SparkRun(_network(source), ending="available", checkpoint=folder / "checkpoint", session=session).run()
+        SparkRun(
+            _network(source), RunOptions("spark", "available", checkpoint=folder / "checkpoint"), session=session
+        ).run()
     finally:
         session.stop()
     sizes: dict[int, int] = {}

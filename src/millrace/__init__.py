@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from millrace.api.relations import Relation
     from millrace.connectors.push_pull import Pushed
     from millrace.errors import MillraceError
-    from millrace.hosts.sinks.writer import Writer
+    from millrace.hosts.sinks.writers import Writer
     from millrace.kernel.columns.user_functions import columns
     from millrace.language import parse_network
 
@@ -50,7 +50,7 @@ _HOMES = {
     "Polled": "millrace.api.polled_source",
     "Pushed": "millrace.connectors.push_pull",
     "Relation": "millrace.api.relations",
-    "Writer": "millrace.hosts.sinks.writer",
+    "Writer": "millrace.hosts.sinks.writers",
     "columns": "millrace.kernel.columns.user_functions",
     "parse_network": "millrace.language",
     "spark_session": "millrace.api.dataframes",

@@ -30,7 +30,7 @@ ON_THE_WAY = [
     Kill(f"{WRITER}.write", "after", call=2),
     Kill(f"{WRITER}.write", "after"),
     # Taken and removed, in the middle of an epoch.
-    Kill("millrace.hosts.sinks.writer_protocol:hand_over", "after"),
+    Kill("millrace.hosts.sinks.writers:write_epoch", "after"),
 ]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
+from millrace.hosts.report import Ending
+from millrace.hosts.run_options import RunOptions
 from millrace.language import bind_changes, parse_network, read_file
+from millrace.plan.nodes.query_network import Network
 from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
 from tests.property.cases import batch
 from tests.reference import multiset
@@ -26,15 +28,19 @@ if TYPE_CHECKING:
 Host = Callable[..., "LocalRun | SparkRun"]
 
 
+def on_local(network: Network, ending: Ending, checkpoint: Path, **given: Any) -> LocalRun:
+    return LocalRun(network, RunOptions("local", ending, checkpoint), **given)
+
+
 def run_phase(
-    history: History, number: int, checkpoint: Path, pieces: int = 3, host: Host = LocalRun
+    history: History, number: int, checkpoint: Path, pieces: int = 3, host: Host = on_local
 ) -> tuple[dict[str, list[Row]], LiveChanges]:
     """The answers of one phase on a host."""
     phase, last = history.phases[number], number == len(history.phases) - 1
     changes = LiveChanges(parse_network(phase.text), phase.text, bind_changes, read_file)
     feeds = {name: list(fed(history, name, number, pieces)) for name in history.disorders}
     ending = "end" if last else "available"
-    run = host(changes.network, ending=ending, checkpoint=checkpoint, feeds=feeds, changes=changes)
+    run = host(changes.network, ending, checkpoint, feeds=feeds, changes=changes)
     for text in phase.requests:
         changes.carry_out(text, run)
     run.run()
@@ -57,7 +63,7 @@ def said(changes: LiveChanges) -> list[tuple[str, str]]:
 
 
 def check(
-    history: History, number: int, phase: Phase, checkpoint: Path, pieces: int = 3, host: Host = LocalRun
+    history: History, number: int, phase: Phase, checkpoint: Path, pieces: int = 3, host: Host = on_local
 ) -> LiveChanges:
     found, changes = run_phase(history, number, checkpoint, pieces, host)
     expected = history.expected(number)
@@ -69,7 +75,7 @@ def check(
 
 @pytest.mark.parametrize("pieces", [1, 4])
 def test_eight_changes_to_four_queries(tmp_path: Path, pieces: int) -> None:
-    check_all(tmp_path, pieces, LocalRun)
+    check_all(tmp_path, pieces, on_local)
 
 
 @pytest.mark.spark
@@ -77,7 +83,10 @@ def test_eight_changes_to_four_queries(tmp_path: Path, pieces: int) -> None:
 def test_eight_changes_to_four_queries_on_spark(tmp_path: Path, spark_session: SparkSession) -> None:
     from millrace.hosts.spark.host import SparkRun
 
-    check_all(tmp_path, 2, partial(SparkRun, session=spark_session, stages=3))
+    def on_spark(network: Network, ending: Ending, checkpoint: Path, **given: Any) -> SparkRun:
+        return SparkRun(network, RunOptions("spark", ending, checkpoint, stages=3), session=spark_session, **given)
+
+    check_all(tmp_path, 2, on_spark)
 
 
 def check_all(tmp_path: Path, pieces: int, host: Host) -> None:
@@ -99,8 +108,7 @@ def test_a_micro_batch_that_was_begun_ends_by_its_own_plan(tmp_path: Path, spark
         changes = LiveChanges(parse_network(text), text, bind_changes, read_file)
         SparkRun(
             changes.network,
-            ending="available",
-            checkpoint=tmp_path / "state",
+            RunOptions("spark", "available", checkpoint=tmp_path / "state"),
             changes=changes,
             session=spark_session,
         ).run()

@@ -21,6 +21,7 @@ import pytest
 from millrace.experiments.figures.update_queues import keys_of
 from millrace.hosts.local import host
 from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
 from millrace.testing.hosts import in_memory
 from tests.unit.hosts.spark.staged import Staged
@@ -126,7 +127,7 @@ def on_local(
     write(rows, folder / "s", size)
     network = parse_network(script(folder / "s", size, policies))
     listeners = Listeners(results=watched.results, progress=progress)
-    host.LocalRun(network, ending="available", listeners=listeners, interval=0.0).run()
+    host.LocalRun(network, RunOptions("local", "available"), listeners=listeners, interval=0.0).run()
     return watched
 
 
@@ -233,7 +234,9 @@ def test_the_same_on_spark(tmp_path: Path) -> None:
         write(rows[stream], tmp_path / stream, SHORT)
         text += script(tmp_path / stream, SHORT, policies, stream)
     listeners = Listeners(results=watched.results, progress=watched.progress)
-    run = SparkRun(parse_network(text), ending="available", checkpoint=tmp_path / "state", listeners=listeners)
+    run = SparkRun(
+        parse_network(text), RunOptions("spark", "available", checkpoint=tmp_path / "state"), listeners=listeners
+    )
     try:
         run.run()
     finally:

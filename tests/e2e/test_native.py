@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 
 import millrace as mr
 from millrace.errors import MillraceError, RequestError, RunError
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
@@ -52,7 +53,7 @@ def script(source: str, sink: str = "") -> str:
 def opened(text: str, session: Any, **options: Any) -> Any:
     from millrace.hosts.spark.host import SparkRun
 
-    return SparkRun(parse_network(text), session=session, **options)
+    return SparkRun(parse_network(text), RunOptions("spark", **options), session=session)
 
 
 def rows_of(tables: list[pa.Table]) -> list[tuple[Any, ...]]:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import millrace as mr
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.stage.bucket_queues import STALEST
 from millrace.hosts.spark.stage.budget import FIRST_ROWS
@@ -62,7 +63,9 @@ def write(folder: Path) -> None:
 def running(folder: Path, session: Any) -> Iterator[Any]:
     from millrace.hosts.spark.host import SparkRun
 
-    run = SparkRun(network(folder), checkpoint=folder / "state", session=session, trigger="1 second")
+    run = SparkRun(
+        network(folder), RunOptions("spark", checkpoint=folder / "state", trigger="1 second"), session=session
+    )
     thread = Thread(target=run.run)
     thread.start()
     try:
@@ -113,7 +116,9 @@ def test_under_overload_micro_batches_stay_within_their_interval_and_answers_fre
 
     from millrace.hosts.spark.host import SparkRun
 
-    rest = SparkRun(network(tmp_path), ending="available", checkpoint=tmp_path / "state", session=spark_session)
+    rest = SparkRun(
+        network(tmp_path), RunOptions("spark", "available", checkpoint=tmp_path / "state"), session=spark_session
+    )
     report = rest.run()
     assert report.queues["every"].waiting == report.queues["fresh"].waiting == 0
     assert sorted(row["v"] for row in read(tmp_path / "every")) == list(range(FILES * ROWS)), "all of them, each once"

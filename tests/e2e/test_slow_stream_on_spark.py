@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
@@ -92,7 +93,11 @@ def running(folder: Path, session: Any) -> Iterator[None]:
     from millrace.hosts.spark.host import SparkRun
 
     trigger = f"{round(TRIGGER * 1000)} milliseconds"
-    run = SparkRun(parse_network(script(folder)), checkpoint=folder / "state", session=session, trigger=trigger)
+    run = SparkRun(
+        parse_network(script(folder)),
+        RunOptions("spark", checkpoint=folder / "state", trigger=trigger),
+        session=session,
+    )
     thread = Thread(target=run.run)
     thread.start()
     try:

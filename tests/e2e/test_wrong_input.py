@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from millrace.errors import MalformedRow
+from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
 from tests.e2e.commands import millrace
 from tests.e2e.scripts import SCRIPT, add_file, expected, project, results
@@ -84,11 +85,11 @@ def test_a_malformed_row_on_spark_stops_the_run_and_loses_nothing(
     network = parse_network(SCRIPT.replace("path 'in'", f"path '{tmp_path / 'in'}'"))
     add_file(tmp_path, 2, "a,many,2024-01-01 00:02:40")
     with pytest.raises(MalformedRow, match='"many"') as raised:
-        SparkRun(network, ending="end", checkpoint=tmp_path / "state", session=spark_session).run()
+        SparkRun(network, RunOptions("spark", "end", checkpoint=tmp_path / "state"), session=spark_session).run()
     assert raised.value.hint
     assert results(tmp_path) == expected(1), "the first minute was complete, and stays"
     add_file(tmp_path, 2)
-    SparkRun(network, ending="end", checkpoint=tmp_path / "state", session=spark_session).run()
+    SparkRun(network, RunOptions("spark", "end", checkpoint=tmp_path / "state"), session=spark_session).run()
     assert results(tmp_path) == expected(3)
 
 

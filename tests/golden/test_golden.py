@@ -11,6 +11,7 @@ import pytest
 
 from millrace.errors import MillraceError
 from millrace.hosts.local.host import LocalRun
+from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
 from millrace.plan.explain.explain import explain
 from millrace.plan.nodes.endpoints import Connector
@@ -79,7 +80,7 @@ def test_restarts_do_not_change_the_golden_rows(golden: Golden, tmp_path: Path) 
         for stream, tables in pieces.items():
             for table in tables[number : number + 1]:
                 pq.write_table(table, tmp_path / stream / f"{number}.parquet")
-        run = LocalRun(network, ending=ending, checkpoint=tmp_path / "checkpoint")  # type: ignore[arg-type]
+        run = LocalRun(network, RunOptions("local", ending, checkpoint=tmp_path / "checkpoint"))  # type: ignore[arg-type]
         run.run()
         for query, tables in run.memory.items():
             found[query] += [row for table in tables for row in table.to_pylist()]

@@ -18,7 +18,8 @@ from millrace.experiments.figures.ordered_joins import (
     poisson,
     responses,
 )
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.elements import Times
 from millrace.kernel.joins.in_order.ordered_join import OrderedJoin
 from millrace.language import parse_network

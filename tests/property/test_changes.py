@@ -15,10 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.hosts.control.live_changes import ChangeableRun, LiveChanges
+from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.replies import Reply
 from millrace.hosts.local.host import LocalRun
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.run import Run
+from millrace.hosts.run_options import RunOptions
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.elements import ARRIVED
 from millrace.language import bind_changes, parse_network
 from millrace.plan.nodes.query_network import Query
@@ -42,7 +45,7 @@ class Noted(LiveChanges):
         super().__init__(parse_network(sql), sql, bind_changes)
         self.known: dict[str, Query] = {query.name: query for query in self.network.queries}
 
-    def carry_out(self, text: str, run: ChangeableRun) -> tuple[Reply, ...]:
+    def carry_out(self, text: str, run: Run) -> tuple[Reply, ...]:
         answers = super().carry_out(text, run)
         self.known.update({query.name: query for query in self.network.queries})
         return answers
@@ -142,11 +145,11 @@ def test_a_local_run_with_restarts(data: st.DataObject, plot: Plot) -> None:
                 run.changes.carry_out(statements.pop(0), run)
             elif action == "restart":
                 run._commit()
-                run._close()
+                run._control.close()
                 gather(run, found, known)
                 run = opened(plot, feeds, folder)
         run._end()
-        run._close()
+        run._control.close()
         gather(run, found, known)
     assert isinstance(run.changes, Noted)
     run.changes.known = known
@@ -155,7 +158,7 @@ def test_a_local_run_with_restarts(data: st.DataObject, plot: Plot) -> None:
 
 def opened(plot: Plot, feeds: dict[str, list[Any]], folder: str) -> LocalRun:
     changes = Noted(plot.sql)
-    return LocalRun(parse_network(plot.sql), checkpoint=Path(folder), feeds=feeds, changes=changes)
+    return LocalRun(parse_network(plot.sql), RunOptions("local", checkpoint=Path(folder)), feeds=feeds, changes=changes)
 
 
 def gather(run: LocalRun, found: dict[str, list[Row]], known: dict[str, Query]) -> None:

@@ -13,14 +13,14 @@ from millrace.api.query_text import Reads, pairs, query_text, script
 from millrace.api.reader import Reader
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import Once, open_run
-from millrace.connectors.native import HANDED, is_native_sink
+from millrace.connectors.native import HANDED, SHOWN, is_native_sink
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.answers.subscriptions import Callback, Subscription
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
-from millrace.hosts.sinks.outputs import PLAIN, sink_folder
+from millrace.hosts.sinks.sinks import sink_folder
 from millrace.hosts.why.lag import Lag
 from millrace.language import bind_changes, declarations_of, parse_script, read_file
 from millrace.language.grammar.statements import Declared, QueryStatement
@@ -171,7 +171,7 @@ class Handle:
                 f'the results of query "{query}" go to "{found.sink.connector.format}"',
                 hint="Read them there, or leave the sink out to keep results in memory.",
             )
-        if found.sink.connector.format not in PLAIN:
+        if found.sink.connector.format not in SHOWN:
             raise RequestError(
                 f'the results of query "{query}" are files in "{sink_folder(found.sink)}"',
                 hint="Read that folder, or leave the sink out to keep results in memory.",

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from millrace.api.durations import Length, length
 from millrace.api.stream_text import checked_settings, code_place
-from millrace.connectors.native import HANDED
+from millrace.connectors.native import HANDED, SHOWN
 from millrace.errors import RequestError, listed
-from millrace.hosts.sinks.outputs import PLAIN
 
 Reads = Length | Mapping[str | None, Length]
 """How often answers are read: all of them, or by condition on the key; None stands for all other keys."""
@@ -47,7 +46,7 @@ def query_text(
 
 def _check_options(sink: str, options: Mapping[str, object]) -> None:
     """Refuse options of a sink that takes none."""
-    if options and sink in PLAIN:
+    if options and sink in SHOWN:
         raise RequestError(
             f'the sink "{sink}" takes no options, and was given {listed(options)}',
             hint=f"{_as_settings(options)} Options of a sink go with files: sink='parquet', path='out'.",

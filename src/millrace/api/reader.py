@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.api.runs import Run
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.answers.requests import query_table
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.control.read_requests import query_table
+from millrace.hosts.run import Run
 
 
 class Reader:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import Any
 
 from millrace.api.durations import Length, length
 from millrace.errors import RequestError, did_you_mean, listed
-from millrace.hosts.control.live_changes import ChangeableRun, LiveChanges
-from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.report import Ending, Listeners
+from millrace.hosts.run import Run
 from millrace.hosts.run_options import HostName, RunOptions
-from millrace.hosts.sinks.outputs import check_sinks
+from millrace.hosts.sinks.sinks import check_sinks
 from millrace.language import parse_interval
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.nodes.query_network import Network
@@ -45,26 +44,6 @@ def run_options(
     return RunOptions(on, _ENDINGS[until], Path(checkpoint) if checkpoint else None, **given)
 
 
-class Run(ChangeableRun, Protocol):
-    """A run of a network on some host."""
-
-    def run(self) -> Report:
-        """Run until the end."""
-
-    def stop(self) -> None:
-        """Let the run end soon, in order."""
-
-    def close(self) -> None:
-        """Release what the run holds outside this process."""
-
-    def report(self) -> Report:
-        """The run at this moment."""
-
-    @property
-    def memory(self) -> dict[str, list[pa.Table]]:
-        """The results so far of queries with a memory sink, by query."""
-
-
 def open_run(
     network: Network,
     options: RunOptions,
@@ -77,45 +56,24 @@ def open_run(
     if options.on == "spark":
         from millrace.hosts.spark.host import SparkRun
 
-        return SparkRun(
-            network,
-            ending=options.ending,
-            checkpoint=options.checkpoint,
-            feeds=feeds,
-            listeners=listeners,
-            master=options.master,
-            trigger=options.trigger,
-            settings=options.settings,
-            verbose=options.verbose,
-            changes=changes,
-            control=options.control,
-            stages=options.stages,
-            profiled=options.profile,
-        )
+        return SparkRun(network, options, feeds=feeds, listeners=listeners, changes=changes)
     if options.on == "local":
         from millrace.hosts.local.host import LocalRun
 
-        return LocalRun(
-            network,
-            ending=options.ending,
-            checkpoint=options.checkpoint,
-            feeds=feeds,
-            listeners=listeners,
-            changes=changes,
-            control=options.control,
-        )
-    from millrace.hosts.virtual.host import Costs, VirtualRun
+        return LocalRun(network, options, feeds=feeds, listeners=listeners, changes=changes)
+    from millrace.hosts.virtual.clock import Costs
+    from millrace.hosts.virtual.host import VirtualRun
 
     cost = options.cost
     return VirtualRun(
         network,
-        ending="end" if options.ending == "stopped" else options.ending,
+        options,
         feeds=feeds,
         listeners=listeners,
+        changes=changes,
         cost=Costs() if cost is None else Costs(row=cost, punctuation=cost),
         rows_per_step=None if cost is None else 1,
         tick=TICK if cost is None else 0,
-        changes=changes,
     )
 
 
@@ -138,8 +96,7 @@ def pending_change(options: RunOptions, changes: LiveChanges) -> Evolution | Non
 
         evolution = local_checkpoint.pending_change(options.checkpoint, changes)
     before = None if changes.ran is None else changes.ran.queries
-    renamed = {} if evolution is None else evolution.renamed
-    check_sinks(changes.network.queries, before, renamed, relayed=options.on == "spark")
+    check_sinks(changes.network.queries, before, changes.renamed, relayed=options.on == "spark")
     return evolution
 
 

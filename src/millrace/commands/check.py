@@ -7,7 +7,7 @@ import argparse
 from millrace.commands.arguments import Commands, add_file, read_network
 from millrace.connectors.inputs import open_input
 from millrace.connectors.native import is_native
-from millrace.hosts.sinks.outputs import file_sinks
+from millrace.hosts.sinks.sinks import file_sinks
 from millrace.plan.physical.stages import physical
 
 

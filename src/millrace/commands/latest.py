@@ -21,8 +21,8 @@ from urllib.parse import unquote
 from millrace.commands.arguments import Commands, add_json, add_timeout, timeout_seconds
 from millrace.errors import MillraceError, RequestError, listed
 from millrace.hosts.answers.answer_files import folder_of, stored
-from millrace.hosts.answers.requests import one_row
 from millrace.hosts.checkpoint.durable_files import read_json
+from millrace.hosts.control.read_requests import one_row
 from millrace.hosts.control.replies import plain_table, rows_text
 from millrace.hosts.control.request_folder import LastRequest, ask, listening, listens
 from millrace.hosts.spark.commit_log.commit_log import CommitLog

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from millrace.api.console import Console
 from millrace.api.reader import Reader
-from millrace.api.runs import Run, open_run, pending_change
+from millrace.api.runs import open_run, pending_change
 from millrace.commands.arguments import Commands, add_file, add_json, micros, read_network
 from millrace.errors import RequestError
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.report import Listeners
+from millrace.hosts.run import Run
 from millrace.hosts.run_options import HOSTS, RunOptions
 from millrace.language import bind_changes, read_file
 from millrace.plan.evolution.changes import Added, Amendment

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from millrace.api.runs import Run, open_run
+from millrace.api.runs import open_run
 from millrace.hosts.report import Ending
+from millrace.hosts.run import Run
 from millrace.hosts.run_options import HOSTS, HostName, RunOptions
 from millrace.kernel.elements import ARRIVED
 from millrace.language import parse_network
@@ -60,7 +61,7 @@ class Host:
         # Imported here: the other hosts do not need Spark.
         from millrace.hosts.spark.host import SparkRun
 
-        return SparkRun(network, ending=ending, feeds=feeds, session=self.session())
+        return SparkRun(network, RunOptions("spark", ending), feeds=feeds, session=self.session())
 
 
 def in_memory(network: Network) -> Network:

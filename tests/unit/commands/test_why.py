@@ -14,6 +14,7 @@ from millrace.commands.why import why
 from millrace.errors import RequestError, RunError
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.why.lag import Lag
 from millrace.hosts.why.waits import Awaited, StreamLag, Wait
@@ -69,7 +70,9 @@ def test_where_nobody_listens_and_nothing_is_recorded_the_request_is_wrong(
 @pytest.mark.parametrize("asked", ["control", "."])
 def test_a_local_run_that_listens_is_asked_itself(tmp_path: Path, asked: str) -> None:
     feed, changes = Fed(), LiveChanges(parse_network(SQL), SQL, bind_changes)
-    run = LocalRun(changes.network, feeds={"s": feed}, changes=changes, control=tmp_path / "control")
+    run = LocalRun(
+        changes.network, RunOptions("local", control=tmp_path / "control"), feeds={"s": feed}, changes=changes
+    )
     thread = Thread(target=run.run)
     thread.start()
     try:

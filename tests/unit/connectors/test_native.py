@@ -9,7 +9,7 @@ import pytest
 from millrace.connectors.files.file_options import read_options
 from millrace.connectors.inputs import open_input
 from millrace.errors import RequestError
-from millrace.hosts.sinks.outputs import file_sinks
+from millrace.hosts.sinks.sinks import file_sinks
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import Network
 

@@ -16,6 +16,7 @@ from millrace.hosts.checkpoint.checkpoint import pending_change
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Ending
+from millrace.hosts.run_options import RunOptions
 from millrace.language import bind_changes, parse_network, read_file
 from tests.unit.hosts.fed import row
 
@@ -38,7 +39,9 @@ def opened(
     sql: str, checkpoint: Path, *feeds: list[dict[str, Any]], ending: Ending = "available", **more: Any
 ) -> LocalRun:
     changes = asked(sql)
-    return LocalRun(changes.network, ending=ending, checkpoint=checkpoint, changes=changes, feeds={"s": feeds, **more})
+    return LocalRun(
+        changes.network, RunOptions("local", ending, checkpoint=checkpoint), changes=changes, feeds={"s": feeds, **more}
+    )
 
 
 def results(run: LocalRun, name: str) -> list[Any]:
@@ -107,7 +110,7 @@ def test_a_refusal_leaves_the_checkpoint_byte_for_byte(
 def test_a_run_that_ends_before_its_first_commit_has_changed_nothing(tmp_path: Path) -> None:
     begun(STREAM + query("q", COUNTED), tmp_path)
     found = contents(tmp_path)
-    opened(STREAM + query("p", "SELECT n FROM s"), tmp_path, FIRST)._close()
+    opened(STREAM + query("p", "SELECT n FROM s"), tmp_path, FIRST)._control.close()
     assert contents(tmp_path) == found
 
 
@@ -118,7 +121,7 @@ def test_the_change_is_committed_before_anything_is_read(tmp_path: Path) -> None
 
     begun(STREAM + query("q", COUNTED), tmp_path)
     changes = asked(STREAM + query("p", COUNTED))
-    run = LocalRun(changes.network, checkpoint=tmp_path, changes=changes, feeds={"s": failing()})
+    run = LocalRun(changes.network, RunOptions("local", checkpoint=tmp_path), changes=changes, feeds={"s": failing()})
     with pytest.raises(OSError, match="gone"):
         run.run()
     (entry,) = json.loads((tmp_path / "current.json").read_text())["changes"]["history"]

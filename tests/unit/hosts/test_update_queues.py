@@ -20,7 +20,9 @@ from millrace.connectors.inputs import CHUNK_ROWS
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Ending, Listeners, Report
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.run_options import RunOptions
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.elements import Batch, Element
 from millrace.kernel.metrics import SourceMetrics
 from millrace.language import bind_changes, parse_network, read_file
@@ -99,7 +101,7 @@ def endless(*tables: pa.Table) -> Iterator[Any]:
 @pytest.mark.parametrize("budget", ["", ", budget = '3 rows'", ", budget = '1 milliseconds'"])
 def test_queues_are_empty_when_a_run_ends_by_itself(ending: Ending, budget: str) -> None:
     feeds = {"s": [updates(300, 50), updates(700, 50, 300)]}
-    run = LocalRun(parse_network(SQL.format(budget)), feeds=feeds, ending=ending)
+    run = LocalRun(parse_network(SQL.format(budget)), RunOptions("local", ending), feeds=feeds)
     report = run.run()
     assert latest(run.memory["q"]) == exact(1000, 50)
     queue, source = report.queues["q"], report.sources["s"]
@@ -112,8 +114,8 @@ def test_a_commit_does_not_empty_a_queue() -> None:
     reports: list[Report] = []
     run = LocalRun(
         parse_network(SQL.format(SLOW)),
+        RunOptions("local", "available"),
         feeds={"s": [updates(100, 100)]},
-        ending="available",
         interval=0,
         listeners=Listeners(progress=reports.append),
     )
@@ -168,7 +170,10 @@ def slowly(take: Callable[[int, Batch], Iterator[Element]]) -> Callable[[int, Ba
 @pytest.mark.parametrize("ending", ["available", "end"])
 @pytest.mark.parametrize("budget", ["", ", budget = '1 milliseconds'"])
 def test_slow_work_gives_its_first_answers_row_by_row(ending: Ending, budget: str) -> None:
-    run, sizes = LocalRun(parse_network(SQL.format(budget)), feeds={"s": [updates(20, 20)]}, ending=ending), list[int]()
+    run, sizes = (
+        LocalRun(parse_network(SQL.format(budget)), RunOptions("local", ending), feeds={"s": [updates(20, 20)]}),
+        list[int](),
+    )
     [queue] = run.executor.queue_gate.queues().values()
     let_go = queue.on_more
 
@@ -208,13 +213,15 @@ def test_a_run_that_is_stopped_keeps_its_queue_in_the_checkpoint(policy: str, tm
     files(tmp_path / "in", updates(5000, 5000))
     sql, state = into_files(tmp_path, SLOW, policy), tmp_path / "state"
     changes = changing(sql)
-    with running(LocalRun(changes.network, checkpoint=state, interval=0.05, changes=changes)) as run:
+    with running(
+        LocalRun(changes.network, RunOptions("local", checkpoint=state), interval=0.05, changes=changes)
+    ) as run:
         wait_for(lambda: run.report().queues["q"].waiting > 0)
     stopped = run.report().queues["q"]
     assert stopped.waiting > 0 and stopped.let_go + stopped.waiting == 5000
     files(tmp_path / "in", updates(10, 5000, 5000))
     changes = changing(into_files(tmp_path, "", policy))
-    report = LocalRun(changes.network, checkpoint=state, ending="available", changes=changes).run()
+    report = LocalRun(changes.network, RunOptions("local", "available", checkpoint=state), changes=changes).run()
     assert latest(written(tmp_path)) == exact(5010, 5000)
     assert adds_up(report.sources["s"]) and report.sources["s"].received == 5010
     queue = report.queues["q"]

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, TextIO
 
 import pyarrow as pa
 
-from millrace.api.runs import Run, open_run
+from millrace.api.runs import open_run
 from millrace.errors import RunError
 from millrace.experiments.demo.links import SECOND, Feed, Feeder, Link, link_files, true_counts
 from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches, wait_until
 from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline, window_text
 from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run import Run
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import Network

@@ -23,7 +23,7 @@ from millrace.experiments.figures.generated_networks import (
     every,
     selected_union,
 )
-from millrace.hosts.virtual.host import Costs
+from millrace.hosts.virtual.clock import Costs
 
 BUSY, SPARSE = 50.0, 0.05
 """Rows per second."""

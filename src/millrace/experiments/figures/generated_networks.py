@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from millrace.experiments.figures.curves import Measured
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import parse_network
 
 _SECOND = 1e6

@@ -58,7 +58,7 @@ class PairCase:
 
     def measure(self) -> Measured:
         """How long groups wait; without the first ones, and those that the end of the input releases."""
-        run = VirtualRun(parse_network(self.text), ending="end")
+        run = VirtualRun(parse_network(self.text))
         run.run()
         made = pa.concat_tables(each.rows for each in run.deliveries)
         left = np.repeat([each.now for each in run.deliveries], [each.rows.num_rows for each in run.deliveries])

@@ -16,7 +16,8 @@ import pyarrow as pa
 from millrace.experiments.figures.claims import Claim, about, furthest, growth
 from millrace.experiments.figures.curves import Chart, Measured, Results
 from millrace.experiments.figures.experiment import PLACE, figure
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.elements import Times
 from millrace.language import parse_network
 from millrace.plan.joins.join_cost import JoinCost

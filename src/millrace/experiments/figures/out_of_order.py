@@ -18,7 +18,7 @@ import pyarrow as pa
 from millrace.experiments.figures.claims import Claim
 from millrace.experiments.figures.curves import Chart, Measured, Point, Results
 from millrace.experiments.figures.experiment import PLACE, figure
-from millrace.hosts.virtual.host import Costs, VirtualClock
+from millrace.hosts.virtual.clock import Costs, VirtualClock
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Latency
 from millrace.language import parse_network

@@ -21,7 +21,8 @@ from millrace.experiments.figures.generated_networks import (
     selected_union,
     slide_and_union,
 )
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 
 BURSTY, SPARSE = 1000.0, 0.5
 """Rows per second."""

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.experiments.figures.curves import Measured
-from millrace.hosts.virtual.host import Costs, DeliveredRows, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import DeliveredRows, VirtualRun
 from millrace.hosts.virtual.samples import QueueSamples
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Times

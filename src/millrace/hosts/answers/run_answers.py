@@ -1,19 +1,20 @@
-"""The standing answers of a run: the latest answer of each key, for every update query, to be pulled at any time.
+"""The latest answers of a run's update queries: one per key, to be pulled at any time.
 
 Rules:
-- On the hosts of one process an answer stands as soon as it is given, before it is committed: freshness comes first.
-  After a crash a run goes on from the committed ones, and gives the answers since then anew.
+- On the hosts of one process an answer can be pulled as soon as it is delivered, before it is committed. After a crash
+  a run goes on from the committed ones, and delivers the later answers again.
 - On Spark the answers are those of committed micro-batches.
-- With a checkpoint they are kept in it, an epoch at a time (see latest_files.py).
+- With a checkpoint they are kept in it, as files per epoch (see answer_files.py).
 - A query that leaves ends its subscriptions; its last answers can be read until its name is used again.
-- One that is altered to append ends them too, and has no answers to be pulled; where the host puts all results, they
-  are kept up with what it gives, so that they stand again as soon as it updates again.
+- A query that is altered to append ends them too, and has no answers to be pulled. Where the host puts all results, its
+  answers are kept up to date meanwhile, so that they can be pulled as soon as it updates again.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -30,11 +31,12 @@ from millrace.plan.updates.update_keys import reads_updates
 
 @dataclass(frozen=True)
 class _Kept:
-    """The answers of a query, and their files, if they are kept."""
+    """The answers of a query and, with a checkpoint, their files; `pulled` is False while the query appends."""
 
     query: Query
-    latest: AnswerTable
+    table: AnswerTable
     files: AnswerFiles | None
+    pulled: bool = True
 
 
 class RunAnswers:
@@ -51,106 +53,99 @@ class RunAnswers:
         *,
         all_put: bool = False,
     ) -> None:
+        self.closed = False
+        """True if the run has ended, so that no answer will follow."""
         self._checkpoint = checkpoint
         self._all_put = all_put
         self._queries: tuple[Query, ...] = ()
         self._kept: dict[str, _Kept] = {}
-        self._appending: dict[str, _Kept] = {}
-        """Queries that have become ordinary ones."""
-        self.closed = False
-        """Whether the run has ended, so that no answer will follow."""
-        self._left: dict[str, _Kept] = {}
+        self._left: dict[str, AnswerTable] = {}
+        """The last answers of queries that have left, while no other query has their name."""
         self._removed: list[AnswerFiles] = []
         self.prepare(queries)()
         if checkpoint is not None:
             self._load(checkpoint, epoch)
 
     def _load(self, checkpoint: Path, epoch: int | None) -> None:
-        for each in self._kept.values():
+        """Read the committed answers, and remove those of queries that the run does not have."""
+        known: set[str] = set()
+        for name, each in self._kept.items() if epoch is not None else ():
             if each.files is not None and epoch is not None:
                 each.files.load(epoch)
-        known = {quote(name, safe="") for name in self._kept} if epoch is not None else set()
+                known.add(quote(name, safe=""))
         for folder in (checkpoint / "latest").glob("*"):
             if folder.name not in known:
-                AnswerFiles(folder, AnswerTable("", pa.schema([]), ())).remove()
+                shutil.rmtree(folder, ignore_errors=True)
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
-        """Make places for the answers of a changed network; the call it gives takes them into use.
+        """Make places for the answers of a changed network; the call that it returns takes them into use.
 
         A query that is `renamed`, by its name now the one before, keeps its answers.
         """
-        was, kept, appending = renamed or {}, dict[str, _Kept](), dict[str, _Kept]()
+        was, kept = renamed or {}, dict[str, _Kept]()
         for query in queries:
             key, before = key_of(query), self._going_on(query, was.get(query.name, query.name))
             if key is not None:
-                kept[query.name] = before or self._beginning(query, key)
+                table = before.table if before else AnswerTable(query.name, query.root.schema, key)
+                kept[query.name] = before or _Kept(query, table, self._files(query.name, table))
             elif before is not None and self._all_put:
-                appending[query.name] = before
+                kept[query.name] = replace(before, pulled=False)
 
         def take_into_use() -> None:
-            before, self._queries = self._maintained, tuple(queries)
-            self._kept, self._appending = kept, appending
-            going_on = {id(each.latest) for each in self._maintained.values()}
+            before, self._kept, self._queries = self._kept, kept, tuple(queries)
+            going_on = {id(each.table) for each in kept.values()}
             for name, each in before.items():
-                if id(each.latest) not in going_on:
-                    each.latest.close()
-                    self._left[name] = each
-                if each.files is not None and name not in self._maintained:
+                if id(each.table) not in going_on:
+                    each.table.close()
+                    self._left[name] = each.table
+                if each.files is not None and name not in kept:
                     self._removed.append(each.files)
             for each in kept.values():
-                each.latest.closed = False
-            for each in appending.values():
-                each.latest.close()
+                if each.pulled:
+                    each.table.closed = False
+                else:
+                    each.table.close()
             names = {query.name for query in queries}
             self._left = {name: each for name, each in self._left.items() if name not in names}
 
         return take_into_use
 
-    @property
-    def _maintained(self) -> dict[str, _Kept]:
-        """All answers that are kept up."""
-        return {**self._kept, **self._appending}
-
     def _going_on(self, query: Query, name: str) -> _Kept | None:
         """The answers of a query that ran under a name, if it computes the same."""
-        before = self._maintained.get(name)
-        if before is None or before.query.root != query.root or key_of(query) not in (None, before.latest.key):
+        before = self._kept.get(name)
+        if before is None or before.query.root != query.root or key_of(query) not in (None, before.table.key):
             return None
         if name == query.name:
-            return _Kept(query, before.latest, before.files)
-        before.latest.query = query.name
-        return _Kept(query, before.latest, self._files(query.name, before.latest))
+            return _Kept(query, before.table, before.files)
+        before.table.query = query.name
+        return _Kept(query, before.table, self._files(query.name, before.table))
 
-    def _beginning(self, query: Query, key: tuple[str, ...]) -> _Kept:
-        """A new place for answers."""
-        latest = AnswerTable(query.name, query.root.schema, key)
-        return _Kept(query, latest, self._files(query.name, latest))
-
-    def _files(self, query: str, latest: AnswerTable) -> AnswerFiles | None:
-        return None if self._checkpoint is None else AnswerFiles(folder_of(self._checkpoint, query), latest)
+    def _files(self, query: str, table: AnswerTable) -> AnswerFiles | None:
+        return None if self._checkpoint is None else AnswerFiles(folder_of(self._checkpoint, query), table)
 
     # Answers come
 
     def put(self, query: str, batches: Sequence[Batch]) -> None:
         """Take over results, if their query updates, or has done so."""
-        if (kept := self._kept.get(query) or self._appending.get(query)) is not None:
-            kept.latest.put(timed_table(batches))
+        if (kept := self._kept.get(query)) is not None:
+            names = [name for name in batches[0].rows.schema.names if name != ARRIVED]
+            kept.table.put(pa.Table.from_batches([batch.rows.select(names) for batch in batches]))
 
     def put_parts(self, epoch: int) -> None:
         """Take over what tasks have written in an epoch that is committed."""
         for each in self._kept.values():
             for path in parts_of(each.files.folder, epoch) if each.files is not None else ():
-                each.latest.put(read(path))
+                each.table.put(read(path))
 
     def stage(self, epoch: int) -> None:
         """Write what has changed, as of an epoch that is about to be committed."""
-        for each in self._maintained.values():
+        for each in self._kept.values():
             if each.files is not None:
                 each.files.stage(epoch)
 
     def sweep(self) -> None:
         """Remove what is no longer needed, now that the epoch is committed."""
-        for each in self._maintained.values():
+        for each in self._kept.values():
             if each.files is not None:
                 each.files.sweep()
         while self._removed:
@@ -160,30 +155,26 @@ class RunAnswers:
         """Say that no answer will follow."""
         self.closed = True
         for each in self._kept.values():
-            each.latest.close()
+            each.table.close()
 
     # Answers are asked for
 
     @property
     def names(self) -> list[str]:
         """The update queries that run."""
-        return list(self._kept)
+        return [name for name, each in self._kept.items() if each.pulled]
 
     def of(self, query: str) -> AnswerTable:
         """The answers of a query; refuses one that has none to be pulled."""
-        found = self._kept.get(query) or self._left.get(query)
-        if found is not None:
-            return found.latest
+        kept = self._kept.get(query)
+        if kept is not None and kept.pulled:
+            return kept.table
+        if query in self._left:
+            return self._left[query]
         for each in self._queries:
             if each.name == query:
                 raise no_latest(each)
         raise no_query(query, [each.name for each in self._queries])
-
-
-def timed_table(batches: Sequence[Batch]) -> pa.Table:
-    """The rows of several batches of one schema with their times, as a table."""
-    names = [name for name in batches[0].rows.schema.names if name != ARRIVED]
-    return pa.Table.from_batches([batch.rows.select(names) for batch in batches])
 
 
 def no_latest(query: Query) -> RequestError:

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Event, Lock, get_ident
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from millrace.errors import MillraceError, NotYet, RequestError
-from millrace.hosts.answers.requests import AnsweringRun, is_reading, read_answer
+from millrace.hosts.control.read_requests import is_read_request, read_reply
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
-from millrace.hosts.why.lag import Lag
+from millrace.hosts.run import Run
 from millrace.kernel.graph.executor import Executor
 from millrace.plan.evolution.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
 from millrace.plan.evolution.evolution import Evolution, evolve, merged
@@ -37,28 +37,6 @@ Found = TypeVar("Found")
 
 _PATIENCE = 1.0
 """Seconds that one who only looks waits for a run that is busy."""
-
-
-class ChangeableRun(AnsweringRun, Protocol):
-    """A run that can be changed, and asked for its latest answers."""
-
-    def settle(self) -> None:
-        """Finish what is under way."""
-
-    def points(self) -> StreamProgress:
-        """How far the streams have come that are being read."""
-
-    def prepare(self, plan: Physical) -> Callable[[], None]:
-        """Open what a changed plan needs, or raise; the call it gives takes it into use."""
-
-    def shape(self, plan: Physical) -> None:
-        """Make what is at work that of the plan: operators of a name that stays keep their state."""
-
-    def keep(self) -> None:
-        """Make the change last, now that it has been made."""
-
-    def lag(self) -> Lag:
-        """What holds time back."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +100,7 @@ class LiveChanges:
         self._network: Network | None = None
         """The network of the file that is in force, where it has been read."""
         self._bind, self._read = bind, read
-        self._asked: deque[tuple[Callable[[ChangeableRun], Any], Future[Any]]] = deque()
+        self._asked: deque[tuple[Callable[[Run], Any], Future[Any]]] = deque()
         self._lock = Lock()
         self._runner: int | None = None
         self._over = False
@@ -139,7 +117,7 @@ class LiveChanges:
         """Whether the run has ended."""
         return self._over
 
-    def do(self, work: Callable[[ChangeableRun], Found], patience: float | None = None) -> Found:
+    def do(self, work: Callable[[Run], Found], patience: float | None = None) -> Found:
         """Have something done in the run's own thread, between two turns, and wait for what it gives.
 
         Raises TimeoutError if it was not begun within so many seconds; it will not be done then.
@@ -172,6 +150,15 @@ class LiveChanges:
             return look()
 
     # For the run
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """What queries were called in the run that this one goes on from, by their names now."""
+        return {} if self.evolution is None else self.evolution.renamed
+
+    def streams_of(self, query: str) -> tuple[str, ...]:
+        """The names of the streams that a query reads; none if there is no such query."""
+        return tuple(name for each in self.network.queries if each.name == query for name in _streams(each))
 
     def repeat(self, history: Iterable[HistoryEntry], *, spread: bool = False) -> None:
         """Make the changes of an earlier run again, before this one begins."""
@@ -222,7 +209,7 @@ class LiveChanges:
         self.history.append(HistoryEntry(text, points=points))
         return evolution
 
-    def serve(self, run: ChangeableRun) -> None:
+    def serve(self, run: Run) -> None:
         """Carry out what has been asked."""
         self._runner = get_ident()
         while self._asked:
@@ -249,10 +236,10 @@ class LiveChanges:
             self._failure = error
             raise
 
-    def carry_out(self, text: str, run: ChangeableRun) -> Answers:
+    def carry_out(self, text: str, run: Run) -> Answers:
         """Change the run as a text asks, or raise and leave it as it is; or read what a text in JSON asks for."""
-        if is_reading(text):
-            return (read_answer(text, run, self.network.queries),)
+        if is_read_request(text):
+            return (read_reply(text, run, self.network.queries),)
         self._work(run.settle)
         proposal = self._proposed(text, lambda query: start_of(query, run.points()))
         if proposal.network != self.network:

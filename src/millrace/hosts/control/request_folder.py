@@ -23,8 +23,8 @@ from typing import Any
 from uuid import uuid4
 
 from millrace.errors import MillraceError, Place, RequestError, RunError
-from millrace.hosts.answers.requests import is_reading
 from millrace.hosts.checkpoint.durable_files import lock, make_folder, replace_file
+from millrace.hosts.control.read_requests import is_read_request
 from millrace.hosts.control.replies import Reply
 
 _LOCK, _LISTENING = "lock", "listening"
@@ -79,7 +79,7 @@ class RequestFolder:
         """Answer what was left for the end, and listen no more."""
         if self._carry_out is not None:
             for number, text in self._taken(_LAST):
-                if is_reading(text):
+                if is_read_request(text):
                     self._answer(number, text, self._carry_out)
         (self.folder / _LISTENING).unlink(missing_ok=True)
         self._lock.close()

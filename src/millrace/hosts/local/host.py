@@ -16,7 +16,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,15 @@ import pyarrow as pa
 
 from millrace.connectors.inputs import CHUNK_ROWS, Chunk, StreamInput
 from millrace.errors import MillraceError
-from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.arrivals import stamped
 from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names, has_ended
-from millrace.hosts.checkpoint.durable_files import lock_checkpoint
 from millrace.hosts.control.live_changes import LiveChanges, reshape
-from millrace.hosts.control.request_folder import RequestFolder
+from millrace.hosts.local.clock import SystemClock
 from millrace.hosts.local.intake import Intake
 from millrace.hosts.local.pace import PacedInput
-from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run_control import RunControl
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.why.lag import Lag
 from millrace.kernel.elements import END_OF_TIME
@@ -46,57 +45,34 @@ _MOMENT = 10_000
 """Microseconds that the kernel works before the streams are looked at again."""
 _WHILE = 1_000
 """Microseconds after which results are handed on, or rows that have been read are worked on, before the rest is."""
-_CONTROL_LOOK = 20_000
-"""Microseconds between two looks at the control folder."""
 _AT_LEAST = 200
 """Microseconds to sleep when a wake-up that should have come is overdue."""
 
 
-class SystemClock:
-    """The machine's clock; work costs what it costs."""
-
-    def now(self) -> int:
-        """Microseconds since the epoch."""
-        return time.time_ns() // 1_000
-
-    def spend(self, node: str, rows: int, ets: bool = False) -> None:
-        """Nothing: real work takes real time."""
-
-    def compare(self, node: str, pairs: int) -> None:
-        """Nothing."""
-
-
 class LocalRun:
-    """A network at work in this process.
-
-    `changes` brings requests to change it, and `control` names a folder through which other processes bring theirs.
-    """
+    """A network at work in this process; it commits an epoch every `interval` seconds."""
 
     def __init__(
         self,
         network: Network,
+        options: RunOptions | None = None,
         *,
-        ending: Ending = "stopped",
-        checkpoint: Path | None = None,
         feeds: Mapping[str, Iterable[Any]] | None = None,
         listeners: Listeners | None = None,
-        interval: float = 1.0,
         changes: LiveChanges | None = None,
-        control: Path | None = None,
+        interval: float = 1.0,
     ) -> None:
-        self.ending = ending
+        options = options or RunOptions("local")
+        self.ending = options.ending
         self.interval = interval
-        self.changes = changes or LiveChanges(network)
         self._clock = SystemClock()
         self._listeners = listeners or Listeners()
-        self._stop = Event()
-        # First of all: a second run on the same folders must not touch anything.
-        self._control = RequestFolder(control) if control is not None else None
-        self._lock = lock_checkpoint(checkpoint) if checkpoint is not None else None
+        self._control = RunControl(network, changes, options.control, options.checkpoint)
+        self.changes = self._control.changes
         try:
-            self._open(network, checkpoint, feeds)
+            self._open(network, options.checkpoint, feeds)
         except BaseException:
-            self._close()
+            self._control.close()
             raise
 
     def _open(self, network: Network, checkpoint: Path | None, feeds: Mapping[str, Iterable[Any]] | None) -> None:
@@ -107,16 +83,15 @@ class LocalRun:
         self.executor = Executor(plan.whole(), live=self._live)
         positions, epoch = (resumed.positions, resumed.epoch) if resumed else (None, None)
         self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending)
-        ran = self.changes.ran or plan.network
+        ran, renamed = self.changes.ran or plan.network, self.changes.renamed
         self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch)
-        renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
         self.outputs.prepare(plan.network.queries, renamed)()
+        self.memory, self.answers = self.outputs.sinks.memory, self.outputs.sinks.answers
         self._results = {query.name: 0 for query in plan.network.queries}
         self._epoch = self._earlier = 0
         self._silent: dict[str, int] = {}
-        """The streams that had nothing when they were last looked at, and when that was."""
+        """The streams that had nothing when they were last read, and when that was."""
         self._dry: set[str] = set()
-        self._control_look = self._clock.now()
         self._started = self._committed = time.monotonic()
         self._unsaved = False
         if resumed is not None:
@@ -157,26 +132,25 @@ class LocalRun:
             if self._unsaved:
                 # What has become of the queries is settled before anything is built on it.
                 self._commit()
-            while not self._stop.is_set():
-                self._serve()
+            while not self._control.stopping.is_set():
+                self._control.serve(self)
                 if not self._turn():
                     if self._over():
                         break
                     self._sleep()
                 if time.monotonic() - self._committed >= self.interval:
                     self._commit()
-            if self.ending == "end" and not self._stop.is_set():
+            if self.ending == "end" and not self._control.stopping.is_set():
                 self._end()
             self._commit()
         finally:
             self.outputs.close()
-            self._close()
+            self._control.close()
         return self.report()
 
     def stop(self) -> None:
         """Let the run end after its present turn; everything so far is committed."""
-        self._stop.set()
-        self.changes.woken.set()
+        self._control.stop()
 
     # A turn
 
@@ -194,7 +168,7 @@ class LocalRun:
                 self._work(())
                 until = self._clock.now() + _WHILE
         self._fill_queues()
-        return not self._work(self._speechless(), self._moment()) or some or self.executor.queue_gate.held_back
+        return not self._work(self._silent_streams(), self._moment()) or some or self.executor.queue_gate.held_back
 
     def _open_queues(self) -> None:
         queues = self.executor.queue_gate.queues()
@@ -240,7 +214,7 @@ class LocalRun:
             self._commit()
             raise
 
-    def _speechless(self) -> Container[str]:
+    def _silent_streams(self) -> Container[str]:
         """The streams that may be spoken for: what a bounded run has not read yet is unread, not silent."""
         return self._silent if self.ending == "stopped" else ()
 
@@ -272,12 +246,13 @@ class LocalRun:
     def _sleep(self) -> None:
         """Wait until there may be something to do."""
         now, wakes = self._clock.now(), [self.intake.next_look()]
-        due = self.executor.wake_at(self._speechless())
+        due = self.executor.wake_at(self._silent_streams())
         if due is not None:
             wakes.append(max(due, now + _AT_LEAST))
-        if self._control is not None:
-            wakes.append(self._control_look)
-        wait = min((min(wakes) - now) / 1e6, self._committed + self.interval - time.monotonic())
+        due_by_clock = [self._committed + self.interval]
+        if self._control.requests is not None:
+            due_by_clock.append(self._control.next_look)
+        wait = min((min(wakes) - now) / 1e6, min(due_by_clock) - time.monotonic())
         if wait > 0:
             self.changes.woken.wait(wait)
 
@@ -299,22 +274,7 @@ class LocalRun:
         self._committed = time.monotonic()
         self._listeners.progress(self.report())
 
-    def _close(self) -> None:
-        self.changes.close()
-        if self._control is not None:
-            self._control.close()
-        if self._lock is not None:
-            self._lock.close()
-
-    # Changes (see changes.py)
-
-    def _serve(self) -> None:
-        self.changes.woken.clear()
-        self.changes.serve(self)
-        if self._control is not None and self._clock.now() >= self._control_look:
-            self._control.serve(lambda text: self.changes.carry_out(text, self))
-            self.changes.check()
-            self._control_look = self._clock.now() + _CONTROL_LOOK
+    # Changes (see live_changes.py)
 
     def settle(self) -> None:
         """Work until nothing is left to do but what waits in queues; heartbeats would bring ever more."""
@@ -352,11 +312,6 @@ class LocalRun:
     def close(self) -> None:
         """Nothing is held outside this process."""
 
-    @property
-    def memory(self) -> dict[str, list[pa.Table]]:
-        """The results so far of queries with a memory sink."""
-        return self.outputs.memory
-
     def metrics(self) -> Metrics:
         """The kernel's counts."""
         return self.executor.metrics(self._clock.now())
@@ -365,15 +320,9 @@ class LocalRun:
         """How stale each key of a query is at this moment."""
         return self.executor.queue_gate.staleness(query, self._clock.now())
 
-    @property
-    def answers(self) -> RunAnswers:
-        """The latest answers of update queries."""
-        return self.outputs.answers
-
     def refresh(self, query: str) -> None:
         """Ask the streams of a query that are asked for rows now, and work off what it has to do; others wait."""
-        streams = Network(tuple(each for each in self.changes.network.queries if each.name == query)).streams()
-        for source in self.intake.demand(stream.name for stream in streams):
+        for source in self.intake.demand(self.changes.streams_of(query)):
             while self._take(source.stream.name, source) and source.more:
                 pass
         self.executor.queue_gate.open_query(query)

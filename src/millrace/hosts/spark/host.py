@@ -21,7 +21,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -32,12 +31,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millrace.connectors.native import is_native
 from millrace.errors import RunError
-from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.checkpoint import fingerprint
-from millrace.hosts.checkpoint.durable_files import lock_checkpoint
 from millrace.hosts.control.live_changes import LiveChanges
-from millrace.hosts.control.request_folder import RequestFolder
-from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run_control import RunControl
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.checkpoint_manifest import CheckpointManifest, go_on, points
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.commit_reader import CommitReader
@@ -47,6 +45,7 @@ from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.session.session import join_session, leave_session, open_session, parallelism
 from millrace.hosts.spark.session.shipped_code import ship
 from millrace.hosts.spark.sink.destinations import Destinations
+from millrace.hosts.spark.sink.relay import Relays
 from millrace.hosts.spark.source.native_streams import check_native, native_rows
 from millrace.hosts.spark.source.python_streams import PythonStreams, has_read
 from millrace.hosts.spark.streaming_query import network_rows, started
@@ -61,100 +60,78 @@ _PATIENCE = 0.01
 
 
 class SparkRun:
-    """A network at work on Spark.
-
-    `changes` brings requests to change it, and `control` names a folder through which other processes bring theirs.
-    `stages` reserves stateful stages for queries to come; `profiled` keeps where the time of micro-batches goes.
-    """
+    """A network at work on Spark, in the session given, in that of this process, or in one of its own."""
 
     def __init__(
         self,
         network: Network,
+        options: RunOptions | None = None,
         *,
-        ending: Ending = "stopped",
-        checkpoint: Path | None = None,
         feeds: Mapping[str, Any] | None = None,
         listeners: Listeners | None = None,
-        master: str = "local[*]",
-        trigger: str = "500 milliseconds",
-        settings: Mapping[str, str] | None = None,
-        verbose: bool = False,
-        session: SparkSession | None = None,
         changes: LiveChanges | None = None,
-        control: Path | None = None,
-        stages: int | None = None,
-        profiled: bool = False,
+        session: SparkSession | None = None,
     ) -> None:
-        self.ending = ending
-        self.trigger = trigger
-        self.changes = changes or LiveChanges(network)
-        self._temporary = checkpoint is None
-        self.folder = (checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
+        self.options = options = options or RunOptions("spark")
+        self.ending = options.ending
+        self.folder = (options.checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
         self.log_file = self.folder / "spark.log"
-        self._fed = PythonStreams({} if feeds is None else feeds, self.folder / "feeds")
+        self._python_streams = PythonStreams({} if feeds is None else feeds, self.folder / "feeds")
         self._listeners = listeners or Listeners()
-        self._stop = Event()
         self._commits = CommitLog(self.folder / "commits")
         self._plans = PlanLog(self.folder / "plans")
-        self._committed = CommitReader(self._commits, profiled=profiled)
+        self._committed = CommitReader(self._commits, profiled=options.profile)
         self._query: StreamingQuery | None = None
         self._held = self._again = self._shares_session = False
-        # First of all: a second run on the same folders must not touch anything.
-        self._control = RequestFolder(control) if control is not None else None
+        self._control = RunControl(network, changes, options.control, self.folder)
+        self.changes = self._control.changes
         try:
-            self._lock = lock_checkpoint(self.folder)
-            self._open(master, settings or {}, stages, verbose=verbose, session=session)
+            self._open(session)
         except BaseException:
             self._let_go()
             self.close()
             raise
 
-    def _open(
-        self,
-        master: str,
-        settings: Mapping[str, str],
-        stages: int | None,
-        *,
-        verbose: bool,
-        session: SparkSession | None,
-    ) -> None:
+    def _open(self, session: SparkSession | None) -> None:
         known, began = CheckpointManifest.read(self.folder), physical(self.changes.network)
         if known is not None:
-            known.check_stages(stages, self.folder)
+            known.check_stages(self.options.stages, self.folder)
             go_on(self.folder, known, self.changes)
-        self._open_session(master, settings, verbose=verbose, session=session)
+        self.session, self._shares_session = join_session(session, self._new_session)
         if known is not None:
             if self.changes.evolution is not None and self._is_pending():
                 self._finish(known)
             go_on(self.folder, known, self.changes)
             self._committed.go_on()
         plan = physical(self.changes.network)
-        self.sinks = Destinations(self.folder, (self.changes.ran or plan.network).queries, fresh=known is None)
-        renamed = self.changes.evolution.renamed if self.changes.evolution is not None else {}
-        take_sinks = self.sinks.prepare(plan.network.queries, renamed)
-        network = self._fed.network(plan)
+        ran = self.changes.ran or plan.network
+        self.destinations = Destinations(self.folder, ran.queries, fresh=known is None)
+        self._relays = Relays(self.session, self.folder, self.options.trigger, self.log_file)
+        self._relays.take(ran.queries)
+        self.memory, self.answers = self.destinations.sinks.memory, self.destinations.sinks.answers
+        take_sinks = self.destinations.prepare(plan.network.queries, self.changes.renamed)
+        network = self._python_streams.network(plan)
         self._check_spark(network)
         take_sinks()
-        self.sinks.clear()
+        self._relays.take(plan.network.queries)
+        self.destinations.sinks.clear()
         self.network = network
         if known is None:
-            known = CheckpointManifest(
-                fingerprint(began), parallelism(self.session), max(stages or 1, plan.depth), plan=0
-            )
-        self._fixed = known
+            stages = max(self.options.stages or 1, plan.depth)
+            known = CheckpointManifest(fingerprint(began), parallelism(self.session), stages, plan=0)
+        self._manifest = known
         self.buckets = tuple(bucket_ids(known.buckets))
         self._settle_plan()
 
-    def _open_session(
-        self, master: str, settings: Mapping[str, str], *, verbose: bool, session: SparkSession | None
-    ) -> None:
-        """Take the session that is given, or the one of this process, or open one."""
+    def _new_session(self) -> SparkSession:
+        options = self.options
         natively = _reads_natively(self.changes.network)
-        self.session, self._shares_session = join_session(
-            session,
-            lambda: open_session(
-                master, log_file=self.log_file, verbose=verbose, settings=settings, reads_rows=natively
-            ),
+        return open_session(
+            options.master,
+            log_file=self.log_file,
+            verbose=options.verbose,
+            settings=options.settings,
+            reads_rows=natively,
         )
 
     def _is_pending(self) -> bool:
@@ -167,7 +144,7 @@ class SparkRun:
 
     def _finish(self, known: CheckpointManifest) -> None:
         """Run the micro-batch that was begun by its own plan: its results may be where that says already."""
-        self._fixed, self.buckets = known, tuple(bucket_ids(known.buckets))
+        self._manifest, self.buckets = known, tuple(bucket_ids(known.buckets))
         self.network = self._plans.read(known.plan).network
         self._commits.hold()
         try:
@@ -185,22 +162,22 @@ class SparkRun:
         try:
             for stream in network.streams():
                 if is_native(stream.connector):
-                    check_native(self.session, stream, plan, self._fed.frame(stream.name))
-            self.sinks.check_relays(self.session, network.queries, self.trigger, self.log_file)
+                    check_native(self.session, stream, plan, self._python_streams.frame(stream.name))
+            self._relays.check_queries(network.queries)
         except (PySparkException, Py4JError) as error:
             raise unwrap(error, self.log_file) from None
 
     def _settle_plan(self) -> None:
         """Record the network as it is now, and write its plan, under a new number if it is another one."""
-        # Once the change is on record nobody knows any more who is still to be handed last results.
-        self.sinks.hand_last_on(self.session, self.trigger, self.log_file)
+        # Once the change is on record, the queries that have left are no longer known.
+        self._relays.relay_last()
         # As it will be read again: without tuples.
         saved = json.loads(json.dumps(self.changes.saved()))
-        other = self._fixed.plan == 0 or saved != self._fixed.changes
-        self._fixed = replace(self._fixed, plan=self._fixed.plan + other, changes=saved)
-        self._fixed.write(self.folder)
+        other = self._manifest.plan == 0 or saved != self._manifest.changes
+        self._manifest = replace(self._manifest, plan=self._manifest.plan + other, changes=saved)
+        self._manifest.write(self.folder)
         ship(self.session, physical(self.network))
-        self._plans.write(self._fixed.plan, Version(self.network, self.sinks.specs))
+        self._plans.write(self._manifest.plan, Version(self.network, self.destinations.specs))
 
     # The run
 
@@ -209,17 +186,16 @@ class SparkRun:
         try:
             self._drive()
             self._look()
-            self.sinks.drain()
+            self._relays.drain()
             return self.report()
         finally:
-            self.sinks.stop()
+            self._relays.stop()
             self.answers.close()
             self._let_go()
 
     def stop(self) -> None:
         """Let the run end after its present micro-batch."""
-        self._stop.set()
-        self.changes.woken.set()
+        self._control.stop()
 
     def close(self) -> None:
         """End the Spark session, if a run opened it and no other one is at work in it."""
@@ -229,21 +205,18 @@ class SparkRun:
                 leave_session(self.session)
 
     def _let_go(self) -> None:
-        self.changes.close()
-        for each in (self._control, getattr(self, "_lock", None)):
-            if each is not None:
-                each.close()
-        if self._temporary:
+        self._control.close()
+        if self.options.checkpoint is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _drive(self) -> None:
         # A run that was killed after marking the end, or while it held the source, left the mark behind.
         self._commits.clear_end()
         self._commits.release()
-        while self.ending == "end" and not self._fed.polls.closed() and not self._stop.is_set():
-            self._stop.wait(_POLL)
+        while self.ending == "end" and not self._python_streams.polls.closed() and not self._control.stopping.is_set():
+            self._control.stopping.wait(_POLL)
         self._pass()
-        if self.ending == "end" and not self._stop.is_set():
+        if self.ending == "end" and not self._control.stopping.is_set():
             # An end marker that is there from the start would overtake the data.
             self._commits.mark_end()
             self._pass()
@@ -251,7 +224,7 @@ class SparkRun:
     def _pass(self) -> None:
         """Run Spark's streaming query until it ends, again and again if a change asks for it."""
         self._again = True
-        while self._again and not self._stop.is_set():
+        while self._again and not self._control.stopping.is_set():
             self._again = False
             try:
                 self._run_query()
@@ -261,20 +234,20 @@ class SparkRun:
 
     def _run_query(self) -> None:
         _make_active(self.session)
-        trigger = self.trigger if self.ending == "stopped" else None
-        levels = self._fixed.levels
-        self.sinks.relay(self.session, self.trigger, self.log_file, follow=self.ending == "stopped")
+        trigger = self.options.trigger if self.ending == "stopped" else None
+        levels = self._manifest.levels
+        self._relays.start(follow=self.ending == "stopped")
         self._query = query = started(self.session, self._sources(), self.folder, levels, self.buckets, trigger)
         try:
-            while query.isActive and not self._again and not self._stop.is_set():
+            while query.isActive and not self._again and not self._control.stopping.is_set():
                 self.changes.woken.wait(_POLL)
                 if self.ending == "stopped":
-                    self._fed.polls.look()
+                    self._python_streams.polls.look()
                 self._look()
                 self._serve()
-                self.sinks.check()
+                self._relays.check()
                 self._committed.measure(query)
-            if self._stop.is_set():
+            if self._control.stopping.is_set():
                 self._await_rest(query)
             elif not self._again:
                 query.awaitTermination()
@@ -292,7 +265,7 @@ class SparkRun:
 
     def _sources(self) -> DataFrame:
         """The exchange rows of all streams and of the control, each source under its name."""
-        live, version = self.ending == "stopped", self._fixed.plan
+        live, version = self.ending == "stopped", self._manifest.plan
         natives = [
             native_rows(
                 self.session,
@@ -301,7 +274,7 @@ class SparkRun:
                 stream,
                 self.buckets,
                 live=live,
-                frame=self._fed.frame(stream.name),
+                frame=self._python_streams.frame(stream.name),
             )
             for stream in self.network.streams()
             if is_native(stream.connector)
@@ -309,16 +282,12 @@ class SparkRun:
         own = network_rows(self.session, self.folder, version, self.buckets, live=live)
         return reduce(DataFrame.union, [own, *natives])
 
-    # Changes (see changes.py)
+    # Changes (see live_changes.py)
 
     def _serve(self) -> None:
         """Carry out what has been asked, between two micro-batches."""
-        self.changes.woken.clear()
         try:
-            self.changes.serve(self)
-            if self._control is not None:
-                self._control.serve(lambda text: self.changes.carry_out(text, self))
-                self.changes.check()
+            self._control.serve(self)
         finally:
             self._release()
 
@@ -333,17 +302,17 @@ class SparkRun:
             self._again = True
             self._query.stop()
             if self._is_pending():
-                self._finish(self._fixed)
+                self._finish(self._manifest)
             return
         self._held = True
         self._commits.hold()
-        while not self._commits.is_held() and self._query.isActive and not self._stop.is_set():
+        while not self._commits.is_held() and self._query.isActive and not self._control.stopping.is_set():
             time.sleep(_PATIENCE)
         if self.ending != "stopped":
             # A source that does not advance has ended such a run.
             self._again = True
             self._query.awaitTermination()
-        elif not self._query.isActive or self._stop.is_set():
+        elif not self._query.isActive or self._control.stopping.is_set():
             raise RunError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
 
     def _release(self) -> None:
@@ -360,16 +329,16 @@ class SparkRun:
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Check what a changed plan reads and where it writes."""
         self._hold()
-        self._fixed.check_depth(plan, self.folder)
-        network, take_sinks = self._fed.network(plan), self.sinks.prepare(plan.network.queries)
+        self._manifest.check_depth(plan, self.folder)
+        network, take_sinks = self._python_streams.network(plan), self.destinations.prepare(plan.network.queries)
         self._check_spark(network)
 
         def take_into_use() -> None:
             # What queries that leave have answered so far is still handed on.
             self._look()
             take_sinks()
-            self._again |= _reads_natively(network)
-            self._again |= self.sinks.relays_anew
+            self._relays.take(network.queries)
+            self._again |= _reads_natively(network) or self._relays.changed
             self.network = network
 
         return take_into_use
@@ -387,42 +356,32 @@ class SparkRun:
 
     # Answers that are pulled
 
-    @property
-    def answers(self) -> RunAnswers:
-        """The latest answers of update queries, as of the last committed micro-batch that was looked at."""
-        return self.sinks.answers
-
     def refresh(self, query: str) -> None:
         """Ask the streams of a query that are asked for rows, and wait until a micro-batch has read what they gave."""
         # A change that was asked for before this may still hold the source.
         self._release()
         if self._again:
             raise RunError("a change is starting the streaming query again", hint="Ask again in a moment.")
-        streams = Network(tuple(each for each in self.network.queries if each.name == query)).streams()
-        files = self._fed.polls.ask(stream.name for stream in streams) if self.ending == "stopped" else {}
+        streams = self.changes.streams_of(query) if self.ending == "stopped" else ()
+        files = self._python_streams.polls.ask(streams)
         while not has_read(self._committed.newest, files) and self._is_at_work():
-            self._stop.wait(_PATIENCE)
+            self._control.stopping.wait(_PATIENCE)
             self._look()
         self._look()
 
     def _is_at_work(self) -> bool:
-        return self._query is not None and self._query.isActive and not self._stop.is_set()
+        return self._query is not None and self._query.isActive and not self._control.stopping.is_set()
 
     # What it says of itself
 
     def _look(self) -> None:
         """Hand on what has been committed since the last look."""
         for batch, record in self._committed.look():
-            self.sinks.stand(batch)
-            for name, rows in self.sinks.taken(record):
+            self.destinations.stand(batch)
+            for name, rows in self.destinations.taken(record):
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())
-        self._fed.polls.remove(self._committed.settled())
-
-    @property
-    def memory(self) -> dict[str, list[pa.Table]]:
-        """The results so far of queries with a memory sink."""
-        return self.sinks.memory
+        self._python_streams.polls.remove(self._committed.settled())
 
     def report(self) -> Report:
         """The run as of its last committed micro-batch."""

@@ -11,24 +11,21 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import open_input, reopen_input
-from millrace.errors import RequestError
-from millrace.hosts.answers.run_answers import RunAnswers
-from millrace.hosts.arrivals import arrivals
 from millrace.hosts.control.live_changes import LiveChanges, reshape
-from millrace.hosts.report import Ending, Listeners, Report
+from millrace.hosts.report import Listeners, Report
+from millrace.hosts.run_control import RunControl
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.virtual.clock import Costs, VirtualClock
+from millrace.hosts.virtual.intake import ArrivingRows, SilentStreams
 from millrace.hosts.virtual.samples import QueueSampler, QueueSamples
 from millrace.hosts.why.lag import Lag
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times, concat, user_table
+from millrace.kernel.elements import END_OF_TIME, Batch, Microseconds, concat, user_table
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.kernel.progress.ingress import Ingress
@@ -36,8 +33,6 @@ from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
-
-__all__ = ["Costs", "DeliveredRows", "VirtualClock", "VirtualRun"]
 
 
 @dataclass(frozen=True)
@@ -47,96 +42,6 @@ class DeliveredRows:
     now: Microseconds
     query: str
     rows: pa.Table
-
-
-class _Arriving:
-    """The rows of one stream in order of arrival."""
-
-    def __init__(
-        self, stream: Stream, ingress: Ingress, columns: list[str], feed: Iterable[Any] | None, tick: int
-    ) -> None:
-        self.stream = stream
-        self.tick = tick
-        self.columns = columns
-        self._ingress = ingress
-        self._source = open_input(stream, columns, feed, None)
-        self._before = self._source.position()
-        self._batch: Batch | None = None
-        self._stamped = False
-        self._times: Times = np.empty(0, np.int64)
-        self._at = 0
-        self._next: Microseconds | None = None
-        self.malformed = 0
-        self._advance(0)
-
-    @property
-    def next_time(self) -> Microseconds | None:
-        """When the next row arrives; None when none will."""
-        return self._next
-
-    def _advance(self, at: int) -> None:
-        self._at = at
-        while self._at >= len(self._times):
-            self._before = self._source.position()
-            chunk = self._source.read()
-            if chunk is None:
-                self._next = None
-                return
-            self._load(chunk.rows)
-            self.malformed += chunk.malformed
-        self._next = int(self._times[self._at])
-
-    def _load(self, rows: pa.RecordBatch) -> None:
-        times = arrivals(self.stream, rows, int(self._times[-1]) if len(self._times) else NO_BOUND)
-        if times is None:
-            raise RequestError(
-                f'stream "{self.stream.name}" does not say when its rows arrive',
-                hint="Add REPLAY BY column after FROM, or use FROM generate.",
-            )
-        if ARRIVED not in rows.schema.names:
-            rows = rows.append_column(ARRIVED, pa.array(times))
-        if self.tick:
-            times = -(-times // self.tick) * self.tick
-        stamped = self._ingress.stamped_ahead(rows, times)
-        self._batch = Batch(rows if stamped is None else stamped)
-        self._stamped = stamped is not None
-        self._times, self._at = times, 0
-
-    def again(self, columns: list[str]) -> _Arriving:
-        """The same arrivals with other columns, as far as they have come."""
-        after = copy(self)
-        after.columns = columns
-        after._source = reopen_input(self._source, self.stream, columns, self._before)
-        if self._next is not None:
-            chunk = after._source.read()
-            assert chunk is not None
-            after._times = self._times[:0]
-            after._load(chunk.rows)
-            after._times, after._at = self._times, self._at
-        return after
-
-    def push(self, executor: Executor, now: Microseconds) -> None:
-        """Let in the rows at hand that have arrived by now."""
-        assert self._batch is not None
-        end = int(np.searchsorted(self._times, now, side="right"))
-        piece = self._batch.slice(self._at, end - self._at)
-        if self._stamped:
-            executor.push_stamped_ahead(self.stream.name, piece, now)
-        else:
-            executor.push(self.stream.name, piece.rows, now)
-        self._advance(end)
-
-
-class _Silent:
-    """The streams of which nothing has arrived that was not let in, at whatever moment the clock has come to."""
-
-    def __init__(self, streams: Mapping[str, _Arriving], clock: VirtualClock) -> None:
-        self.streams = streams
-        self.clock = clock
-
-    def __contains__(self, name: object) -> bool:
-        due = self.streams[str(name)].next_time
-        return due is None or due > self.clock.time
 
 
 class VirtualRun:
@@ -149,8 +54,8 @@ class VirtualRun:
     def __init__(
         self,
         network: Network,
+        options: RunOptions | None = None,
         *,
-        ending: Ending = "end",
         feeds: Mapping[str, Iterable[Any]] | None = None,
         listeners: Listeners | None = None,
         cost: Costs | None = None,
@@ -163,32 +68,35 @@ class VirtualRun:
         sample_every: Microseconds | None = None,
     ) -> None:
         plan = physical(network)
-        self.ending = ending
+        self._ends = options is None or options.ending != "available"
+        """True if the end of the input is the end of its streams: a run in virtual time ends by itself."""
         self.clock = VirtualClock(cost or Costs())
-        self.changes = changes
+        self._control = RunControl(network, changes)
+        self.changes = self._control.changes
         self._scripted = deque(sorted(scripted))
         self._listeners = listeners or Listeners()
         self.executor = Executor(
             plan.whole(), rows_per_step=rows_per_step, ets_arcs=ets_arcs, merge_punctuation=merge_punctuation
         )
         self._feeds, self._tick = feeds if feeds is not None else {}, tick
-        self._streams: dict[str, _Arriving] = {}
+        self._streams: dict[str, ArrivingRows] = {}
         self._streams = {stream.name: self._arriving(stream, plan) for stream in network.streams()}
-        self._silent = _Silent(self._streams, self.clock)
+        self._silent = SilentStreams(self._streams, self.clock)
         self.outputs = Outputs(network.queries, self._listeners, fresh=True)
+        self.memory, self.answers = self.outputs.sinks.memory, self.outputs.sinks.answers
         self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
         self._handed_on = 0
-        self._stopped = self._input_over = False
+        self._input_over = False
         self._sample_every, self._sampler = sample_every, QueueSampler()
         self._events = self._epoch = 0
         self._started = self._reported = time.monotonic()
 
-    def _arriving(self, stream: Stream, plan: Physical) -> _Arriving:
+    def _arriving(self, stream: Stream, plan: Physical) -> ArrivingRows:
         columns, given = plan.columns_read(stream.name), self._streams.get(stream.name)
         if given is not None:
             return given if set(columns) <= set(given.columns) else given.again(columns)
         ingress = self.executor.ingress.get(stream.name) or Ingress(stream.time)
-        return _Arriving(stream, ingress, columns, self._feeds.get(stream.name), self._tick)
+        return ArrivingRows(stream, ingress, columns, self._feeds.get(stream.name), self._tick)
 
     def run(self) -> Report:
         """Work through all events."""
@@ -196,8 +104,7 @@ class VirtualRun:
             self._work()
         finally:
             self.outputs.close()
-            if self.changes is not None:
-                self.changes.close()
+            self._control.close()
         self._listeners.progress(self.report())
         return self.report()
 
@@ -207,11 +114,11 @@ class VirtualRun:
         self._due = first
         if self._sample_every is not None:
             self.clock.at(self.clock.time + self._sample_every, self._look)
-        while not self._stopped and self._event():
+        while not self._control.stopping.is_set() and self._event():
             self._events += 1
             if self._events % 1024 == 0:
                 self._report_now_and_then()
-        if self.ending == "end" and not self._stopped:
+        if self._ends and not self._control.stopping.is_set():
             for name in self._streams:
                 self.executor.end(name)
             self.settle()
@@ -220,7 +127,7 @@ class VirtualRun:
 
     def stop(self) -> None:
         """End after the present event."""
-        self._stopped = True
+        self._control.stop()
 
     def _event(self) -> bool:
         """Let in what has arrived and work one step, or jump to the next event; False when there is none."""
@@ -230,8 +137,7 @@ class VirtualRun:
         if self._due is None and not self._input_over and not self.executor.queue_gate.entering:
             self._input_over = True
             self._sampler.end(self.executor, self.clock.time)
-        if self.changes is not None:
-            self._change(self.changes)
+        self._change()
         self.executor.ets_demand.periodic = self._due is not None
         if self.executor.step(self.clock, self._silent):
             if self.executor.has_results:
@@ -272,7 +178,7 @@ class VirtualRun:
         """When an ETS is due; after the last arrival only one that releases something, in a run that closes all."""
         if self._due is not None:
             return self.executor.wake_at(self._streams)
-        return self.executor.ets_demand.release_at(self._streams) if self.ending == "end" else None
+        return self.executor.ets_demand.release_at(self._streams) if self._ends else None
 
     def _deliver(self) -> None:
         for name, batches in self.executor.take(self.clock.time).items():
@@ -297,12 +203,12 @@ class VirtualRun:
             self._hand_on()
             self._listeners.progress(self.report())
 
-    # Changes (see changes.py)
+    # Changes (see live_changes.py)
 
-    def _change(self, changes: LiveChanges) -> None:
-        changes.serve(self)
+    def _change(self) -> None:
+        self.changes.serve(self)
         while self._scripted and self._scripted[0][0] <= self.clock.time:
-            changes.carry_out(self._scripted.popleft()[1], self)
+            self.changes.carry_out(self._scripted.popleft()[1], self)
 
     def _next_change(self) -> Microseconds | None:
         return self._scripted[0][0] if self._scripted and self._due is not None else None
@@ -320,7 +226,6 @@ class VirtualRun:
 
     def shape(self, plan: Physical) -> None:
         """Make the graph at work that of a changed plan."""
-        assert self.changes is not None
         reshape(self.executor, self.changes.network, plan)
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
@@ -332,7 +237,7 @@ class VirtualRun:
             self._hand_on()
             take_sinks()
             self._streams = opened
-            self._silent = _Silent(opened, self.clock)
+            self._silent = SilentStreams(opened, self.clock)
             self._due = self._next_arrival()
 
         return take_into_use
@@ -348,11 +253,6 @@ class VirtualRun:
     def close(self) -> None:
         """Nothing is held outside this process."""
 
-    @property
-    def memory(self) -> dict[str, list[pa.Table]]:
-        """The results so far of queries with a memory sink."""
-        return self.outputs.memory
-
     def metrics(self) -> Metrics:
         """The kernel's counts."""
         return self.executor.metrics(self.clock.time)
@@ -361,18 +261,13 @@ class VirtualRun:
         """How stale each key of a query is at this moment."""
         return self.executor.queue_gate.staleness(query, self.clock.time)
 
-    @property
-    def answers(self) -> RunAnswers:
-        """The latest answers of update queries, as of the last time that results were handed on."""
-        return self.outputs.answers
-
     def refresh(self, query: str) -> None:
         """Hand on what has come out so far."""
         self._hand_on()
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""
-        return Lag.of(self.executor, self.clock.time, live=self.ending == "end", silent=self._silent)
+        return Lag.of(self.executor, self.clock.time, live=self._ends, silent=self._silent)
 
     def report(self) -> Report:
         """The run at this moment."""

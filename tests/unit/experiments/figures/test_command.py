@@ -21,7 +21,7 @@ from millrace.experiments.figures.claims import Claim
 from millrace.experiments.figures.curves import Chart
 from millrace.experiments.figures.experiment import PLACE, Figure, workers
 from millrace.experiments.figures.generated_networks import ON_DEMAND, GeneratedStream, NetworkCase, selected_union
-from millrace.hosts.virtual.host import Costs
+from millrace.hosts.virtual.clock import Costs
 
 COSTS = Costs(row=50, punctuation=50, ets=10)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from millrace.experiments.figures.out_of_order import LateStream, MemoryCase
-from millrace.hosts.virtual.host import Costs
+from millrace.hosts.virtual.clock import Costs
 
 UNION = "FROM (SELECT * FROM a UNION SELECT * FROM b) [RANGE 2 SECONDS SLIDE 2 SECONDS WA ts] GROUP BY src"
 

@@ -19,7 +19,8 @@ from millrace.experiments.figures.update_windows import (
     feed,
     numbered,
 )
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import parse_network
 from tests.reference_window_staleness import Model
 

@@ -14,7 +14,8 @@ from millrace.errors import NotYet, RequestError, RunError
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.replies import QueryStart, Reply, reply_text
 from millrace.hosts.local.host import LocalRun
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import bind_changes, parse_network
 from millrace.testing import table
 from tests.e2e.commands import wait_for
@@ -198,4 +199,4 @@ def test_what_fails_in_the_run_while_a_request_is_carried_out_is_no_refusal() ->
         changes.carry_out("SHOW QUERIES", run)
     with pytest.raises(RunError, match="an operator failed"):
         changes.check()
-    run._close()
+    run._control.close()

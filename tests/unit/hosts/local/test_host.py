@@ -13,7 +13,8 @@ from millrace.connectors.inputs import CHUNK_ROWS
 from millrace.errors import RequestError, RunError
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners
-from millrace.hosts.sinks.outputs import publish
+from millrace.hosts.run_options import RunOptions
+from millrace.hosts.sinks.outputs import Outputs
 from millrace.language import parse_network
 from millrace.testing import in_memory, table
 from tests.e2e.commands import wait_for
@@ -56,7 +57,7 @@ def test_a_live_run_can_be_stopped_from_another_thread() -> None:
 
 def test_a_silent_stream_is_spoken_for_in_a_live_run_only() -> None:
     sql = STREAM.format("ETS ON DEMAND SKEW INTERVAL 0 SECONDS", "iterable") + COUNT
-    bounded = LocalRun(parse_network(sql), feeds={"s": [rows("00:00:09.99")]}, ending="available")
+    bounded = LocalRun(parse_network(sql), RunOptions("local", "available"), feeds={"s": [rows("00:00:09.99")]})
     bounded.run()
     assert counts(bounded) == []
     assert bounded.report().sources["s"].enabled == 0
@@ -73,10 +74,10 @@ def test_files_that_sort_before_those_read_are_not_passed_over_in_silence(tmp_pa
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "2.csv").write_text("v,ts\n1,2024-01-01 00:00:00\n")
     network = in_memory(parse_network(STREAM.format("", f"csv OPTIONS (path '{tmp_path / 'in'}')") + COUNT))
-    LocalRun(network, ending="available", checkpoint=tmp_path / "state").run()
+    LocalRun(network, RunOptions("local", "available", checkpoint=tmp_path / "state")).run()
     (tmp_path / "in" / "1.csv").write_text("v,ts\n1,2024-01-01 00:00:00\n")
     with pytest.raises(RunError, match="has 2 files up to") as raised:
-        LocalRun(network, ending="available", checkpoint=tmp_path / "state").run()
+        LocalRun(network, RunOptions("local", "available", checkpoint=tmp_path / "state")).run()
     assert raised.value.hint
 
 
@@ -86,7 +87,9 @@ def test_files_of_a_pattern_are_read_by_folders_and_names(tmp_path: Path) -> Non
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.csv").write_text(f"v,ts\n{second},2024-01-01 00:00:0{second}\n")
     source = f"csv OPTIONS (path '{tmp_path / '*' / '*.csv'}')"
-    run = LocalRun(in_memory(parse_network(STREAM.format("", source) + "SELECT v FROM s;")), ending="available")
+    run = LocalRun(
+        in_memory(parse_network(STREAM.format("", source) + "SELECT v FROM s;")), RunOptions("local", "available")
+    )
     run.run()
     assert [row["v"] for rows in run.memory.values() for each in rows for row in each.to_pylist()] == [0, 1, 2]
 
@@ -103,7 +106,7 @@ def test_publishing_again_changes_nothing(tmp_path: Path) -> None:
     hidden, final = tmp_path / ".part-1", tmp_path / "part-1"
     hidden.write_text("rows")
     for _ in range(2):
-        publish({str(hidden): str(final)})
+        Outputs([], Listeners(), fresh=True).publish({str(hidden): str(final)})
     assert [path.name for path in tmp_path.iterdir()] == ["part-1"]
     assert final.read_text() == "rows"
 
@@ -115,7 +118,7 @@ def test_a_replay_keeps_the_skew_between_streams() -> None:
     )
     network = parse_network(streams + "CREATE QUERY q AS SELECT v, ts FROM a UNION b;")
     feeds = {"a": [rows("00:00:00", "00:00:20")], "b": [rows("00:00:10", "00:00:30")]}
-    run = LocalRun(network, feeds=feeds, ending="end")
+    run = LocalRun(network, RunOptions("local", "end"), feeds=feeds)
     run.run()
     seconds = [row["ts"].second for each in run.memory["q"] for row in each.to_pylist()]
     assert seconds == [0, 10, 20, 30]
@@ -185,7 +188,11 @@ def test_a_replayed_row_is_let_in_when_it_is_due_and_its_latency_counts_from_the
 
 
 def test_rows_read_from_elsewhere_count_from_when_they_were_read() -> None:
-    run = LocalRun(parse_network(STREAM.format("", "iterable") + COUNT), feeds={"s": [rows("00:00:01")]}, ending="end")
+    run = LocalRun(
+        parse_network(STREAM.format("", "iterable") + COUNT),
+        RunOptions("local", "end"),
+        feeds={"s": [rows("00:00:01")]},
+    )
     stamped_at = run.executor.push
     seen: list[int] = []
 
@@ -221,18 +228,22 @@ def test_the_last_window_closes_when_every_stream_is_silent(ets: str) -> None:
 
 def test_a_stream_that_gives_empty_items_has_not_ended() -> None:
     sql = STREAM.format("", "iterable") + COUNT
-    run = LocalRun(parse_network(sql), feeds={"s": [[], rows("00:00:01"), [], rows("00:00:02")]}, ending="end")
+    run = LocalRun(
+        parse_network(sql), RunOptions("local", "end"), feeds={"s": [[], rows("00:00:01"), [], rows("00:00:02")]}
+    )
     run.run()
     assert counts(run) == [2]
 
 
 def test_two_runs_do_not_go_on_from_one_checkpoint(tmp_path: Path) -> None:
     network = parse_network(STREAM.format("", "iterable") + COUNT)
-    first = LocalRun(network, feeds={"s": [rows("00:00:01")]}, checkpoint=tmp_path, control=tmp_path / "one")
+    first = LocalRun(
+        network, RunOptions("local", checkpoint=tmp_path, control=tmp_path / "one"), feeds={"s": [rows("00:00:01")]}
+    )
     with pytest.raises(RequestError, match="another run goes on from the checkpoint"):
-        LocalRun(network, feeds={"s": []}, checkpoint=tmp_path, control=tmp_path / "two")
+        LocalRun(network, RunOptions("local", checkpoint=tmp_path, control=tmp_path / "two"), feeds={"s": []})
     first.run()
-    LocalRun(network, feeds={"s": [rows("00:00:01")]}, checkpoint=tmp_path).run()
+    LocalRun(network, RunOptions("local", checkpoint=tmp_path), feeds={"s": [rows("00:00:01")]}).run()
 
 
 def test_a_live_run_waits_for_what_silence_still_releases() -> None:
@@ -260,12 +271,12 @@ def test_time_stands_still_for_a_replayed_stream_while_nobody_runs(tmp_path: Pat
     CREATE STREAM b (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable REPLAY BY ts;
     CREATE QUERY q AS SELECT v FROM a UNION b ORDER BY ts;"""
     feeds = {"a": [rows("00:00:00", "00:00:00.6")], "b": [rows("00:00:00.1", "00:00:00.2", "00:00:00.7")]}
-    first = LocalRun(parse_network(script), feeds=feeds, checkpoint=tmp_path)
+    first = LocalRun(parse_network(script), RunOptions("local", checkpoint=tmp_path), feeds=feeds)
     thread = Thread(target=first.run)
     thread.start()
     wait_for(lambda: first.report().received >= 3)
     first.stop()
     thread.join(10)
     sleep(1)
-    report = LocalRun(parse_network(script), feeds=feeds, checkpoint=tmp_path).run()
+    report = LocalRun(parse_network(script), RunOptions("local", checkpoint=tmp_path), feeds=feeds).run()
     assert (report.received, report.sources["a"].late) == (5, 0)

@@ -6,7 +6,8 @@ import pytest
 
 from millrace.errors import CheckpointError, RequestError, RunError
 from millrace.hosts.local.host import LocalRun
-from millrace.hosts.sinks.outputs import file_sinks
+from millrace.hosts.run_options import RunOptions
+from millrace.hosts.sinks.sinks import file_sinks
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import Network
 
@@ -29,17 +30,17 @@ def put(folder: Path, name: str, *numbers: int) -> None:
 def test_a_fresh_run_refuses_the_results_of_another(tmp_path: Path) -> None:
     given = network(tmp_path)
     put(tmp_path, "a.csv", 1)
-    LocalRun(given, ending="end").run()
+    LocalRun(given, RunOptions("local", "end")).run()
     with pytest.raises(RequestError, match="holds results of another run"):
-        LocalRun(given, ending="end")
+        LocalRun(given, RunOptions("local", "end"))
 
 
 def test_overwriting_removes_results_and_nothing_else(tmp_path: Path) -> None:
     given = network(tmp_path, mode=", mode 'overwrite'")
     put(tmp_path, "a.csv", 1)
-    LocalRun(given, ending="end").run()
+    LocalRun(given, RunOptions("local", "end")).run()
     (tmp_path / "out" / "part-list.csv").write_text("precious")
-    LocalRun(given, ending="end").run()
+    LocalRun(given, RunOptions("local", "end")).run()
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-00000000.csv", "part-list.csv"]
 
 
@@ -52,27 +53,27 @@ def test_a_file_in_the_way_of_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("")
     given = network(tmp_path, sink="afile/out")
     with pytest.raises(RequestError, match=r'the path of sink "o" .* is no folder'):
-        LocalRun(given, ending="end")
+        LocalRun(given, RunOptions("local", "end"))
     with pytest.raises(RequestError, match=r"the checkpoint .* is no folder"):
-        LocalRun(network(tmp_path), ending="end", checkpoint=tmp_path / "afile")
+        LocalRun(network(tmp_path), RunOptions("local", "end", checkpoint=tmp_path / "afile"))
 
 
 def test_rows_after_the_end_of_a_stream_are_an_error_and_not_late(tmp_path: Path) -> None:
     given = network(tmp_path)
     put(tmp_path, "a.csv", 1)
-    LocalRun(given, ending="end", checkpoint=tmp_path / "state").run()
-    LocalRun(given, ending="end", checkpoint=tmp_path / "state").run()
+    LocalRun(given, RunOptions("local", "end", checkpoint=tmp_path / "state")).run()
+    LocalRun(given, RunOptions("local", "end", checkpoint=tmp_path / "state")).run()
     put(tmp_path, "b.csv", 2, 3)
     with pytest.raises(RunError, match='stream "s" has ended, and now has 2 rows more'):
-        LocalRun(given, ending="end", checkpoint=tmp_path / "state").run()
+        LocalRun(given, RunOptions("local", "end", checkpoint=tmp_path / "state")).run()
 
 
 def test_a_resumed_run_counts_its_own_rows_apart(tmp_path: Path) -> None:
     given = network(tmp_path)
     put(tmp_path, "a.csv", 1)
-    LocalRun(given, ending="available", checkpoint=tmp_path / "state").run()
+    LocalRun(given, RunOptions("local", "available", checkpoint=tmp_path / "state")).run()
     put(tmp_path, "b.csv", 2, 3)
-    report = LocalRun(given, ending="available", checkpoint=tmp_path / "state").run()
+    report = LocalRun(given, RunOptions("local", "available", checkpoint=tmp_path / "state")).run()
     assert (report.received, report.earlier) == (3, 1)
 
 

@@ -9,7 +9,8 @@ import millrace as mr
 from millrace.errors import RequestError, RunError
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
-from millrace.hosts.sinks.writer_protocol import Writers, WriterSpec, hand_over, run_name, write_staged
+from millrace.hosts.run_options import RunOptions
+from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, run_name, write_epoch, write_staged
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import bind_changes, parse_network
 from millrace.plan.nodes.query_network import Network
@@ -41,7 +42,7 @@ def put(folder: Path, *numbers: int) -> None:
 
 
 def run(folder: Path) -> None:
-    LocalRun(network(folder), ending="available", checkpoint=folder / "state").run()
+    LocalRun(network(folder), RunOptions("local", "available", checkpoint=folder / "state")).run()
 
 
 def numbers(folder: Path) -> list[int]:
@@ -65,7 +66,7 @@ def test_a_writer_is_given_its_options_its_schema_and_its_query_and_is_closed(tm
     KeptEpochs.opened.clear()
     given = network(tmp_path)
     put(tmp_path, 1, 2)
-    LocalRun(given, ending="end").run()
+    LocalRun(given, RunOptions("local", "end")).run()
     (writer,) = KeptEpochs.opened
     assert (writer.schema, writer.query, writer.closed) == (pa.schema([("n", pa.int32())]), "q", True)
     assert set(writer.options) == {"folder", "run"}
@@ -93,7 +94,7 @@ def test_an_epoch_that_failed_is_given_again_with_the_same_rows(moment: str, tmp
 def test_an_epoch_is_given_again_though_its_query_has_left(tmp_path: Path) -> None:
     given = network(tmp_path)
     put(tmp_path, 1)
-    first = LocalRun(given, ending="available", checkpoint=tmp_path / "state")
+    first = LocalRun(given, RunOptions("local", "available", checkpoint=tmp_path / "state"))
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "fail_before").touch()
     with pytest.raises(RunError, match="failed in epoch"):
@@ -120,7 +121,7 @@ def test_another_checkpoint_is_another_run(tmp_path: Path) -> None:
     given = network(tmp_path)
     put(tmp_path, 1)
     for name in ("one", "other"):
-        LocalRun(given, ending="available", checkpoint=tmp_path / name).run()
+        LocalRun(given, RunOptions("local", "available", checkpoint=tmp_path / name)).run()
     assert numbers(tmp_path) == [1, 1]
     assert run_name(tmp_path / "one", fresh=False) == run_name(tmp_path / "one", fresh=False)
     assert run_name(tmp_path / "one", fresh=False) != run_name(tmp_path / "one", fresh=True)
@@ -129,7 +130,7 @@ def test_another_checkpoint_is_another_run(tmp_path: Path) -> None:
 def test_writers_are_given_the_results_of_virtual_time_too(tmp_path: Path) -> None:
     given = network(tmp_path)
     put(tmp_path, 1, 2)
-    VirtualRun(given, ending="end").run()
+    VirtualRun(given).run()
     assert numbers(tmp_path) == [1, 2]
 
 
@@ -192,11 +193,11 @@ def test_a_query_that_leaves_a_running_network_is_handed_over_and_its_writer_clo
 )
 def test_a_writer_that_cannot_be_used_is_refused_before_anything_runs(options: str, fact: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=fact):
-        LocalRun(network(tmp_path, options), checkpoint=tmp_path / "state")
+        LocalRun(network(tmp_path, options), RunOptions("local", checkpoint=tmp_path / "state"))
     assert not (tmp_path / "state" / "current.json").exists()
 
 
-# Handing over, as Spark's sink does it
+# Staged epochs, as Spark's sink does it
 
 
 def spec(folder: Path) -> WriterSpec:
@@ -213,7 +214,7 @@ def staged(folder: Path, *tasks: list[int]) -> list[Path]:
 def test_the_files_of_all_tasks_are_one_epoch_and_go_when_it_has_been_taken(tmp_path: Path) -> None:
     KeptEpochs.opened.clear()
     paths = staged(tmp_path, [1, 2], [], [3])
-    assert hand_over(spec(tmp_path / "kept"), 7, paths) == 3
+    assert write_epoch(spec(tmp_path / "kept"), 7, paths) == 3
     assert calls(tmp_path / "kept") == [["r", "q", 7, [{"n": 1}, {"n": 2}, {"n": 3}]]]
     assert not any(path.exists() for path in paths)
     assert [writer.closed for writer in KeptEpochs.opened] == [True]
@@ -224,28 +225,28 @@ def test_files_stay_until_the_epoch_has_been_taken(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "fail_after").touch()
     with pytest.raises(RunError, match="failed in epoch 7"):
-        hand_over(spec(tmp_path / "kept"), 7, paths)
-    assert hand_over(spec(tmp_path / "kept"), 7, paths) == 1
+        write_epoch(spec(tmp_path / "kept"), 7, paths)
+    assert write_epoch(spec(tmp_path / "kept"), 7, paths) == 1
     assert kept(tmp_path / "kept") == [{"n": 1}]
 
 
 def test_an_epoch_without_rows_is_not_given(tmp_path: Path) -> None:
     KeptEpochs.opened.clear()
-    assert hand_over(spec(tmp_path / "kept"), 7, staged(tmp_path, [])) == 0
-    assert hand_over(spec(tmp_path / "kept"), 8, []) == 0
+    assert write_epoch(spec(tmp_path / "kept"), 7, staged(tmp_path, [])) == 0
+    assert write_epoch(spec(tmp_path / "kept"), 8, []) == 0
     assert KeptEpochs.opened == []
 
 
 def test_a_writer_stays_open_from_epoch_to_epoch_until_it_fails_or_is_left_out(tmp_path: Path) -> None:
     KeptEpochs.opened.clear()
-    writers, given = Writers(), spec(tmp_path / "kept")
+    writers, given = OpenWriters(), spec(tmp_path / "kept")
     for epoch in (0, 1):
-        hand_over(given, epoch, staged(tmp_path, [epoch]), writers)
+        write_epoch(given, epoch, staged(tmp_path, [epoch]), writers)
     assert len(KeptEpochs.opened) == 1
     (tmp_path / "kept" / "fail_before").touch()
     with pytest.raises(RunError):
-        hand_over(given, 2, staged(tmp_path, [2]), writers)
-    hand_over(given, 2, staged(tmp_path, [2]), writers)
+        write_epoch(given, 2, staged(tmp_path, [2]), writers)
+    write_epoch(given, 2, staged(tmp_path, [2]), writers)
     assert [writer.closed for writer in KeptEpochs.opened] == [True, False]
     writers.keep([])
     assert KeptEpochs.opened[-1].closed

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import millrace as mr
 from millrace.errors import MillraceError
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import running_session
 from millrace.language import parse_network
@@ -62,9 +63,7 @@ def test_runs_share_a_session_and_each_ends_after_its_present_micro_batch(tmp_pa
     first, second = (
         SparkRun(
             parse_network(SCRIPT.format(folder=tmp_path / name)),
-            master="local[2]",
-            trigger="200 milliseconds",
-            checkpoint=tmp_path / f"{name}-state",
+            RunOptions("spark", master="local[2]", trigger="200 milliseconds", checkpoint=tmp_path / f"{name}-state"),
         )
         for name in ("one", "other")
     )

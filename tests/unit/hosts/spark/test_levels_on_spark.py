@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from millrace.errors import CheckpointError
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
@@ -74,7 +75,7 @@ def results(folder: Path, name: str) -> list[dict[str, Any]]:
 def run(sql: str, folder: Path, session: Any, ending: Any) -> Any:
     from millrace.hosts.spark.host import SparkRun
 
-    made = SparkRun(parse_network(sql), ending=ending, checkpoint=folder / "state", session=session)
+    made = SparkRun(parse_network(sql), RunOptions("spark", ending, checkpoint=folder / "state"), session=session)
     return made.run()
 
 
@@ -129,7 +130,9 @@ def test_silence_of_every_source_closes_the_last_window_of_the_last_level(tmp_pa
     """
     sql = stream(tmp_path, "ORDERED ETS ON DEMAND LULL INTERVAL 1 SECOND") + query(tmp_path, "q", select)
     made = SparkRun(
-        parse_network(sql), checkpoint=tmp_path / "state", session=spark_session, trigger="200 milliseconds"
+        parse_network(sql),
+        RunOptions("spark", checkpoint=tmp_path / "state", trigger="200 milliseconds"),
+        session=spark_session,
     )
     log = CommitLog(tmp_path / "state" / "commits")
     add(tmp_path, 0, at(time.time() - 100, 7))

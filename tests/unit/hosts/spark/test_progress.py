@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.language import parse_network
 from millrace.testing import table
@@ -59,7 +60,9 @@ def test_a_window_leaves_in_the_micro_batch_that_completes_it(tmp_path: Path, sp
     for number, times in enumerate(files):
         text = "\n".join(["v | ts", *(f"1 | {time}" for time in times.split())])
         write(tmp_path, "a", number, table(text, SCHEMA).table)
-    run = SparkRun(parse_network(sql), ending="available", checkpoint=tmp_path / "state", session=spark_session)
+    run = SparkRun(
+        parse_network(sql), RunOptions("spark", "available", checkpoint=tmp_path / "state"), session=spark_session
+    )
     run.run()
     log = CommitLog(tmp_path / "state" / "commits")
     file_of = {batch: record["sources"]["a"]["files"] - 1 for batch, record in log.records()}
@@ -75,7 +78,9 @@ class Live:
 
         self.log = CommitLog(folder / "state" / "commits")
         self.run = SparkRun(
-            parse_network(sql), checkpoint=folder / "state", session=session, trigger="200 milliseconds"
+            parse_network(sql),
+            RunOptions("spark", checkpoint=folder / "state", trigger="200 milliseconds"),
+            session=session,
         )
         self.thread = Thread(target=self.run.run)
 
@@ -215,13 +220,19 @@ def test_an_end_that_a_killed_run_left_behind_does_not_overtake_new_files(tmp_pa
     """
     )
     write(tmp_path, "a", 0, at(1))
-    SparkRun(parse_network(sql), ending="available", checkpoint=tmp_path / "state", session=spark_session).run()
+    SparkRun(
+        parse_network(sql), RunOptions("spark", "available", checkpoint=tmp_path / "state"), session=spark_session
+    ).run()
     CommitLog(tmp_path / "state" / "commits").mark_end()
     for number in (1, 2, 3):
         write(tmp_path, "a", number, at(10 * number + 1))
-    report = SparkRun(parse_network(sql), ending="end", checkpoint=tmp_path / "state", session=spark_session).run()
+    report = SparkRun(
+        parse_network(sql), RunOptions("spark", "end", checkpoint=tmp_path / "state"), session=spark_session
+    ).run()
     assert sorted(batch_of(tmp_path / "out")) == [0, 10, 20, 30]
     assert report.sources["a"].late == 0
-    again = SparkRun(parse_network(sql), ending="end", checkpoint=tmp_path / "state", session=spark_session)
+    again = SparkRun(
+        parse_network(sql), RunOptions("spark", "end", checkpoint=tmp_path / "state"), session=spark_session
+    )
     again.run()
     assert sorted(batch_of(tmp_path / "out")) == [0, 10, 20, 30], "a further run adds nothing"

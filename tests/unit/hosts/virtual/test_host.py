@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from millrace.errors import RequestError
-from millrace.hosts.virtual.host import Costs, VirtualRun
+from millrace.hosts.virtual.clock import Costs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import parse_network
 from millrace.testing import Rows, table
 

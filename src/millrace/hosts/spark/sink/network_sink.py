@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from millrace.hosts.answers.answer_files import part_name, write
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.sinks.writer_protocol import hand_over, write_staged
+from millrace.hosts.sinks.writers import write_epoch, write_staged
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
@@ -162,7 +162,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         folder, names, rows = Path(sink["path"]), [], 0
         if "writer" in sink:
             staged = [folder / task.files[output][0] for task in tasks if output in task.files]
-            return {"rows": hand_over(sink["writer"], batch, staged), "files": []}
+            return {"rows": write_epoch(sink["writer"], batch, staged), "files": []}
         for task in tasks:
             final = folder / f"part-{batch:08d}-{task.partition:04d}.{sink['format']}"
             if output in task.files:

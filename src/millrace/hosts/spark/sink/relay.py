@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -20,10 +21,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from millrace.connectors.files.file_options import FORMATS
-from millrace.connectors.native import SHOWN
+from millrace.connectors.native import SHOWN, is_native_sink
 from millrace.errors import MillraceError, RequestError, RunError
 from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.source.native_streams import is_not_found, no_format, spark_schema
+from millrace.plan.nodes.content_names import content_name
 from millrace.plan.nodes.query_network import Query
 
 
@@ -113,3 +115,76 @@ class Relay:
                 hint="Spark's file sinks go on only for the same query, with the same columns and options, on its "
                 "--checkpoint: give the sink another path, or empty the folder, _spark_metadata too.",
             )
+
+
+class Relays:
+    """The relays of a run, one per query whose sink Spark writes; `folder` is the checkpoint."""
+
+    def __init__(self, session: SparkSession, folder: Path, trigger: str, log_file: Path) -> None:
+        self._session, self._folder, self._trigger, self._log_file = session, folder, trigger, log_file
+        self._queries: dict[str, Query] = {}
+        self._relays: dict[str, Relay] = {}
+        self._leaving: list[Query] = []
+        """Queries whose last results are still to be relayed."""
+
+    def take(self, queries: Sequence[Query]) -> None:
+        """Relay the results of these queries from now on; of others only what they have left."""
+        before, self._queries = self._queries, {each.name: each for each in queries if is_native_sink(each.sink)}
+        self._leaving += [query for name, query in before.items() if not self._alike(query, self._queries.get(name))]
+
+    @property
+    def changed(self) -> bool:
+        """True if relays must be started or stopped."""
+        return bool(self._leaving) or set(self._relays) != set(self._queries)
+
+    def check_queries(self, queries: Sequence[Query]) -> None:
+        """Refuse queries whose sinks Spark cannot write to; those that it writes to already are left alone."""
+        for query in queries:
+            relay = self._relays.get(query.name)
+            if is_native_sink(query.sink) and not (relay is not None and self._alike(query, relay.query)):
+                self._relay(query).drain()
+
+    def relay_last(self) -> None:
+        """Relay the last results of queries that leave."""
+        while self._leaving:
+            query = self._leaving[-1]
+            (self._relays.pop(query.name, None) or self._relay(query)).drain()
+            self._leaving.pop()
+
+    def start(self, *, follow: bool) -> None:
+        """Relay results as they come if told to `follow`, else when told to `drain`."""
+        for name, query in self._queries.items():
+            if name not in self._relays:
+                self._relays[name] = self._relay(query)
+                if follow:
+                    self._relays[name].start()
+
+    def check(self) -> None:
+        """Raise what made a relay fail, if one did."""
+        for relay in self._relays.values():
+            relay.check()
+
+    def drain(self) -> None:
+        """Relay all that there is, and end."""
+        for relay in self._relays.values():
+            relay.drain()
+
+    def stop(self) -> None:
+        """End where they are."""
+        for relay in self._relays.values():
+            relay.stop()
+
+    def _relay(self, query: Query) -> Relay:
+        results = relayed_from(self._folder, query)
+        checkpoint = self._folder / "relays" / results.name
+        return Relay(self._session, query, results, checkpoint, self._trigger, self._log_file)
+
+    def _alike(self, query: Query, other: Query | None) -> bool:
+        """True if two queries have one relay."""
+        return other is not None and relayed_from(self._folder, query) == relayed_from(self._folder, other)
+
+
+def relayed_from(checkpoint: Path, query: Query) -> Path:
+    """The folder from which results are relayed: another one for another sink or other columns."""
+    name = content_name(query.name, (query.sink.connector, query.root.schema.to_string()))
+    return checkpoint / "relayed" / name.replace("#", "-")

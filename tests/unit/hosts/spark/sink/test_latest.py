@@ -49,7 +49,7 @@ def writer(folder: Path) -> ToyWriter:
 
 
 def answers(sinks: Destinations, query: str = "q") -> dict[str, int]:
-    return {row["k"]: row["n"] for row in sinks.answers.of(query).table().to_pylist()}
+    return {row["k"]: row["n"] for row in sinks.sinks.answers.of(query).table().to_pylist()}
 
 
 def kept(folder: Path, batch: int) -> dict[str, int]:

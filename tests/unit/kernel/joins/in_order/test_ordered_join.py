@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.hosts.virtual.host import Costs, VirtualClock
+from millrace.hosts.virtual.clock import Costs, VirtualClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
 from millrace.kernel.graph.executor import Executor

@@ -1,8 +1,10 @@
-"""Rows handed over to a writer of the user's own, an epoch at a time (see millrace.hosts.sinks.writer).
+"""Results into any store, each once: the protocol of a sink that a user writes, and the rows staged for it.
 
 Rules:
-- Rows are staged as files before their epoch is committed, and the files removed when the writer has taken them: what
-  is there is to be handed over, again if need be.
+- An epoch is a checkpoint of the local host or a micro-batch of Spark. Epochs only grow; one without rows is left out.
+- Rows are staged as files before their epoch is committed, and the files removed when the writer has taken them.
+  After a kill, or an error, the last epoch is written again with the same rows.
+- One process calls a writer, one epoch after the other.
 - Whatever a writer raises is a `RunError` that names the query, the writer and the epoch. A writer that has failed is
   not used again.
 - A checkpoint has a name, its run, so that the epochs of another checkpoint are not taken for repeated ones.
@@ -10,24 +12,64 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import pyarrow as pa
 
-from millrace.connectors.native import HANDED
 from millrace.errors import RequestError, RunError
 from millrace.hosts.checkpoint.durable_files import replace_file, sync
-from millrace.hosts.sinks.writer import Writer
 from millrace.kernel.columns.user_functions import class_at
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
 
 _METHODS = ("write", "close")
 _RUN = "run"
+
+
+class Writer(Protocol):
+    """Takes the rows of one query, an epoch at a time.
+
+    Name such a class in SQL, `CREATE SINK s TO python OPTIONS (writer 'package.module:Class', table 'counts')`, or in
+    Python, `net.query("q", relation, sink="python", writer=Class, table="counts")`. It need not inherit from this one.
+
+    >>> class Kept:
+    ...     epochs: dict[tuple[str, str, int], list[pa.RecordBatch]] = {}
+    ...
+    ...     def __init__(self, options: Mapping[str, str], schema: pa.Schema, query: str) -> None:
+    ...         self.key = options["run"], query
+    ...
+    ...     def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
+    ...         self.epochs.setdefault((*self.key, epoch), list(batches))
+    ...
+    ...     def close(self) -> None: ...
+    >>> writer: Writer = Kept({"run": "7a"}, pa.schema([("n", pa.int64())]), "q")
+    >>> for attempt in range(2):
+    ...     writer.write(0, iter([pa.record_batch({"n": [1, 2]})]))
+    >>> [batch.num_rows for batch in Kept.epochs["7a", "q", 0]]
+    [2]
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: pa.Schema, query: str) -> None:
+        """Open the store for a query whose results have these columns.
+
+        `options` are those of the sink but for `writer`, and `run`: a name that a checkpoint keeps for all its life.
+        Epochs of one run and query do not come back; those of another run begin anew.
+        """
+
+    def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
+        """Make all rows of an epoch visible at once.
+
+        A second call for the same epoch must change nothing, whatever happened to the first: it may have come to
+        nothing, or to everything but its return.
+        """
+
+    def close(self) -> None:
+        """Let go of the store. Not called after a kill; what it raises is of no consequence."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +94,6 @@ class WriterSpec:
             dict(self.options), self.schema, self.query
         )
         return writer
-
-
-def writer_queries(queries: Sequence[Query]) -> list[Query]:
-    """The queries whose results go to a writer; refuses writers that cannot be used."""
-    found = [query for query in queries if query.sink.connector.format == HANDED]
-    for query in found:
-        check_writer(query.sink)
-    return found
 
 
 def check_writer(sink: Sink) -> None:
@@ -93,7 +127,7 @@ def run_name(folder: Path, *, fresh: bool) -> str:
     return path.read_text()
 
 
-class Writers:
+class OpenWriters:
     """Writers that stay open from epoch to epoch."""
 
     def __init__(self) -> None:
@@ -134,20 +168,20 @@ def write_staged(path: Path, rows: pa.Table, note: bytes = b"") -> None:
     sync(path)
 
 
-def staged_as(path: Path) -> tuple[pa.Schema, bytes]:
+def read_note(path: Path) -> tuple[pa.Schema, bytes]:
     """The columns of a staged file, and its note."""
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
         return reader.schema.remove_metadata(), bytes(reader.schema.metadata[b"millrace"])
 
 
-def hand_over(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: Writers | None = None) -> int:
+def write_epoch(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: OpenWriters | None = None) -> int:
     """Give the staged rows of an epoch to a writer, remove their files, and say how many rows they were.
 
     Without `writers` the writer is opened for this epoch alone.
     """
     rows = sum(map(_count, staged))
     if rows:
-        using = writers or Writers()
+        using = writers or OpenWriters()
         using.write(spec, epoch, _batches(staged, spec.schema))
         if writers is None:
             using.keep(())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,22 +20,9 @@ from millrace.errors import RequestError
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.control.replies import QueryStart, Reply, plain_table
+from millrace.hosts.run import Run
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
-
-
-class AnsweringRun(Protocol):
-    """A run whose answers can be pulled."""
-
-    @property
-    def answers(self) -> RunAnswers:
-        """The latest answers."""
-
-    def staleness(self, query: str) -> pa.Table:
-        """How stale each key of a query is; called in the run's own thread."""
-
-    def refresh(self, query: str) -> None:
-        """Ask the streams of a query for rows now, and work them off; called in the run's own thread."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +38,16 @@ class RowsReply(Reply):
         return {"did": self.did, "version": self.version, **plain_table(self.rows)}
 
 
-def is_reading(text: str) -> bool:
+def is_read_request(text: str) -> bool:
     """Whether a request only reads.
 
-    >>> is_reading('{"read": "queries"}'), is_reading("SHOW QUERIES")
+    >>> is_read_request('{"read": "queries"}'), is_read_request("SHOW QUERIES")
     (True, False)
     """
     return text.lstrip().startswith("{")
 
 
-def read_answer(text: str, run: AnsweringRun, queries: Sequence[Query]) -> RowsReply:
+def read_reply(text: str, run: Run, queries: Sequence[Query]) -> RowsReply:
     """What a request that only reads asks for."""
     asked = _request(text)
     what, query = asked["read"], str(asked.get("query", ""))

@@ -1,0 +1,64 @@
+"""What every run has besides its work: who may ask it, change it or stop it, and the locks that keep other runs out."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from threading import Event
+
+from millrace.hosts.checkpoint.durable_files import lock_checkpoint
+from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.control.request_folder import RequestFolder
+from millrace.hosts.run import Run
+from millrace.plan.nodes.query_network import Network
+
+_EVERY = 0.02
+"""Seconds between two looks at the folder of requests."""
+
+
+class RunControl:
+    """Requests to a run, by threads of this process (`changes`) and through the folder `requests`, and its stop.
+
+    It is made first of all: a second run on the same folders must not touch anything.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        changes: LiveChanges | None = None,
+        requests: Path | None = None,
+        checkpoint: Path | None = None,
+    ) -> None:
+        self.changes = changes or LiveChanges(network)
+        self.stopping = Event()
+        self.next_look = time.monotonic()
+        """When the folder of requests is looked at again."""
+        self.requests = RequestFolder(requests) if requests is not None else None
+        try:
+            self._lock = lock_checkpoint(checkpoint) if checkpoint is not None else None
+        except BaseException:
+            self._lock = None
+            self.close()
+            raise
+
+    def serve(self, run: Run) -> None:
+        """Carry out what has been asked; called by the run between two turns."""
+        self.changes.woken.clear()
+        self.changes.serve(run)
+        if self.requests is not None and time.monotonic() >= self.next_look:
+            self.requests.serve(lambda text: self.changes.carry_out(text, run))
+            self.changes.check()
+            self.next_look = time.monotonic() + _EVERY
+
+    def stop(self) -> None:
+        """Let the run end after its present turn."""
+        self.stopping.set()
+        self.changes.woken.set()
+
+    def close(self) -> None:
+        """Refuse further requests, and let other runs use the folders."""
+        self.changes.close()
+        if self.requests is not None:
+            self.requests.close()
+        if self._lock is not None:
+            self._lock.close()
