@@ -54,7 +54,7 @@ OnResults = Callable[[str, pa.Table], None]
 
 @dataclass
 class Listeners:
-    """Who wants to hear of a run: a progress line, and results as they come."""
+    """The callbacks of a run: with each report, and with results as they come."""
 
     progress: OnProgress = field(default=lambda report: None)
     results: OnResults = field(default=lambda query, rows: None)

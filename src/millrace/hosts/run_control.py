@@ -1,4 +1,4 @@
-"""What every run has besides its work: who may ask it, change it or stop it, and the locks that keep other runs out."""
+"""What every run has besides its work: requests, changes, its stop, and the locks that keep other runs out."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""The latest answers of a query as files in a checkpoint, so that a run goes on from them, and others may read them.
+"""The latest answers of a query as files in a checkpoint: a later run goes on from them, other processes read them.
 
 Rules:
-- A file `A-B.arrow` holds, of the keys that changed in the epochs A to B, the answers at the end of B. It counts when
-  epoch B has been committed; whatever a later one repeats of it is dropped after the commit.
-- A save writes what has changed since the last one, together with what stands in files of similar size: a change is
-  written as often as the logarithm of the number of keys, and there are about as many files.
-- The first file of a query begins with epoch 0, even if it is empty: what a namesake has left does not count.
-- On Spark tasks add a file `part-<epoch>-<partition>.arrow` with the answers of a micro-batch, named so that a replay
-  replaces it. It counts like a file of that one epoch.
+- A file `A-B.arrow` holds the answers at the end of epoch B of the keys that changed in the epochs A to B. It is
+  valid when epoch B has been committed. Files whose epochs a later file covers are removed after the commit.
+- A save writes what has changed since the last one, merged with files of similar size: an answer is written as often
+  as the logarithm of the number of keys, and there are about as many files.
+- The first file of a query begins with epoch 0, even if it is empty: files that an earlier query of its name has left
+  are not valid.
+- On Spark each task adds a file `part-<epoch>-<partition>.arrow` with the answers of a micro-batch, named so that a
+  replay replaces it. It is valid like a file of that one epoch.
 """
 
 from __future__ import annotations
@@ -53,15 +54,15 @@ class AnswerFiles:
         """The version of the answers that the files hold."""
 
     def load(self, epoch: int) -> None:
-        """Take up what was committed up to an epoch, and remove the rest."""
-        counted = counting(self.folder, epoch)
-        for each in counted:
+        """Read what was committed up to an epoch, and remove the rest."""
+        valid = valid_files(self.folder, epoch)
+        for each in valid:
             rows, version = read(each.path), self.latest.version
             self.latest.put(rows)
             if not is_part(each.path):
                 self._files.append(_AnswerFile(each.path, each.first, each.last, rows.num_rows, version))
                 self._saved = self.latest.version
-        for path in set(self.folder.glob("*.arrow")) - {each.path for each in counted}:
+        for path in set(self.folder.glob("*.arrow")) - {each.path for each in valid}:
             path.unlink()
 
     def stage(self, epoch: int) -> None:
@@ -80,7 +81,7 @@ class AnswerFiles:
         self._files.append(_AnswerFile(path, first, epoch, rows.num_rows, version))
 
     def sweep(self) -> None:
-        """Remove what the files of a committed epoch hold again."""
+        """Remove the files that those of a committed epoch cover."""
         keep, last = {each.path for each in self._files}, max((each.last for each in self._files), default=-1)
         for each in _found(self.folder):
             if each.path not in keep and each.last <= last:
@@ -102,7 +103,7 @@ def part_name(epoch: int, partition: int) -> str:
 
 
 def is_part(path: Path) -> bool:
-    """Whether a task has added the file."""
+    """True if a task has added the file."""
     return path.name.startswith("part-")
 
 
@@ -111,8 +112,8 @@ def parts_of(folder: Path, epoch: int) -> list[Path]:
     return sorted(folder.glob(f"part-{epoch:08d}-*.arrow"))
 
 
-def counting(folder: Path, epoch: int) -> list[_AnswerFile]:
-    """The files that count when an epoch is the last that was committed, in the order in which they are read."""
+def valid_files(folder: Path, epoch: int) -> list[_AnswerFile]:
+    """The valid files when an epoch is the last that was committed, in the order in which they are read."""
     found = [each for each in _found(folder) if each.last <= epoch]
     kept: list[_AnswerFile] = []
     for each in sorted(found, key=lambda file: (is_part(file.path), file.first, -file.last, file.path)):
@@ -126,7 +127,7 @@ def counting(folder: Path, epoch: int) -> list[_AnswerFile]:
 def stored(folder: Path, epoch: int) -> AnswerTable | None:
     """The answers in a folder as of a committed epoch, read without a run; None if there are none."""
     latest: AnswerTable | None = None
-    for each in counting(folder, epoch):
+    for each in valid_files(folder, epoch):
         rows = read(each.path)
         note = json.loads(rows.schema.metadata[_NOTE])
         if latest is None:
@@ -152,7 +153,7 @@ def read(path: Path) -> pa.Table:
 
 
 def user_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of a file without those of ours."""
+    """The columns of a file without the reserved ones."""
     return pa.schema([field for field in schema if field.name not in RESERVED])
 
 

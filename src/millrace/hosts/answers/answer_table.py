@@ -1,15 +1,15 @@
 """The latest answer of each key of an update query: what an application that pulls may ask for at any time.
 
 Rules:
-- The newest row of a key, by its time, is its answer; of rows of one time the one that came last. An update queue never
-  lets an older row of a key follow a newer one, but an append queue does.
-- Every row that is put has a number, its *entry*. Rows stand in blocks by entry, and each key knows the entry of its
-  answer; other rows have been superseded. Blocks of similar size are merged, and lose such rows then: a row
-  costs the logarithm of the number of keys, and all blocks together hold less than two rows a key.
-- Putting rows is cheap: they are gone through when somebody asks, or when many have come.
-- What changed since some entry is found by entry, so one who asks now and then gets each changed key once, with its
-  newest answer, however many answers it has missed.
-- Rows come from one thread; others may ask from any.
+- The answer of a key is its newest row by time; of rows of equal time the one that came last. An update queue never
+  emits an older row of a key after a newer one, but an append queue does.
+- Every row that is put has a number, its *entry*. Rows are kept in blocks by entry, and the table knows the entry of
+  each key's answer; other rows have been superseded. Blocks of similar size are merged, without superseded rows: a row
+  costs the logarithm of the number of keys, and all blocks together hold fewer than two rows per key.
+- Putting rows is cheap: they are indexed at the next question, or when many have come.
+- What has changed since an entry is found by entry. A client that asks now and then gets each changed key once, with
+  its newest answer.
+- One thread puts rows; any thread may ask.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from millrace.kernel.stores.key_table import KeyTable
 Entries = npt.NDArray[np.int64]
 
 _PATIENCE = 65_536
-"""Rows that may wait to be gone through."""
+"""The greatest number of rows that wait to be indexed."""
 _TABLES = 1_024
-"""Tables that may."""
+"""The greatest number of tables that wait to be indexed."""
 _ASKED = 65_536
-"""Keys whose numbers are remembered when they have been asked for."""
+"""The greatest number of keys whose numbers are cached after a question."""
 _ROOM = 16
-"""Keys that there is room for at first; there will be more."""
+"""The number of keys that the arrays have room for at first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class _AnswerBlock:
 class AnswerTable:
     """The latest answers of one query, by its update key; without key columns there is one answer.
 
-    `version` is the entry that the next row will get: who remembers it can ask what has changed since.
+    `version` is the entry of the next row: a client that keeps it can ask later what has changed since.
     """
 
     def __init__(self, query: str, schema: pa.Schema, key: Sequence[str]) -> None:
@@ -77,9 +77,9 @@ class AnswerTable:
         self._timed = self.schema.append(pa.field(TIME, pa.int64()))
         self.version = 0
         self.closed = False
-        """Whether no answer will follow."""
+        """True if no answer will follow."""
         self.changed = Condition(RLock())
-        """Told when rows have come, or none will any more."""
+        """Notified when rows have come, or when none will follow."""
         self._keys = KeyTable(self.key)
         self._entries: Entries = np.full(_ROOM, -1, np.int64)
         """The entry of each key's answer, by the number of the key."""
@@ -92,7 +92,7 @@ class AnswerTable:
         self._rows_waiting = 0
 
     def put(self, rows: pa.Table) -> None:
-        """Take over answers in the order in which they were given, with their times, if they have some."""
+        """Take over answers in the order in which they were delivered, with their times, if they have some."""
         if not rows.num_rows:
             return
         with self.changed:
@@ -100,7 +100,7 @@ class AnswerTable:
             self._rows_waiting += rows.num_rows
             self.version += rows.num_rows
             if self._rows_waiting > _PATIENCE or len(self._waiting) > _TABLES:
-                self._go_through()
+                self._index()
             self.changed.notify_all()
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class AnswerTable:
     def __len__(self) -> int:
         """How many keys have an answer."""
         with self.changed:
-            self._go_through()
+            self._index()
             return int((self._entries >= 0).sum())
 
     def table(self) -> pa.Table:
@@ -136,7 +136,7 @@ class AnswerTable:
         """The answer of one key, which is a value, a tuple in the key's order, or a mapping; None if there is none."""
         values = self._values(key)
         with self.changed:
-            self._go_through()
+            self._index()
             number = self._number(values)
             entry = -1 if number < 0 else int(self._entries[number])
             if entry < 0:
@@ -147,7 +147,7 @@ class AnswerTable:
         return row
 
     def _number(self, values: tuple[object, ...]) -> int:
-        """The number of a key, -1 if it is not known; who asks for a key asks for it again."""
+        """The number of a key, -1 if it is not known; cached, for a key is often asked for again."""
         try:
             if (known := self._asked.get(values)) is not None:
                 return known
@@ -183,8 +183,8 @@ class AnswerTable:
 
     # Rows by entry
 
-    def _go_through(self) -> None:
-        """Let the rows that wait take the places of older ones."""
+    def _index(self) -> None:
+        """Index the rows that wait: they supersede older ones."""
         if not self._waiting:
             return
         rows = self._waited()
@@ -202,7 +202,7 @@ class AnswerTable:
             self._add(block)
 
     def _waited(self) -> pa.RecordBatch:
-        """The rows that wait, as one batch, with their times."""
+        """The rows that wait to be indexed, as one batch, with their times."""
         waiting, first = self._waiting, self._waiting[0].schema
         alike = all(each.schema.equals(first) for each in waiting)
         parts = [pa.concat_tables(waiting)] if alike else waiting
@@ -226,7 +226,7 @@ class AnswerTable:
         self._blocks.append(block)
 
     def _live_since(self, version: int) -> list[_AnswerBlock]:
-        self._go_through()
+        self._index()
         found = [self._live(each.since(version)) for each in self._blocks if each.entries[-1] >= version]
         return [each for each in found if len(each)]
 
@@ -235,7 +235,7 @@ class AnswerTable:
 
 
 def _timed(rows: pa.Table) -> pa.Table:
-    """Rows with their times; without times all are as old."""
+    """Rows with their times; all times are 0 where they have none."""
     if TIME in rows.column_names:
         return rows
     return rows.append_column(TIME, pa.array(np.zeros(rows.num_rows, np.int64)))

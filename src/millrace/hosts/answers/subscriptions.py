@@ -1,9 +1,9 @@
-"""A subscription to the answers of an update query: changes as they come, for one who reads at a pace of its own.
+"""A subscription to the answers of an update query: changes as they come, for a client that reads at its own pace.
 
 Rules:
-- What is given is the newest answer of each key that has changed since the last time: a subscription is itself an
-  update queue. One who is slow misses answers that were superseded meanwhile, and never reads a backlog.
-- It ends when the query does, after its last answers. One who has read these is told what made the run fail, if it did.
+- Each read returns the newest answer of each key that has changed since the last one: a subscription is itself an
+  update queue. A slow client misses answers that were superseded meanwhile, and never reads a backlog.
+- It ends when the query does, after its last answers; then it raises what made the run fail, if it did.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Subscription:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be given."""
+        """True if no answer will follow."""
         return self._closed or (self._latest.closed and self._latest.version == self._version)
 
     def take(self, timeout: float | None = None) -> pa.Table | None:
@@ -49,11 +49,11 @@ class Subscription:
         return rows
 
     def failure(self) -> BaseException | None:
-        """What made the run fail, if that is why nothing more will be given."""
+        """What made the run fail, if that is why no answer will follow."""
         return self._failure() if self.ended and not self._closed else None
 
     def poll(self, timeout: float | None = None) -> pa.Table | None:
-        """As `take`, without a word about the run."""
+        """As `take`, but a failure of the run is not raised."""
         until = None if timeout is None else time.monotonic() + timeout
         with self._latest.changed:
             while self._wait(until):
@@ -64,7 +64,7 @@ class Subscription:
         return None
 
     def _wait(self, until: float | None) -> bool:
-        """Whether rows have come by then."""
+        """True if rows have come by then."""
         left = None if until is None else max(0.0, until - time.monotonic())
         self._latest.changed.wait_for(lambda: self.ended or self._latest.version > self._version, left)
         return not self._closed and self._latest.version > self._version
@@ -79,9 +79,9 @@ class Subscription:
         return rows
 
     def call(self, callback: Callback) -> Subscription:
-        """Give the changes to a callback, in a thread of its own; whatever it raises ends the subscription.
+        """Call a callback with the changes, in a thread of its own; whatever it raises ends the subscription.
 
-        It is not told of the end: see `ended`, and who waits for the run is told what made it fail.
+        The callback is not told of the end: see `ended`. What made the run fail is raised where the run is waited for.
         """
 
         def work() -> None:
@@ -95,7 +95,7 @@ class Subscription:
         return self
 
     def close(self) -> None:
-        """Give nothing any more."""
+        """End the subscription."""
         with self._latest.changed:
             self._closed = True
             self._latest.changed.notify_all()

@@ -1,11 +1,11 @@
-"""A checkpoint in a folder: segments as files, and one small file that says which of them count.
+"""A checkpoint of the local host in a folder: segments as files, and one small file that names the valid ones.
 
 Rules:
-- `current.json` is replaced at once; whatever it does not name is as if never written.
-- A save writes the segments added since the last one and removes those it no longer needs, afterwards.
-- It names the staged result files too, so that a run that died between commit and publishing publishes them.
-- It belongs to the queries that the first run began with, and holds their text and the changes made to them since:
-  so a run with another text can tell what is different (see changes.py).
+- `current.json` is replaced in one step; a file that it does not name is as if never written.
+- A save writes the segments added since the last one, then the record, and then removes segments that are not needed.
+- The record names the staged result files too: a run that died between commit and publishing publishes them.
+- It belongs to the queries that the first run began with, and holds their text and all changes since, so that a run
+  with another text can tell what is different (see live_changes.py).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Resumed:
 
 
 def has_ended(stream: str, more: str) -> RunError:
-    """What is to be said when there is more of a stream after its end."""
+    """The error of a stream that has more rows after its end."""
     return RunError(
         f'stream "{stream}" has ended, and now has {more}',
         hint="A run with --until-end ends its streams for good: start anew with another checkpoint and sink.",
@@ -170,7 +170,7 @@ def _record(folder: Path) -> dict[str, Any] | None:
 
 
 def other_version(folder: Path) -> CheckpointError:
-    """What to say of a checkpoint that this version cannot read."""
+    """The error of a checkpoint that this version cannot read."""
     return CheckpointError(
         f'the checkpoint "{folder}" was made by another version of Millrace',
         hint="Go on with that version, or start anew with another --checkpoint folder.",

@@ -1,4 +1,4 @@
-"""Folders that can be made or not, locks, and files that survive a power cut: whole or not at all."""
+"""Folders, locks, and files that survive a power cut whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import uuid4
 from millrace.errors import CheckpointError, RequestError
 
 _PATIENCE = 0.5
-"""Seconds in which a lock is tried for: one who only looks whether it is free has it for a moment."""
+"""Seconds for which a lock is tried: a process that only tests it holds it for a moment."""
 _LOOK = 0.01
 
 
@@ -65,7 +65,7 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What a file of a checkpoint holds; refuses one that is no longer what was written."""
+    """The content of a JSON file of a checkpoint; refuses one that is damaged."""
     try:
         return json.loads(path.read_text())
     except ValueError:

@@ -1,14 +1,14 @@
 """A network that changes while it runs.
 
 Rules:
-- Anyone may ask, from any thread; the run's own thread carries a request out between two turns, and the asker waits.
+- A request may come from any thread. The run's own thread carries it out between two turns; the caller waits.
 - A request is a text. It is carried out as a whole, or refused as a whole while the run goes on untouched.
 - An added query is answered over the rows whose time is not before its start: the greatest time that its streams had
-  seen, plus one microsecond. Its answer is that of a batch evaluation over exactly those rows. Streams that nobody had
-  read are read from their beginning.
+  seen, plus one microsecond. Its answer is that of a batch evaluation over exactly those rows. Streams that no query
+  had read are read from their beginning.
 - The history of changes is plain data: repeated on the network that a run began with, it gives the present one.
-- A run that goes on from a checkpoint with another file applies what is different in it to what ran (see
-  plan/evolution.py); that is an entry of the history too, with how far the streams had come.
+- A run that goes on from a checkpoint with another file applies the differences to the network that ran (see
+  plan/evolution); that is an entry of the history too, with how far the streams had come.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Answers = tuple[Reply, ...]
 Found = TypeVar("Found")
 
 _PATIENCE = 1.0
-"""Seconds that one who only looks waits for a run that is busy."""
+"""Seconds that a look waits for a run that is busy."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class LiveChanges:
         self.evolution: Evolution | None = None
         """What becomes of that network, where this run's is another one."""
         self.woken = Event()
-        """Set when someone asks, so that a run which sleeps wakes up."""
+        """Set by each request, so that a run which sleeps wakes up."""
         self.changing = Lock()
-        """Held while the graph is not whole; who reports on it from another thread takes it too."""
+        """Held while the graph is being changed; a report from another thread takes it too."""
         self.script = script
         """The declarations that a request may name."""
         self._first = script
@@ -106,7 +106,7 @@ class LiveChanges:
         self._over = False
         self._failure: BaseException | None = None
 
-    # For those who ask
+    # For callers
 
     def ask(self, text: str) -> Answers:
         """Have a request carried out, and wait for the answer; raises why it was refused."""
@@ -114,13 +114,13 @@ class LiveChanges:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
+        """True if the run has ended."""
         return self._over
 
     def do(self, work: Callable[[Run], Found], patience: float | None = None) -> Found:
-        """Have something done in the run's own thread, between two turns, and wait for what it gives.
+        """Have work done in the run's own thread, between two turns, and wait for its result.
 
-        Raises TimeoutError if it was not begun within so many seconds; it will not be done then.
+        Raises TimeoutError if it was not begun within `patience` seconds; then it is not done at all.
         """
         if get_ident() == self._runner:
             raise RequestError(
@@ -142,7 +142,7 @@ class LiveChanges:
     def look(self, look: Callable[[], Found]) -> Found:
         """Look at the run between two turns, when it stands still; or at once, if it has ended.
 
-        A run that is busy with one thing for long, such as a feed that waits for rows, is looked at in the midst of it.
+        A run that is busy for long, such as with a feed that waits for rows, is looked at in the midst of its turn.
         """
         try:
             return self.do(lambda run: look(), _PATIENCE)
@@ -174,7 +174,7 @@ class LiveChanges:
         return {"text": text, "history": [entry.data() for entry in self.history]}
 
     def can_follow(self, saved: Mapping[str, Any]) -> bool:
-        """Whether this run may have other queries than the one that saved this."""
+        """True if this run may have other queries than the one that saved this."""
         return self._read is not None and saved["text"] is not None
 
     def resume(self, saved: Mapping[str, Any], points: StreamProgress, *, spread: bool = False) -> Evolution | None:
@@ -225,7 +225,7 @@ class LiveChanges:
             self.check()
 
     def check(self) -> None:
-        """Raise what failed in the run itself while a request was carried out: that is no refusal."""
+        """Raise what failed in the run itself while a request was carried out: that is not a refusal."""
         if self._failure is not None:
             raise self._failure
 
@@ -255,7 +255,7 @@ class LiveChanges:
         return tuple(WaitsReply.of(run.lag()) if isinstance(each, WaitsReply) else each for each in proposal.answers)
 
     def close(self) -> None:
-        """Tell those who still wait that the run has ended."""
+        """Refuse the requests that still wait: the run has ended."""
         with self._lock:
             self._over = True
         while self._asked:
@@ -295,7 +295,7 @@ def reshape(executor: Executor, before: Network, plan: Physical) -> None:
 
 
 def _replaced(before: Network, after: Network) -> set[str]:
-    """The queries that another one of their name takes the place of."""
+    """The queries that another query of their name replaces."""
     named = {query.name: query for query in after.queries}
     return {
         query.name for query in before.queries if (other := named.get(query.name)) and _begun(other) != _begun(query)
@@ -312,12 +312,12 @@ def _starts(time: int, outlets: Iterable[Sequence[Any]]) -> StartPoints:
 
 
 def _begun(query: Query) -> tuple[object, ...]:
-    """What makes a query another one than its namesake."""
+    """What must be equal for two queries of one name to be the same."""
     return query.root, query.since, query.outlets_since, query.tree
 
 
 def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Reply]:
-    """What is said of a change to these queries."""
+    """The replies to a change of these queries."""
     named = {query.name: query for query in queries}
     match change:
         case Added(query):

@@ -1,8 +1,8 @@
 """Requests that only read: the latest answers of an update query, what has changed, how stale they are.
 
 A request through a control folder is a JSON object, {"read": "latest", "query": "prices"}:
-- "latest": all answers, or that of a "key" (words in the key's order, or name=value), after the streams that are asked
-  for rows have been asked if "refresh" is true; "since" a version, those that have changed since;
+- "latest": all answers, or that of a "key" (words in the key's order, or name=value), after its polled
+  streams have been polled if "refresh" is true; "since" a version, those that have changed since;
 - "staleness": that of each key; "queries": which queries there are, and their keys.
 The answer holds "columns" and "rows", and for "latest" the "version" to ask from the next time.
 """
@@ -39,7 +39,7 @@ class RowsReply(Reply):
 
 
 def is_read_request(text: str) -> bool:
-    """Whether a request only reads.
+    """True if a request only reads.
 
     >>> is_read_request('{"read": "queries"}'), is_read_request("SHOW QUERIES")
     (True, False)

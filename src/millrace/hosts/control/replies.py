@@ -1,4 +1,4 @@
-"""What a running network answers to a request, for programs and for people."""
+"""What a run replies to a request, as data for programs and as text for people."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class WaitsReply(Reply):
 
     @staticmethod
     def of(lag: Lag) -> WaitsReply:
-        """The answer to who waits for what."""
+        """The reply to SHOW WAITS."""
         return WaitsReply("waits", QueryStart("", ()), lag=lag)
 
     def data(self) -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""A folder through which a running network is asked, by processes of the same user on the same machine.
+"""A folder through which other processes of the same user send requests to a run on the same machine.
 
 Rules:
-- A run holds the folder's lock as long as it lives, however it dies; who finds the lock free knows that nobody listens.
-- A request is a file written whole. The run takes it by removing it, and answers with a file of the same number.
-- A request to read may also be left for the end: a run that ends, and is not killed, answers it before it stops to
-  listen, with what stands then. So one who looks now and then misses nothing.
-- A run that begins clears away what a dead one left; who waited for that one is told that it has ended.
-- The folder is its owner's alone: whoever can write to it commands the run.
+- A run holds the folder's lock as long as it lives, however it dies: a free lock means that no run listens.
+- A request is a file written whole. The run takes it by removing it, and replies with a file of the same number.
+- A request to read may also be left for the end: a run that ends, and is not killed, replies to it before it stops
+  listening. So a client that asks now and then misses no answer.
+- A run that begins removes what a dead one left; clients that waited for that one are told that it has ended.
+- Only the owner can write to the folder: whoever can write to it commands the run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from millrace.hosts.control.replies import Reply
 _LOCK, _LISTENING = "lock", "listening"
 _REQUEST, _LAST, _REPLY = "request-", "last-", "reply-"
 _LOOK = 0.01
-"""Seconds between two looks of one who waits for an answer."""
+"""Seconds between two looks for a reply."""
 
 
 class RequestFolder:
@@ -71,12 +71,12 @@ class RequestFolder:
                 text = path.read_text()
                 path.unlink()
             except FileNotFoundError:
-                # Taken back by the one who asked.
+                # Taken back by the client.
                 continue
             yield path.name.removeprefix(kind), text
 
     def close(self) -> None:
-        """Answer what was left for the end, and listen no more."""
+        """Reply to what was left for the end, and stop listening."""
         if self._carry_out is not None:
             for number, text in self._taken(_LAST):
                 if is_read_request(text):
@@ -114,7 +114,7 @@ class LastRequest:
 
 
 def listens(folder: Path) -> bool:
-    """Whether a run listens in a folder."""
+    """True if a run listens in a folder."""
     return listening(folder) is not None
 
 

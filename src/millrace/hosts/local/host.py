@@ -1,14 +1,14 @@
 """The local host: one process, the machine's clock, milliseconds.
 
 Rules:
-- A turn reads at most a chunk of each stream and lets the kernel work a moment after each, so that a stream that floods
-  does not keep the rows of another waiting. A stream whose rows still wait for the kernel is not read, and not silent.
-- A stream is spoken for as of the moment when it was last looked at and had nothing.
-- A turn opens the queues, each for its budget of rows, or of time that its rows are thought to take; a commit and a
-  change shut them, so that what they hold is kept and not worked off. They are empty when a run ends by itself.
-- With nothing to do it sleeps until a row is due, an enabling timestamp is, or someone asks for a change.
-- With a checkpoint folder every epoch is committed as a whole: state, positions in the input, result files, and the
-  changes made to the network (see checkpoint.py).
+- A turn reads at most a chunk of each stream and lets the kernel work a moment after each, so that a flood on one
+  stream does not delay the rows of another. A stream whose rows still wait for the kernel is not read, and not silent.
+- The ETS of a silent stream is that of the moment when it was last read and had no row.
+- A turn opens the queues, each for its budget of rows, or for the time that its rows are expected to take. A commit and
+  a change shut them: what they hold is saved, not processed. They are empty when a run ends by itself.
+- With nothing to do the run sleeps until a row or an ETS is due, or a request comes.
+- With a checkpoint every epoch is committed as a whole: state, positions in the input, result files, and the changes
+  made to the network (see checkpoint.py).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from millrace.plan.nodes.query_network import Network
 from millrace.plan.physical.stages import Physical, physical
 
 _MOMENT = 10_000
-"""Microseconds that the kernel works before the streams are looked at again."""
+"""Microseconds that the kernel works before the streams are read again."""
 _WHILE = 1_000
-"""Microseconds after which results are handed on, or rows that have been read are worked on, before the rest is."""
+"""Microseconds of work, or of reading, after which results are delivered and rows are processed before the rest."""
 _AT_LEAST = 200
 """Microseconds to sleep when a wake-up that should have come is overdue."""
 
@@ -121,7 +121,7 @@ class LocalRun:
         self.executor.restore(resumed.control, resumed.segments)
         for name, source in self.intake.inputs.items():
             if isinstance(source, PacedInput):
-                # Replayed time stood still while nobody ran.
+                # Replayed time stood still while no run was at work.
                 self.executor.ingress[name].restart_silence(self._clock.now())
         self._epoch = resumed.epoch + 1
         self._earlier = sum(ingress.received for ingress in self.executor.ingress.values())
@@ -155,7 +155,7 @@ class LocalRun:
     # A turn
 
     def _turn(self) -> bool:
-        """Look at every stream once and let the kernel work; whether there is more to do at once."""
+        """Read every stream once and let the kernel work; True if there is more to do at once."""
         self._open_queues()
         some, until = False, self._clock.now() + _WHILE
         for name, source in self.intake.inputs.items():
@@ -178,17 +178,17 @@ class LocalRun:
             self.executor.queue_gate.open({name: queue.budget for name, queue in queues.items()})
 
     def _fill_queues(self) -> None:
-        """Let all that was read enter the queues: the moment that follows is for what they let go."""
+        """Let all that was read enter the queues: the moment that follows is for the rows that they release."""
         while self.executor.queue_gate.entering and not self.executor.run(self._clock, (), _WHILE):
             self._deliver()
 
     def _moment(self) -> int:
-        """How long the kernel works before the streams are looked at again."""
+        """How long the kernel works before the streams are read again."""
         budgets = (queue.settings.budget_time for queue in self.executor.queue_gate.queues().values())
         return max([_MOMENT, *(each for each in budgets if each is not None)])
 
     def _take(self, name: str, source: StreamInput) -> bool:
-        """Push the next chunk of a stream; whether it held rows."""
+        """Push the next chunk of a stream; True if it held rows."""
         looked = self._clock.now()
         chunk = self._read(source)
         (self._dry.add if chunk is None else self._dry.discard)(name)
@@ -215,11 +215,11 @@ class LocalRun:
             raise
 
     def _silent_streams(self) -> Container[str]:
-        """The streams that may be spoken for: what a bounded run has not read yet is unread, not silent."""
+        """The streams that ETS may be made for: what a bounded run has not read yet is unread, not silent."""
         return self._silent if self.ending == "stopped" else ()
 
     def _work(self, silent: Container[str], budget: int | None = _MOMENT) -> bool:
-        """Let the kernel work for a moment and hand its results on as they come; whether it is at rest."""
+        """Let the kernel work for a moment and deliver its results as they come; True if it is at rest."""
         until = None if budget is None else self._clock.now() + budget
         while not (at_rest := self.executor.run(self._clock, silent, _WHILE)):
             self._deliver()
@@ -235,7 +235,7 @@ class LocalRun:
         self.outputs.deliver(results)
 
     def _over(self) -> bool:
-        """Whether nothing will come that this run waits for."""
+        """True if nothing will come that this run waits for."""
         inputs = self.intake.inputs
         if self.ending == "stopped":
             # What silence will still release is waited for.
@@ -277,7 +277,7 @@ class LocalRun:
     # Changes (see live_changes.py)
 
     def settle(self) -> None:
-        """Work until nothing is left to do but what waits in queues; heartbeats would bring ever more."""
+        """Work until only rows in queues are left; without heartbeats, which would bring ever more work."""
         self.executor.queue_gate.shut()
         self.executor.ets_demand.periodic = False
         self._work((), None)
@@ -321,7 +321,7 @@ class LocalRun:
         return self.executor.queue_gate.staleness(query, self._clock.now())
 
     def refresh(self, query: str) -> None:
-        """Ask the streams of a query that are asked for rows now, and work off what it has to do; others wait."""
+        """Poll the streams of a query now, and process what waits for it; other queries wait."""
         for source in self.intake.demand(self.changes.streams_of(query)):
             while self._take(source.stream.name, source) and source.more:
                 pass

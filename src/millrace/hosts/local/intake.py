@@ -1,4 +1,4 @@
-"""The inputs of a run in real time: opened, paced together, and opened again in place when more is read of them."""
+"""The inputs of a run in real time: opened, paced together, and reopened where they are when more columns are read."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Intake:
         return PacedInput(stream, inner, self._now, position)
 
     def _start(self, inputs: Iterable[PacedInput]) -> None:
-        """Let replayed streams fall in with those that run, or begin with the earliest arrival among them."""
+        """Start replayed streams at the pace of those that run, or with the earliest arrival among them."""
         waiting = [each for each in inputs if not each.started]
         if waiting and self.pace is None:
             began = self._now()
@@ -103,7 +103,7 @@ class Intake:
         return {name: each.position() for name, each in self.inputs.items()}
 
     def demand(self, streams: Iterable[str]) -> list[PolledInput]:
-        """Let the streams among these that are asked for rows be asked at once; their inputs."""
+        """Have the polled streams among these polled at once; their inputs."""
         asked = [each for name in streams if isinstance(each := self.inputs.get(name), PolledInput)]
         for each in asked:
             each.demand()

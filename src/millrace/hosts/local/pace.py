@@ -1,9 +1,9 @@
-"""Replayed streams in scaled real time: each row is let in when its arrival has come.
+"""Replayed streams in scaled real time: each row is admitted when its arrival time has come.
 
 Rules:
-- All replayed streams of a run keep one pace: the earliest arrival among them comes when the run begins, so that they
-  keep their skew. A stream that is opened later falls in with them.
-- A row carries the moment at which it was due, so that its latency counts from there.
+- All replayed streams of a run have one pace: the earliest arrival among them comes when the run begins, so that they
+  keep their skew. A stream that is opened later takes the same pace.
+- A row carries the moment at which it was due: its latency counts from there.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class PacedInput:
         self._hold(position)
 
     def start(self, pace: ReplayPace) -> None:
-        """Begin to let rows in, at a pace."""
+        """Begin to admit rows, at a pace."""
         self._pace = pace
         self._due = pace.due(self._times, self._speed)
 
     @property
     def started(self) -> bool:
-        """Whether it has its pace."""
+        """True if it has a pace."""
         return self._pace is not None
 
     @property
@@ -82,12 +82,12 @@ class PacedInput:
 
     @property
     def finished(self) -> bool:
-        """Whether all rows have been let in and none will follow."""
+        """True if all rows have been read and none will follow."""
         return self.source.finished and not self.pending
 
     @property
     def pending(self) -> bool:
-        """Whether rows are held back."""
+        """True if rows are held back."""
         return self._rows is not None
 
     def read(self) -> Chunk | None:
@@ -107,7 +107,7 @@ class PacedInput:
         return Chunk(rows, malformed)
 
     def _hold(self, position: Any = None) -> bool:
-        """Take the next chunk to hand, less what was given of it before."""
+        """Read the next chunk, without the rows of it that were read before."""
         self._before = self.source.position()
         chunk = self.source.read()
         if chunk is None:
@@ -122,7 +122,7 @@ class PacedInput:
         return self._rows is not None
 
     def position(self) -> dict[str, Any]:
-        """Where the chunk at hand begins, how many rows of it have been given, and whether its losses were counted."""
+        """Where the present chunk begins, how many rows of it were read, and if its malformed rows were counted."""
         if self._rows is None:
             return {"inner": self.source.position(), "given": 0, "counted": False}
         return {"inner": self._before, "given": self._given, "counted": self._malformed == 0}

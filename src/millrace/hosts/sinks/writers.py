@@ -69,7 +69,7 @@ class Writer(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the store. Not called after a kill; what it raises is of no consequence."""
+        """Release the store. Not called after a kill; what it raises is ignored."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class WriterSpec:
         return cls(query.name, given["writer"], tuple(sorted(options.items())), query.root.schema)
 
     def open(self) -> Writer:
-        """The writer, made."""
+        """The writer, opened."""
         writer: Writer = class_at(self.place, f'the writer of query "{self.query}"')(
             dict(self.options), self.schema, self.query
         )
@@ -134,7 +134,7 @@ class OpenWriters:
         self._open: dict[WriterSpec, Writer] = {}
 
     def write(self, spec: WriterSpec, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
-        """Give an epoch to a writer, made if need be."""
+        """Call a writer with an epoch; it is opened if need be."""
         # A user's code may raise anything.
         try:
             if spec not in self._open:
@@ -175,7 +175,7 @@ def read_note(path: Path) -> tuple[pa.Schema, bytes]:
 
 
 def write_epoch(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: OpenWriters | None = None) -> int:
-    """Give the staged rows of an epoch to a writer, remove their files, and say how many rows they were.
+    """Call a writer with the staged rows of an epoch, remove their files, and return the number of rows.
 
     Without `writers` the writer is opened for this epoch alone.
     """

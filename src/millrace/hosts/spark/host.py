@@ -135,7 +135,7 @@ class SparkRun:
         )
 
     def _is_pending(self) -> bool:
-        """Whether a micro-batch was begun and not ended: Spark will run it again."""
+        """True if a micro-batch was begun and not ended: Spark will run it again."""
         begun, ended = (
             max((int(path.name) for path in (self.folder / "spark" / log).glob("[0-9]*")), default=-1)
             for log in ("offsets", "commits")
@@ -393,7 +393,7 @@ class SparkRun:
 
 
 def _reads_natively(network: Network) -> bool:
-    """Whether Spark itself reads streams: then the source that can be held is not the only one."""
+    """True if Spark itself reads streams: then the source that can be held is not the only one."""
     return any(is_native(stream.connector) for stream in network.streams())
 
 

@@ -3,7 +3,7 @@
 Rows arrive at the times their stream says (see arrivals.py); an operator's work takes what `cost` says; the clock jumps
 from one event to the next. Everything that happens is a function of the input, so a run can be repeated exactly.
 With a `tick` all rows of a tick arrive together at its end: coarser, and faster by as much.
-What queues hold after the last arrival is worked off before the run ends; `samples` says how it was until then.
+What queues hold after the last arrival is processed before the run ends; `samples` shows the queues until then.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class VirtualRun:
         self.outputs = Outputs(network.queries, self._listeners, fresh=True)
         self.memory, self.answers = self.outputs.sinks.memory, self.outputs.sinks.answers
         self._delivered: list[tuple[Microseconds, str, list[Batch]]] = []
-        self._handed_on = 0
+        self._handed_out = 0
         self._input_over = False
         self._sample_every, self._sampler = sample_every, QueueSampler()
         self._events = self._epoch = 0
@@ -122,7 +122,7 @@ class VirtualRun:
             for name in self._streams:
                 self.executor.end(name)
             self.settle()
-        self._hand_on()
+        self._hand_out()
         self._publish()
 
     def stop(self) -> None:
@@ -130,7 +130,7 @@ class VirtualRun:
         self._control.stop()
 
     def _event(self) -> bool:
-        """Let in what has arrived and work one step, or jump to the next event; False when there is none."""
+        """Admit what has arrived and work one step, or jump to the next event; False if there is none."""
         if self._due is not None and self._due <= self.clock.time:
             self._let_in()
             self._due = self._next_arrival()
@@ -184,12 +184,12 @@ class VirtualRun:
         for name, batches in self.executor.take(self.clock.time).items():
             self._delivered.append((self.clock.time, name, batches))
 
-    def _hand_on(self) -> None:
-        """Give the sinks what has come out since the last time."""
+    def _hand_out(self) -> None:
+        """Deliver to the sinks what has come out since the last time."""
         gathered: dict[str, list[Batch]] = {}
-        for _, name, batches in self._delivered[self._handed_on :]:
+        for _, name, batches in self._delivered[self._handed_out :]:
             gathered.setdefault(name, []).extend(batches)
-        self._handed_on = len(self._delivered)
+        self._handed_out = len(self._delivered)
         self.outputs.deliver({name: [concat(batches)] for name, batches in gathered.items()})
 
     @property
@@ -200,7 +200,7 @@ class VirtualRun:
     def _report_now_and_then(self) -> None:
         if time.monotonic() - self._reported > 1:
             self._reported = time.monotonic()
-            self._hand_on()
+            self._hand_out()
             self._listeners.progress(self.report())
 
     # Changes (see live_changes.py)
@@ -214,7 +214,7 @@ class VirtualRun:
         return self._scripted[0][0] if self._scripted and self._due is not None else None
 
     def settle(self) -> None:
-        """Work until nothing is left to do but what waits in queues."""
+        """Work until only rows in queues are left."""
         self.executor.queue_gate.shut()
         self.executor.run(self.clock)
         self.executor.queue_gate.open(None)
@@ -234,7 +234,7 @@ class VirtualRun:
         take_sinks = self.outputs.prepare(plan.network.queries)
 
         def take_into_use() -> None:
-            self._hand_on()
+            self._hand_out()
             take_sinks()
             self._streams = opened
             self._silent = SilentStreams(opened, self.clock)
@@ -262,8 +262,8 @@ class VirtualRun:
         return self.executor.queue_gate.staleness(query, self.clock.time)
 
     def refresh(self, query: str) -> None:
-        """Hand on what has come out so far."""
-        self._hand_on()
+        """Deliver what has come out so far."""
+        self._hand_out()
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""

@@ -86,7 +86,7 @@ class ArrivingRows:
         return after
 
     def push(self, executor: Executor, now: Microseconds) -> None:
-        """Let in the rows at hand that have arrived by now."""
+        """Push the rows of the present chunk that have arrived by now."""
         assert self._batch is not None
         end = int(np.searchsorted(self._times, now, side="right"))
         piece = self._batch.slice(self._at, end - self._at)
@@ -98,7 +98,7 @@ class ArrivingRows:
 
 
 class SilentStreams:
-    """The streams of which nothing has arrived that was not let in, at whatever moment the clock has come to."""
+    """The streams whose arrived rows have all been pushed, at whatever moment the clock has come to."""
 
     def __init__(self, streams: Mapping[str, ArrivingRows], clock: VirtualClock) -> None:
         self.streams = streams

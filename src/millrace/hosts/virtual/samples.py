@@ -1,9 +1,9 @@
-"""Queues looked at while a run in virtual time goes on, for its figures.
+"""Samples of the queues of a run in virtual time, for its figures.
 
 Rules:
-- Looks are evenly spaced in virtual time, so an average over them is one over time. They see what has entered and what
-  has been delivered up to then; whatever an operator is at work on is not delivered before it is done.
-- They end with the input: what the queues hold then is shown as it is, before it is worked off.
+- Samples are evenly spaced in virtual time, so an average over them is one over time. A sample sees what has entered
+  and what has been delivered up to then; the results of an operator at work are not delivered before it is done.
+- They end with the input: the last one shows what the queues hold before that is processed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class QueueSamples:
         return float(np.mean([look.used for look in self.samples])) if self.samples else 0.0
 
     def add(self, time: Microseconds, metrics: QueueMetrics, keys: pa.Table) -> None:
-        """Take a look into account."""
+        """Add a sample."""
         queue, application = (keys.column(name).to_numpy() for name in ("queue_now", "application_now"))
         if len(queue):
             self.queue.add(queue.astype(np.int64))
@@ -81,7 +81,7 @@ class QueueSampler:
         self.seen: dict[str, QueueSamples] = {}
 
     def look(self, executor: Executor, at: Microseconds) -> None:
-        """Look at every queue at a moment."""
+        """Sample every queue at a moment."""
         titles = executor.queue_gate.titles()
         for name, queue in executor.queue_gate.queues().items():
             self.seen.setdefault(titles[name], QueueSamples()).add(at, queue.queue_metrics(at), queue.staleness(at))

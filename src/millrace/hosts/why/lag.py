@@ -1,4 +1,4 @@
-"""What holds time back in a network: who waits, for which stream, and since when.
+"""What holds time back in a network: which query waits, for which stream, and since when.
 
 Rules:
 - An operator that waits says which bound would release something. The streams behind it whose bounds are below that
@@ -6,8 +6,8 @@ Rules:
 - What one graph knows is a share, plain and small. On Spark every bucket gives one, and they are merged: rows held add
   up, and of what several say of a stream the least bound counts.
 - A query that is cut into levels waits through a crossing: the shares of the earlier level say what holds that back.
-- Rows that have waited in a queue for a while wait for nobody but the work behind it; that is said first.
-- First of the streams that a query waits for is one that nobody can speak for, and of those the one furthest behind.
+- Rows that have waited in a queue for a while wait only for the work downstream of it; that is said first.
+- Of the streams that a query waits for, those without an ETS come first, and of these the one furthest behind.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Lag:
 
     now: Microseconds
     live: bool
-    """Whether the run goes on, so that silent streams may be spoken for."""
+    """True if the run lasts until it is stopped, so that ETS are made for silent streams."""
     streams: Mapping[str, StreamLag]
     waits: Mapping[str, Wait]
     """Each query that waits."""
@@ -98,7 +98,7 @@ def share(
     exchanges: Exchanges | None = None,
     edges: Mapping[str, Ingress] | None = None,
 ) -> Share:
-    """What one graph knows of who waits for what.
+    """What one graph knows of its waiting operators.
 
     On Spark `exchanges` says which of its sources give rows of which stream, all others being crossings from earlier
     levels, and `edges` how far the streams have come; in one process the graph itself says both.
@@ -148,7 +148,7 @@ class _Waiting:
 
 
 class _View:
-    """A graph at rest, looked at for who waits."""
+    """A graph at rest, and the operators in it that wait."""
 
     def __init__(self, executor: Executor, exchanges: Exchanges | None, live: bool) -> None:
         self.executor = executor
@@ -300,7 +300,7 @@ def _queries(sink: str, into: Mapping[str, set[str]]) -> set[str]:
 
 
 def _through(found: _Waiting, behind: Mapping[str, _Waiting]) -> _Waiting:
-    """What is waited for, with the streams behind crossings in their stead."""
+    """What is waited for, with crossings replaced by the streams behind them."""
     whole = _Waiting(found.held, dict(found.awaited))
     for port in found.through & set(behind):
         whole.add(replace(_through(behind[port], behind), held=0))
@@ -321,7 +321,7 @@ def _holding_back(one: Awaited) -> tuple[bool, Microseconds, Microseconds]:
 
 
 def recorded(record: Mapping[str, Any]) -> Lag:
-    """What the record of a micro-batch says of who waits."""
+    """What holds time back, by the record of a micro-batch."""
     if "lag" not in record:
         raise RunError(
             "the newest micro-batch on record does not say what holds it back",

@@ -1,9 +1,9 @@
-"""What holds time back, in words: who waits for which stream, since when, and what releases it.
+"""What holds time back, in words: which query waits for which stream, since when, and what releases it.
 
 Rules:
 - A verdict names the stream, and the partition or group of it, that is furthest behind; then what comes by itself (an
   ETS), what the source can do (a row, a promise), and what the user can declare.
-- Lengths of time are counted back from the moment that the facts are of.
+- Lengths of time are counted back from the moment of the facts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def verdict(
     waits: Mapping[str, Wait],
     queues: Mapping[str, Queued] | None = None,
 ) -> list[str]:
-    """All that there is to say, a line each."""
+    """All findings, one line each."""
     lines = [_queue_text(query, each) for query, each in (queues or {}).items()]
     for query, wait in waits.items():
         first, *others = wait.awaited
@@ -56,14 +56,14 @@ class _WaitVerdict:
         self.part = self.parts[0] if self.parts else None
 
     def lines(self, query: str, held: int) -> Iterator[str]:
-        """Who waits for whom, how much is held, and what releases it."""
-        yield f"{query} waits for {self._whom()}, {self._stands()}"
+        """Which stream the query waits for, how much is held, and what releases it."""
+        yield f"{query} waits for {self._awaited_text()}, {self._stands()}"
         yield f"  {held:,} {'row is' if held == 1 else 'rows are'} held"
         yield f"  {self._release()}"
-        yield from (f"  {each}" for each in self._spoken_for())
+        yield from (f"  {each}" for each in self._ets_lines())
         yield from (f"  also behind: {self._part_text(each)}, {self._part_bound(each)}" for each in self.parts[1:])
 
-    def _whom(self) -> str:
+    def _awaited_text(self) -> str:
         return _named(self.awaited) + ("" if self.part is None else f", {self._part_text(self.part)}")
 
     def _part_bound(self, part: PartitionState) -> str:
@@ -77,7 +77,7 @@ class _WaitVerdict:
         return f"{'group' if self.stream.per else 'partition'} {named}"
 
     def _stands(self) -> str:
-        """How far it has come, and since when."""
+        """How far the stream has come, and since when."""
         stream, awaited, part = self.stream, self.awaited, self.part
         heard = stream.seen_at if part is None else part.seen_at
         if stream.greatest == NO_BOUND and awaited.bound == NO_BOUND:
@@ -94,7 +94,7 @@ class _WaitVerdict:
     def _release(self) -> str:
         stream, until, outlet = self.stream, self.awaited.until, self.awaited.outlet
         if until == END_OF_TIME:
-            return "it goes by the rows that come: later ones release them, no promise does"
+            return "only later rows release them: no promise does"
         if outlet == SEQUENCE:
             more = until - max(self.awaited.bound, 0)
             return f"{more:,} {'row' if more == 1 else 'rows'} more release the first of them"
@@ -117,8 +117,8 @@ class _WaitVerdict:
             return f"{line}: it waits by design, for DISORDER {interval_text(disorder)}"
         return line
 
-    def _spoken_for(self) -> Iterator[str]:
-        """What comes by itself if the stream stays silent, or what would have to be declared."""
+    def _ets_lines(self) -> Iterator[str]:
+        """When an ETS releases rows if the stream stays silent, or what must be declared for one."""
         stream, at = self.stream, self.awaited.ets_at
         if self.awaited.until == END_OF_TIME or self.awaited.outlet == SEQUENCE:
             return
@@ -127,9 +127,9 @@ class _WaitVerdict:
             left = f", in {length_text(at - self.now)}" if at > self.now else ", which is due"
             yield f"if it stays silent, an ETS {when}{left}, releases the first of them"
         elif stream.ets == "none" and self.awaited.outlet != LATE:
-            yield f"it is never spoken for while it is silent: declare {_to_declare(stream)}"
+            yield f"Millrace does not advance its bound while it is silent: declare {_to_declare(stream)}"
         elif not self.live:
-            yield "its ETS comes only in a run that goes on: this one took what was there"
+            yield "an ETS is made only in a run that lasts until it is stopped: this one read what was there"
         elif stream.greatest == NO_BOUND and stream.kind == "external":
             yield "an ETS by SKEW needs a first row: declare LULL INTERVAL 10 SECONDS beside it"
 

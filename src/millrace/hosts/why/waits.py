@@ -1,7 +1,7 @@
-"""The facts about who waits for whom: streams as far as they have come, queries that wait for them, and full queues.
+"""The facts about waiting: how far streams have come, which queries wait for them, and which queues are behind.
 
 Rules:
-- All of it is plain: `asdict` gives what JSON can hold, and `read` takes it back.
+- All of it is plain data: `asdict` gives what JSON can hold, and `read` takes it back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StreamLag:
     ets: str = "none"
     skew: Microseconds | None = None
     silent: bool | None = None
-    """Whether it had nothing when it was last looked at; None where nobody knows."""
+    """True if it had no row when it was last read; None where that is not known."""
     slowest: tuple[PartitionState, ...] = ()
     """Its partitions or groups that are furthest behind, the last first."""
     parts: int = 0
@@ -106,7 +106,7 @@ class Queued:
     oldest: Microseconds
     """For how long the one that waits longest has waited."""
     keyed: bool = True
-    """Whether a key waits with its newest row alone."""
+    """True if a key waits with its newest row alone."""
 
     def __add__(self, other: Queued) -> Queued:
         return Queued(self.waiting + other.waiting, max(self.oldest, other.oldest), self.keyed and other.keyed)

@@ -66,7 +66,7 @@ def test_a_partition_that_stalls_is_named_with_what_would_release_its_stream() -
         'q waits for stream "b", partition k = s, whose bound stands at 00:00:02 since 39 s, last heard 39 s ago',
         "  5 rows are held",
         "  a row of partition k = s from 00:00:05 on releases the first of them",
-        f"  it is never spoken for while it is silent: declare {DECLARED}",
+        f"  Millrace does not advance its bound while it is silent: declare {DECLARED}",
         "a: up to 00:00:09, bound 00:00:09, heard 40 s ago; external time ts, ordered, ETS none",
     ]
     (awaited,) = lag.waits["q"].awaited

@@ -83,7 +83,7 @@ class CommitLog:
         (self.folder / _END).unlink(missing_ok=True)
 
     def ended(self) -> bool:
-        """Whether the end has been marked."""
+        """True if the end has been marked."""
         return (self.folder / _END).exists()
 
     def hold(self) -> None:
@@ -92,14 +92,14 @@ class CommitLog:
         replace_file(self.folder / _HOLD, uuid4().hex)
 
     def held(self) -> bool:
-        """Whether the source shall not advance; asked by it, between two micro-batches, this tells the run so."""
+        """True if the source shall not advance; asked by it, between two micro-batches, this tells the run so."""
         if (asked := self._mark(_HOLD)) is None:
             return False
         replace_file(self.folder / _HELD, asked)
         return True
 
     def is_held(self) -> bool:
-        """Whether the source has answered the last `hold`: it does not advance."""
+        """True if the source has answered the last `hold`: it does not advance."""
         return self._mark(_HOLD) is not None and self._mark(_HELD) == self._mark(_HOLD)
 
     def release(self) -> None:

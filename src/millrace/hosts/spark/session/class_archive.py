@@ -97,7 +97,7 @@ def archive_options(folder: Path, java: str | None, *, write: bool = True) -> li
 
 
 def _adopt(folder: Path, command: str) -> bool:
-    """Give an archive that an earlier run has written its name; whether one is under way still."""
+    """Give an archive that an earlier run has written its name; True if one is under way still."""
     under_way = False
     for part in folder.glob(f"{_ARCHIVE}.*{_PART}"):
         with suppress(FileNotFoundError):
@@ -112,7 +112,7 @@ def _adopt(folder: Path, command: str) -> bool:
 
 
 def _usable(folder: Path) -> bool:
-    """Whether there is an archive of the size that it had when it was looked at: Java dies of one that is cut short."""
+    """True if there is an archive of the size that it had when it was looked at: Java dies of one that is cut short."""
     archive = folder / _ARCHIVE
     if not archive.is_file():
         return False
@@ -123,7 +123,7 @@ def _usable(folder: Path) -> bool:
 
 
 def _taken(part: Path, command: str) -> bool:
-    """Whether Java starts with an archive."""
+    """True if Java starts with an archive."""
     try:
         ran = subprocess.run(
             [command, f"-XX:SharedArchiveFile={part}", *_NO_TRACES, "-version"],
@@ -136,14 +136,14 @@ def _taken(part: Path, command: str) -> bool:
 
 
 def _fresh(part: Path) -> bool:
-    """Whether Java may still be at work on an archive: its run goes on, or has ended a short while ago."""
+    """True if Java may still be at work on an archive: its run goes on, or has ended a short while ago."""
     if _whole(part):
         return False
     return _alive(int(part.name.split(".")[-2])) or time.time() - part.stat().st_mtime < _UNDER_WAY
 
 
 def _whole(part: Path) -> bool:
-    """Whether an archive has been written to its end: Java writes the first bytes last."""
+    """True if an archive has been written to its end: Java writes the first bytes last."""
     with part.open("rb") as file:
         return any(file.read(4))
 
@@ -159,7 +159,7 @@ def _alive(process: int) -> bool:
 
 
 def _has_base(command: str) -> bool:
-    """Whether Java brings the archive of its own classes, on which ours builds; without, it would refuse to start."""
+    """True if Java brings the archive of its own classes, on which ours builds; without, it would refuse to start."""
     return (Path(command).resolve().parents[1] / "lib" / "server" / _ARCHIVE).is_file()
 
 

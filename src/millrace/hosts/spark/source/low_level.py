@@ -87,7 +87,7 @@ class StreamLowLevel:
 
     @property
     def in_sequence(self) -> bool:
-        """Whether a micro-batch is read by one task: what becomes of a row depends on all rows before it."""
+        """True if a micro-batch is read by one task: what becomes of a row depends on all rows before it."""
         measured = self._stream.time.max_future_skew is not None and not self._measured_by_clock
         return measured or self.plan.in_sequence(self.stream_name)
 

@@ -189,7 +189,7 @@ def _message(error: Exception) -> str:
 
 
 def is_not_found(error: Exception) -> bool:
-    """Whether Spark says that there is no such source or sink."""
+    """True if Spark says that there is no such source or sink."""
     return any(each in _message(error) for each in ("DATA_SOURCE_NOT_FOUND", "Failed to find data source"))
 
 

@@ -161,6 +161,6 @@ class Polls:
 
 
 def has_read(record: Record, files: dict[str, int]) -> bool:
-    """Whether so many files of each stream had been read when a micro-batch was committed."""
+    """True if so many files of each stream had been read when a micro-batch was committed."""
     sources = record.get("sources", {})
     return all(sources.get(name, {}).get("files", 0) >= count for name, count in files.items())

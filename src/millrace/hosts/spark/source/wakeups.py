@@ -54,7 +54,7 @@ class Wakeups:
 
     @property
     def ends(self) -> bool:
-        """Whether streams end with what has been read of them."""
+        """True if streams end with what has been read of them."""
         return self.commits.ended() if self.ended is None else self.ended
 
     def next_offset(self, start: Offset, clock: int, streams: Collection[str], *, anew: bool = False) -> Offset:

@@ -45,7 +45,7 @@ class Level:
     arriving: Mapping[str, Crossing]
     leaving: Mapping[str, Crossing]
     spoken: bool = False
-    """Whether some stream of the network may be spoken for while it is silent."""
+    """True if some stream of the network may be spoken for while it is silent."""
 
     @staticmethod
     def of(plan: Physical, number: int, graph: Graph) -> Level:

@@ -37,7 +37,7 @@ class BucketInput:
     committed: int = 0
     """When the micro-batch before was committed; 0 if nobody has said."""
     live: bool = False
-    """Whether silent streams may be spoken for."""
+    """True if silent streams may be spoken for."""
     end: bool = False
     passing: list[Row] = field(default_factory=list)
 

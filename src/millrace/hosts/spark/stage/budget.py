@@ -176,7 +176,7 @@ class BatchBudget:
             self._full.add(name)
 
     def _fits(self, queue: WaitingQueue) -> bool:
-        """Whether there is time for another row, more or less; there always is for the first one."""
+        """True if there is time for another row, more or less; there always is for the first one."""
         return not self._shares_time(queue) or not self._spent(queue) or self._left(queue) >= (queue.cost.row or 0) / 2
 
     def _shares_time(self, queue: WaitingQueue) -> bool:

@@ -84,7 +84,7 @@ def shared_folder() -> Path | None:
 
 
 def _make_room(folder: Path, size: int) -> bool:
-    """Whether a file of that size may be written; others go for it if nobody has read them for long."""
+    """True if a file of that size may be written; others go for it if nobody has read them for long."""
     files = []
     for entry in os.scandir(folder):
         with suppress(FileNotFoundError):
