@@ -97,7 +97,7 @@ def test_with_ets_on_demand_it_says_when_the_next_one_comes() -> None:
     assert "if it stays silent, an ETS at 00:00:29, in 17 s, releases the first of them" in said(lag)
     assert lag.waits["q"].awaited[0].ets_at == 29 * SECOND
     bounded = lag_of(sql, (1, "b", "y1"), (9, "a", "x9"), now=12, live=False)
-    assert "its ETS comes only in a run that goes on" in said(bounded)
+    assert "an ETS is made only in a run that lasts until it is stopped" in said(bounded)
 
 
 def test_a_periodic_ets_comes_at_a_beat() -> None:
@@ -150,7 +150,7 @@ def test_a_group_that_has_not_promised_is_named() -> None:
 def test_slack_goes_by_rows_alone() -> None:
     sql = stream("a", "ORDERED") + WINDOW.replace(";", " WITH (slack = '2 seconds');")
     text = said(lag_of(sql, (100, "a", "x1 x9")))
-    assert "it goes by the rows that come: later ones release them, no promise does" in text
+    assert "only later rows release them: no promise does" in text
     assert "ETS ON DEMAND" not in text
 
 
