@@ -51,6 +51,7 @@ To use it in a graph, see graph/graph.py; for queries, a plan node and plan/phys
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from millrace.kernel.elements import (
     NO_BOUND,
@@ -61,7 +62,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.state import Changes
+from millrace.kernel.state import Changes, combined, separated
 
 
 class Operator:
@@ -152,3 +153,52 @@ class Operator:
 
     def restore(self, changes: Changes) -> None:
         """Called before the first row: all saved segments as `added`, and the last note."""
+
+
+class Store(Protocol):
+    """What an operator keeps rows in."""
+
+    def __len__(self) -> int:
+        """How many rows it has."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+
+    def changes(self) -> Changes:
+        """What changed since the last save."""
+
+    def restore(self, changes: Changes) -> None:
+        """Go on from what was saved."""
+
+
+class StoringOperator(Operator):
+    """An operator whose state is some stores and a few plain values: what it holds and saves follows from them."""
+
+    noted: tuple[str, ...] = ()
+    """The plain values that are saved: "bound" is the attribute `_bound`."""
+
+    stores: tuple[Store, ...]
+    """Its stores, set by `__init__`, always in the same order."""
+
+    @property
+    def held(self) -> int:
+        return sum(map(len, self.stores))
+
+    @property
+    def state_bytes(self) -> int:
+        return sum(store.nbytes for store in self.stores)
+
+    def changes(self) -> Changes:
+        note = {name: getattr(self, f"_{name}") for name in self.noted}
+        changes = [store.changes() for store in self.stores]
+        if len(changes) > 1:
+            return combined(changes, note)
+        return Changes(changes[0].added, changes[0].removed, {**changes[0].note, **note})
+
+    def restore(self, changes: Changes) -> None:
+        changed = separated(changes) if len(self.stores) > 1 else [changes]
+        for store, own in zip(self.stores, changed, strict=True):
+            store.restore(own)
+        for name in self.noted:
+            setattr(self, f"_{name}", changes.note[name])

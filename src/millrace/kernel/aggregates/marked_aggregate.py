@@ -8,14 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.panes import for_windows
-from millrace.kernel.aggregates.panes.window_results import TIMESTAMP
+from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     MARK,
-    NO_BOUND,
-    TIME,
     Batch,
     Element,
     GroupPunctuation,
@@ -23,7 +21,7 @@ from millrace.kernel.elements import (
     concat,
     concat_tables,
 )
-from millrace.kernel.operator import Operator
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
@@ -31,7 +29,7 @@ _FEW = 2**18
 """Rows are gathered up to this number before they are aggregated."""
 
 
-class MarkedAggregate(Operator):
+class MarkedAggregate(StoringOperator):
     """Aggregate the rows of each commitment of a queue of windows, by window and keys (002 section 6.1.3).
 
     The closer of a commitment says where its window ends: `until`. Reported are the windows that lie in the last `span`
@@ -47,19 +45,20 @@ class MarkedAggregate(Operator):
 
     label = "marked_aggregate"
     holds = True
+    noted = ("timed",)
 
     def __init__(self, partials: Partials, span: int, *, buffered: bool = False) -> None:
         self.geometry = partials.geometry
         self.span = span
         self.buffered = buffered or not partials.mergeable
         self.partials = Partials(partials.geometry, [MARK, *partials.keys], partials.calls)
-        self._keys = partials.keys
         self._single = span == partials.geometry.range
         """Whether a commitment is one window: then its rows are one pane, whose number is not known before the end."""
         self._units = KeyedRuns()
         self._gathered: list[Batch] = []
         self._count = 0
         self._timed = False
+        self.stores = (self._units,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
@@ -145,20 +144,7 @@ class MarkedAggregate(Operator):
             order = np.argsort(panes, kind="stable")
             windows, panes = windows.take(pa.array(order)), panes[order]
         starts, ends = self.geometry.bounds(panes)
-        columns = {
-            "window_start": pa.array(starts).cast(TIMESTAMP),
-            "window_end": pa.array(ends).cast(TIMESTAMP),
-            **{name: windows.column(name) for name in self._keys},
-            **{
-                each.name: result
-                for each, result in zip(self.partials.calls, self.partials.results(windows), strict=True)
-            },
-            TIME: pa.array(ends - 1),
-            MARK: windows.column(MARK),
-        }
-        if self._timed:
-            columns[ARRIVED] = pa.array(np.full(windows.num_rows, NO_BOUND))
-        return Batch(pa.table(columns).combine_chunks().to_batches()[0])
+        return window_results(self.partials, windows, window_bounds(starts, ends), ends - 1, timed=self._timed)
 
     @property
     def held(self) -> int:
@@ -166,13 +152,8 @@ class MarkedAggregate(Operator):
 
     @property
     def state_bytes(self) -> int:
-        return self._units.nbytes + sum(int(batch.rows.nbytes) for batch in self._gathered)
+        return super().state_bytes + sum(int(batch.rows.nbytes) for batch in self._gathered)
 
     def changes(self) -> Changes:
         self._settle(np.empty(0, np.int64))
-        changes = self._units.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "timed": self._timed})
-
-    def restore(self, changes: Changes) -> None:
-        self._units.restore(changes)
-        self._timed = changes.note["timed"]
+        return super().changes()

@@ -28,6 +28,7 @@ class PairAggregate(WindowAggregate):
         self.first = first
         self.second = second
         self._panes = self._pairs = PairPanes(partials, first, second)
+        self.stores = (self._pairs,)
         self._least_pair = (END_OF_TIME, END_OF_TIME)
         """The least first and the least second time of rows that have been gathered but not settled."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.errors import RunError
-from millrace.kernel.aggregates.panes.window_results import row_bounds, windowed
+from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import folded, leaves
 from millrace.kernel.columns.grouping import groups_of
@@ -25,8 +25,8 @@ from millrace.kernel.elements import (
     Punctuation,
     concat_tables,
 )
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.operator import StoringOperator
+from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 from millrace.kernel.stores.waiting_rows import WaitingRows
 
@@ -75,7 +75,7 @@ class _Windows:
         return _Windows(self.starts[mask], self.ends[mask], self.places[mask])
 
 
-class PartitionedRowsAggregate(Operator):
+class PartitionedRowsAggregate(StoringOperator):
     """Aggregate the last `rows` rows of a group, at each of its rows or after every `slide` of them (004 section 5.2).
 
     A row's time is its sequence number; when the bound passes it, it gets its number in its group. Rows where the
@@ -89,6 +89,7 @@ class PartitionedRowsAggregate(Operator):
     holds = True
     senses_bounds = True
     uses_every_bound = True
+    noted = ("bound", "count", "timed")
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class PartitionedRowsAggregate(Operator):
         """The least time of a row that waits."""
         self._bound: Microseconds = NO_BOUND
         self._timed = False
+        self.stores = (self._waiting, self._groups)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
@@ -231,7 +233,8 @@ class PartitionedRowsAggregate(Operator):
         for key in self.partials.keys:
             fold = fold.append_column(key, heads.column(key))
         times = np.maximum(heads.column(_SEQUENCE).to_numpy(), self._bound)
-        return windowed(self.partials, row_bounds(windows.starts, windows.ends), fold, times, timed=self._timed)
+        bounds = window_bounds(windows.starts, windows.ends, counts_rows=True)
+        return window_results(self.partials, fold, bounds, times, timed=self._timed)
 
     def _keep(self, members: _Members) -> None:
         """Hold what windows to come will need, and at least the last row, which knows how many there were."""
@@ -251,24 +254,8 @@ class PartitionedRowsAggregate(Operator):
     def wanted(self) -> Microseconds | None:
         return None if self._least is None else self._least + 1
 
-    @property
-    def held(self) -> int:
-        return len(self._waiting) + len(self._groups)
-
-    @property
-    def state_bytes(self) -> int:
-        return self._waiting.nbytes + self._groups.nbytes
-
-    def changes(self) -> Changes:
-        note = {"bound": self._bound, "count": self._count, "timed": self._timed}
-        return combined([self._waiting.changes(), self._groups.changes()], note)
-
     def restore(self, changes: Changes) -> None:
-        waiting, groups = separated(changes)
-        self._waiting.restore(waiting)
-        self._groups.restore(groups)
-        self._bound, self._count = changes.note["bound"], changes.note["count"]
-        self._timed = changes.note["timed"]
+        super().restore(changes)
         self._least = self._waiting.least(NO_BOUND)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.window_results import time_bounds, windowed
+from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import leaves, merged
 from millrace.kernel.columns.grouping import groups_of
@@ -27,8 +27,8 @@ from millrace.kernel.elements import (
     concat,
     concat_tables,
 )
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.operator import StoringOperator
+from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
@@ -43,7 +43,7 @@ _FEW = 2**18
 """Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
 
 
-class SessionAggregate(Operator):
+class SessionAggregate(StoringOperator):
     """Aggregate the rows of a group that follow each other by less than `gap`; a new row may join two sessions.
 
     State: the open sessions by group, in keyed runs, and a calendar of their ends, in sorted runs; an end that has
@@ -56,6 +56,7 @@ class SessionAggregate(Operator):
     holds = True
     senses_bounds = True
     uses_every_bound = True
+    noted = ("bound", "timed")
 
     def __init__(self, partials: Partials, gap: Microseconds, *, groups: tuple[str, ...] = ()) -> None:
         self.partials = partials
@@ -69,6 +70,7 @@ class SessionAggregate(Operator):
         """The end of the session that ends first, and its hash; None while it is not known."""
         self._bound: Microseconds = NO_BOUND
         self._timed = False
+        self.stores = (self._sessions, self._calendar)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
@@ -183,7 +185,7 @@ class SessionAggregate(Operator):
         self._sessions.put(_integers(closed, HASH), _sharing(sessions.filter(pa.array(~ended)), closed))
         self._front = None
         firsts, ends = _integers(closed, _FIRST), _integers(closed, _LAST) + self.gap
-        return windowed(self.partials, time_bounds(firsts, ends), closed, ends - 1, timed=self._timed)
+        return window_results(self.partials, closed, window_bounds(firsts, ends), ends - 1, timed=self._timed)
 
     def wanted(self) -> Microseconds | None:
         if self._front is None:
@@ -219,20 +221,11 @@ class SessionAggregate(Operator):
 
     @property
     def state_bytes(self) -> int:
-        gathered = sum(int(batch.rows.nbytes) for batch, _ in self._gathered)
-        return self._sessions.nbytes + self._calendar.nbytes + gathered
+        return super().state_bytes + sum(int(batch.rows.nbytes) for batch, _ in self._gathered)
 
     def changes(self) -> Changes:
         self._settle()
-        return combined(
-            [self._sessions.changes(), self._calendar.changes()], {"bound": self._bound, "timed": self._timed}
-        )
-
-    def restore(self, changes: Changes) -> None:
-        sessions, calendar = separated(changes)
-        self._sessions.restore(sessions)
-        self._calendar.restore(calendar)
-        self._bound, self._timed = changes.note["bound"], changes.note["timed"]
+        return super().changes()
 
 
 def _sharing(rows: pa.Table, others: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.errors import RunError
-from millrace.kernel.aggregates.panes.window_results import Bounds, row_bounds, time_bounds, windowed
+from millrace.kernel.aggregates.panes.window_results import Bounds, window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.time_partials import TimePartials, points_of, running, within
 from millrace.kernel.aggregates.two_stacks import TwoStacks, small
@@ -24,13 +24,13 @@ from millrace.kernel.elements import (
     Times,
     concat_tables,
 )
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.operator import StoringOperator
+from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 from millrace.kernel.stores.waiting_rows import WaitingRows
 
 
-class TrailingAggregate(Operator):
+class TrailingAggregate(StoringOperator):
     """For each row, aggregate the rows of its group from `range` before it up to its own time (None: from the first).
 
     Rows of equal time count for each other, so a row is answered when the bound is past its time.
@@ -44,6 +44,7 @@ class TrailingAggregate(Operator):
     holds = True
     senses_bounds = True
     uses_every_bound = True
+    noted = ("bound", "timed")
 
     def __init__(
         self, partials: Partials, range: int | None, *, counts_rows: bool = False, state_limit: int | None = None
@@ -60,6 +61,7 @@ class TrailingAggregate(Operator):
         self._least: Microseconds | None = None
         """The least time of a row that has not been answered."""
         self._timed = False
+        self.stores = (self._rows, self._groups)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
@@ -120,12 +122,12 @@ class TrailingAggregate(Operator):
         copies = np.repeat(np.arange(len(points.codes)), points.counts)
         times = points.times[copies]
         made = points.partials.take(pa.array(copies))
-        return windowed(self.partials, self._bounds(times), made, times, timed=self._timed)
+        return window_results(self.partials, made, self._bounds(times), times, timed=self._timed)
 
     def _bounds(self, times: Times) -> Bounds:
         ends = times + 1 if self.counts_rows else times
         firsts = times if self.range is None else times - self.range
-        bounds = row_bounds(firsts, ends) if self.counts_rows else time_bounds(firsts, ends)
+        bounds = window_bounds(firsts, ends, counts_rows=self.counts_rows)
         return bounds if self.range is not None else (pa.nulls(len(times), bounds[0].type), bounds[1])
 
     def _let_go(self, until: Microseconds) -> None:
@@ -142,21 +144,10 @@ class TrailingAggregate(Operator):
         return None if self._least is None else self._least + 1
 
     @property
-    def held(self) -> int:
-        return len(self._rows) + len(self._groups)
-
-    @property
     def state_bytes(self) -> int:
-        return self._rows.nbytes + self._groups.nbytes + (0 if self._stacks is None else self._stacks.nbytes)
-
-    def changes(self) -> Changes:
-        note = {"bound": self._bound, "timed": self._timed}
-        return combined([self._rows.changes(), self._groups.changes()], note)
+        return super().state_bytes + (0 if self._stacks is None else self._stacks.nbytes)
 
     def restore(self, changes: Changes) -> None:
-        rows, groups = separated(changes)
-        self._rows.restore(rows)
-        self._groups.restore(groups)
-        self._bound, self._timed = changes.note["bound"], changes.note["timed"]
+        super().restore(changes)
         self._least = self._rows.least(self._bound)
         self._stacks = None

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.grouped_panes import GroupedPanes
 from millrace.kernel.aggregates.panes.panes import Panes
+from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
-    NO_BOUND,
-    TIME,
     Batch,
     Element,
     GroupPunctuation,
@@ -23,10 +21,9 @@ from millrace.kernel.elements import (
     concat,
     without_reserved,
 )
-from millrace.kernel.operator import Operator
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.state import Changes
 
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
 _FEW = 2**18
 """Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
 
@@ -34,7 +31,7 @@ _SMALL = 256
 """Batches of fewer rows than this, on average, are put together before they are aggregated."""
 
 
-class WindowAggregate(Operator):
+class WindowAggregate(StoringOperator):
     """Aggregate rows, or partials that a lower level made of rows, by window id and keys (004 Fig. A-3).
 
     With `buffered`, rows are kept instead of partials, and aggregated when their window closes (004 section 5.5). With
@@ -50,6 +47,7 @@ class WindowAggregate(Operator):
     label = "window aggregate"
     holds = True
     senses_bounds = True
+    noted = ("timed",)
 
     def __init__(
         self,
@@ -64,7 +62,7 @@ class WindowAggregate(Operator):
         self.in_order = in_order
         self.groups = groups
         self.geometry = partials.geometry
-        self._bounds_type = pa.int64() if counts_rows else _TIMESTAMP
+        self.counts_rows = counts_rows
         self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
         self._rows: list[Batch] = []
         self._made: list[pa.Table] = []
@@ -72,7 +70,8 @@ class WindowAggregate(Operator):
         self._gathered = 0
         self._least_gathered: int | None = None
         self._timed = False
-        """Whether rows carry their arrival: then results have the column too, so that both can meet in a union."""
+        """True if rows carry their arrival: then results have the column too, so that both can meet in a union."""
+        self.stores = (self._panes,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
@@ -127,15 +126,8 @@ class WindowAggregate(Operator):
 
     def _results(self, windows: pa.Table) -> Batch:
         starts, ends = self.geometry.bounds(windows.column(PANE).to_numpy())
-        columns = [*map(windows.column, self.partials.keys), *self.partials.results(windows), pa.array(ends - 1)]
-        names = [*self.partials.keys, *(each.name for each in self.partials.calls), TIME]
-        if self.geometry.has_bounds:
-            columns = [*(pa.array(each).cast(self._bounds_type) for each in (starts, ends)), *columns]
-            names = ["window_start", "window_end", *names]
-        if self._timed:
-            columns.append(pa.array(np.full(windows.num_rows, NO_BOUND)))
-            names.append(ARRIVED)
-        return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
+        bounds = window_bounds(starts, ends, counts_rows=self.counts_rows) if self.geometry.has_bounds else None
+        return window_results(self.partials, windows, bounds, ends - 1, timed=self._timed)
 
     def wanted(self) -> Microseconds | None:
         return self._panes.next_end(self._least_gathered)
@@ -146,17 +138,9 @@ class WindowAggregate(Operator):
 
     @property
     def state_bytes(self) -> int:
-        return (
-            self._panes.nbytes
-            + sum(int(each.nbytes) for each in self._made)
-            + sum(int(batch.rows.nbytes) for batch in self._rows)
-        )
+        gathered = (*self._made, *(batch.rows for batch in self._rows))
+        return super().state_bytes + sum(int(each.nbytes) for each in gathered)
 
     def changes(self) -> Changes:
         self._settle()
-        changes = self._panes.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "timed": self._timed})
-
-    def restore(self, changes: Changes) -> None:
-        self._panes.restore(changes)
-        self._timed = changes.note["timed"]
+        return super().changes()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, GroupPunctuation, Punctuation, Times
-from millrace.kernel.operator import Operator
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
@@ -18,7 +18,7 @@ _UNTIL = "__until"
 _Key = tuple[Any, ...]
 
 
-class RollUp(Operator):
+class RollUp(StoringOperator):
     """Turn the promises of groups into one of the stream (the describe operator, 004 A.1.1): the least of the groups.
 
     A group that has promised nothing yet holds the bound back: the edge of the stream names it with no bound.
@@ -30,6 +30,7 @@ class RollUp(Operator):
     label = "roll up"
     senses_bounds = True
     uses_every_bound = True
+    noted = ("linear", "passed", "turned_away")
 
     def __init__(self) -> None:
         self._numbers: dict[_Key, int] = {}
@@ -41,6 +42,7 @@ class RollUp(Operator):
         self._turned_away = 0
         self._saved = SortedRuns(_UNTIL, self._latest)
         self._changed: set[int] = set()
+        self.stores = (self._saved,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         kept = batch.where(batch.times >= self._passed)
@@ -82,16 +84,18 @@ class RollUp(Operator):
         return self._turned_away
 
     @property
+    def held(self) -> int:
+        return 0
+
+    @property
     def state_bytes(self) -> int:
-        return self._saved.nbytes + int(self._until.nbytes)
+        return super().state_bytes + int(self._until.nbytes)
 
     def changes(self) -> Changes:
         if self._changed:
             self._saved.add(self._table(sorted(self._changed)))
             self._changed.clear()
-        changes = self._saved.changes()
-        note = {"linear": self._linear, "passed": self._passed, "turned_away": self._turned_away}
-        return Changes(changes.added, changes.removed, {**changes.note, **note})
+        return super().changes()
 
     def _table(self, numbers: list[int]) -> pa.Table:
         """Some groups with their bounds."""
@@ -110,9 +114,7 @@ class RollUp(Operator):
         return grouped.rename_columns([*columns, _UNTIL]).combine_chunks()
 
     def restore(self, changes: Changes) -> None:
-        note = changes.note
-        self._saved.restore(changes)
-        self._linear, self._passed, self._turned_away = note["linear"], note["passed"], note["turned_away"]
+        super().restore(changes)
         tables = self._saved.between(None, END_OF_TIME)
         if tables:
             latest = self._latest(tables)

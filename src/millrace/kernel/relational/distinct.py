@@ -11,13 +11,12 @@ from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import Hashes, hashes_of
 from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import TIME, Batch, Element, Mask, Punctuation, Times, concat_tables
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.keyed_runs import HASH
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
 
-class Distinct(Operator):
+class Distinct(StoringOperator):
     """Let the first of rows that are equal in `columns` and time pass at once, and no other (004 section 5.4, Dupelim).
 
     Null equals null. State: the columns of the rows that have passed, at or above the bound, by time and hash: a row is
@@ -31,6 +30,7 @@ class Distinct(Operator):
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
         self._seen = SortedRuns(TIME, _in_order)
+        self.stores = (self._seen,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         rows = pa.Table.from_batches([batch.rows]).select([*self.columns, TIME])
@@ -54,20 +54,6 @@ class Distinct(Operator):
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         self._seen.drop(punctuation.until - 1)
         yield punctuation
-
-    @property
-    def held(self) -> int:
-        return len(self._seen)
-
-    @property
-    def state_bytes(self) -> int:
-        return self._seen.nbytes
-
-    def changes(self) -> Changes:
-        return self._seen.changes()
-
-    def restore(self, changes: Changes) -> None:
-        self._seen.restore(changes)
 
 
 def _alike(table: pa.Table, times: Times, hashes: Hashes) -> pa.Table:

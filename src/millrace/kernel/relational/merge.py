@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 
-class Merge(Operator):
+class Merge(StoringOperator):
     """Let rows out in time order, each when its time is no later than the bound of every input.
 
     This is the union of 001 Fig. 8: rows at the bound itself leave, so rows of equal time are in no order.
@@ -21,10 +20,12 @@ class Merge(Operator):
     holds = True
     senses_bounds = True
     uses_every_bound = True
+    noted = ("bound",)
 
     def __init__(self) -> None:
         self._bound: Microseconds = NO_BOUND
         self._waiting = HoldBuffer()
+        self.stores = (self._waiting,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         times = batch.times
@@ -46,19 +47,3 @@ class Merge(Operator):
 
     def wanted(self) -> Microseconds | None:
         return self._waiting.least
-
-    @property
-    def held(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def state_bytes(self) -> int:
-        return self._waiting.nbytes
-
-    def changes(self) -> Changes:
-        changes = self._waiting.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "bound": self._bound})
-
-    def restore(self, changes: Changes) -> None:
-        self._waiting.restore(changes)
-        self._bound = changes.note["bound"]

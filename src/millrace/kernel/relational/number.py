@@ -17,14 +17,13 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.backlog import Backlog
 
 _PORT = "__port"
 
 
-class Number(Operator):
+class Number(StoringOperator):
     """Number rows from 0 on by time, then input, then order in the input; the number is their time from here on.
 
     A row gets its number when the bound is past its time, for until then a row of equal time may come before it.
@@ -36,10 +35,12 @@ class Number(Operator):
     holds = True
     senses_bounds = True
     uses_every_bound = True
+    noted = ("number",)
 
     def __init__(self) -> None:
         self._waiting = Backlog()
-        self._next = 0
+        self._number = 0
+        self.stores = (self._waiting,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._waiting.add(batch.rows.append_column(_PORT, pa.array(np.full(len(batch), port, np.int32))))
@@ -49,7 +50,7 @@ class Number(Operator):
         released = self._waiting.release(punctuation.until)
         if released is not None:
             yield self._numbered(released)
-        until = END_OF_TIME if punctuation.until == END_OF_TIME else self._next
+        until = END_OF_TIME if punctuation.until == END_OF_TIME else self._number
         yield Punctuation(until, punctuation.ets)
 
     def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
@@ -60,8 +61,8 @@ class Number(Operator):
         times, ports = rows.column(TIME).to_numpy(), rows.column(_PORT).to_numpy()
         if (ports != ports[0]).any():
             rows = rows.take(pa.array(np.lexsort((ports, times))))
-        numbers = np.arange(self._next, self._next + rows.num_rows)
-        self._next += rows.num_rows
+        numbers = np.arange(self._number, self._number + rows.num_rows)
+        self._number += rows.num_rows
         kept = rows.drop_columns([_PORT])
         return Batch(kept.set_column(kept.schema.get_field_index(TIME), TIME, pa.array(numbers)))
 
@@ -70,25 +71,9 @@ class Number(Operator):
         return None if least is None else least + 1
 
     def required(self, until: Microseconds, port: int = 0) -> Microseconds:
-        if until <= self._next:
+        if until <= self._number:
             return NO_BOUND
-        if until - self._next > len(self._waiting):
+        if until - self._number > len(self._waiting):
             return END_OF_TIME
-        last = self._waiting.least_after(until - self._next - 1)
+        last = self._waiting.least_after(until - self._number - 1)
         return END_OF_TIME if last is None else last + 1
-
-    @property
-    def held(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def state_bytes(self) -> int:
-        return self._waiting.nbytes
-
-    def changes(self) -> Changes:
-        changes = self._waiting.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "number": self._next})
-
-    def restore(self, changes: Changes) -> None:
-        self._waiting.restore(changes)
-        self._next = changes.note["number"]

@@ -12,14 +12,13 @@ import pyarrow as pa
 from millrace.kernel.columns.comparison import ordinals
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import RESERVED, TIME, Batch, Element, Mask, Microseconds, Punctuation
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.backlog import Backlog
 
 Ordinals = list[npt.NDArray[Any]]
 
 
-class Rank(Operator):
+class Rank(StoringOperator):
     """Rank rows of equal time and partition among each other, and leave out those beyond `limit`.
 
     `function` is row_number, rank or dense_rank; `order` names columns, and whether from great to small; null is the
@@ -46,6 +45,7 @@ class Rank(Operator):
         self.name = name
         self.limit = limit
         self._waiting = Backlog()
+        self.stores = (self._waiting,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._waiting.add(batch.rows)
@@ -97,20 +97,6 @@ class Rank(Operator):
     def wanted(self) -> Microseconds | None:
         least = self._waiting.least()
         return None if least is None else least + 1
-
-    @property
-    def held(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def state_bytes(self) -> int:
-        return self._waiting.nbytes
-
-    def changes(self) -> Changes:
-        return self._waiting.changes()
-
-    def restore(self, changes: Changes) -> None:
-        self._waiting.restore(changes)
 
 
 def _changes(columns: Ordinals) -> Mask:

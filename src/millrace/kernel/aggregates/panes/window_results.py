@@ -1,4 +1,4 @@
-"""Results of windows as a batch: bounds, keys, results, and the reserved columns last."""
+"""Results of windows as a batch: window bounds, keys, results, and the reserved columns last."""
 
 from __future__ import annotations
 
@@ -6,27 +6,33 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import Partials
-from millrace.kernel.elements import ARRIVED, NO_BOUND, TIME, Batch, Times
+from millrace.kernel.elements import ARRIVED, MARK, NO_BOUND, TIME, Batch, Times
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
 Bounds = tuple[pa.Array, pa.Array]
 
 
-def windowed(partials: Partials, bounds: Bounds, made: pa.Table, times: Times, *, timed: bool) -> Batch:
-    """One row a row of `made`, which holds keys and partials; with `timed` they say that they never arrived."""
-    columns = [*bounds, *map(made.column, partials.keys), *partials.results(made), pa.array(times)]
-    names = ["window_start", "window_end", *partials.keys, *(each.name for each in partials.calls), TIME]
+def window_results(partials: Partials, made: pa.Table, bounds: Bounds | None, times: Times, *, timed: bool) -> Batch:
+    """A result per row of `made`, which holds keys and partials.
+
+    `times` are the results' own times. A mark among the keys stays a reserved column; with `timed` the results have an
+    arrival, which says that they never arrived: so they can meet rows that have one in a union.
+    """
+    keys = [name for name in partials.keys if name != MARK]
+    columns = [*(bounds or ()), *map(made.column, keys), *partials.results(made), pa.array(times)]
+    names = [*keys, *(call.name for call in partials.calls), TIME]
+    if bounds is not None:
+        names = ["window_start", "window_end", *names]
+    if MARK in partials.keys:
+        columns.append(made.column(MARK))
+        names.append(MARK)
     if timed:
         columns.append(pa.array(np.full(len(times), NO_BOUND)))
         names.append(ARRIVED)
     return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
 
 
-def time_bounds(starts: Times, ends: Times) -> Bounds:
-    """Bounds that are times."""
-    return pa.array(starts).cast(TIMESTAMP), pa.array(ends).cast(TIMESTAMP)
-
-
-def row_bounds(starts: Times, ends: Times) -> Bounds:
-    """Bounds that are numbers of rows."""
-    return pa.array(starts), pa.array(ends)
+def window_bounds(starts: Times, ends: Times, *, counts_rows: bool = False) -> Bounds:
+    """Where windows begin and end: times, or numbers of rows."""
+    kind = pa.int64() if counts_rows else _TIMESTAMP
+    return pa.array(starts).cast(kind), pa.array(ends).cast(kind)
