@@ -19,9 +19,9 @@ from millrace.kernel.stores import key_table, row_blocks
 from millrace.kernel.stores import row_gather as gathering
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.row_blocks import RowBlocks
+from millrace.kernel.updates.held_keys import Locations
+from millrace.kernel.updates.key_cells import NONE, KeyCells
 from millrace.kernel.updates.pages import Pages
-from millrace.kernel.updates.policies.key_cells import NONE, Cells
-from millrace.kernel.updates.policies.locations import Locations
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +162,7 @@ def test_locations_stay_right_through_a_long_run(page: int, most: int) -> None:
     data=st.data(),
 )
 def test_the_rows_of_keys_stand_in_locations(batches: list[list[int]], naive: bool, data: st.DataObject) -> None:
-    cells, slots, page = Cells(), Cells(), 4
+    cells, slots, page = KeyCells(), KeyCells(), 4
     locations = Locations(cells, slots, page, naive=naive)
     cells.grow(13)
     waits, kept = dict[int, int](), dict[int, int]()

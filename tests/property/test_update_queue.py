@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millrace.kernel.columns.expressions import Call, Column, Literal
-from millrace.kernel.updates.policies.update_batch import hashed_shares
 from millrace.kernel.updates.queue_settings import Access, QueueSettings
+from millrace.kernel.updates.update_batch import hashed_shares
 from millrace.kernel.updates.update_queue import UpdateQueue
 from tests.reference_updates import LOSSLESS, POLICIES, Delivery, Row, Simulation
 from tests.unit.kernel.update_queues import Server, check_counts, restored, singly, whole

@@ -107,7 +107,7 @@ class Server:
             elif isinstance(element, GroupPunctuation):
                 marks = element.keys.column(MARK).to_pylist()
                 self.log += [("close", *pair) for pair in zip(marks, element.until.tolist(), strict=True)]
-                self._closed += [end - self.queue.spans.range for end in element.until.tolist()]
+                self._closed += [end - self.queue.geometry.range for end in element.until.tolist()]
         assert rows <= 1
         self.queue.check()
         if rows:

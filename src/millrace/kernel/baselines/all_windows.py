@@ -19,18 +19,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millrace.kernel.aggregates.panes.window_geometry import FAR, WindowGeometry
 from millrace.kernel.columns.hashing import hashes
 from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times, concat_tables
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.row_blocks import ENTRY, RowBlocks
 from millrace.kernel.stores.sorted_runs import SortedRuns
-from millrace.kernel.updates.policies.key_cells import NONE
-from millrace.kernel.updates.policies.row_counts import LET_GO, SHED, Counts
+from millrace.kernel.updates.key_cells import NONE
+from millrace.kernel.updates.row_counts import LET_GO, SHED, RowCounts
+from millrace.kernel.updates.staleness import WindowStaleness
 from millrace.kernel.updates.windows.commitments import Release
-from millrace.kernel.updates.windows.window_cells import FAR, WindowCells
-from millrace.kernel.updates.windows.window_spans import Spans
+from millrace.kernel.updates.windows.window_cells import WindowCells
 
+_LOAD = 0.95
+"""How much of the work on a row in all its windows a random share leaves, by default."""
 _PLACE, _MARK, _PORT, _FIRST, _LAST = "place", "mark", "port", "first", "last"
 
 
@@ -49,17 +52,16 @@ class _Window:
 class AllWindows:
     """Rows in the order of their arrival, a copy for every window that is kept."""
 
-    policy = "inplace"
-    cost: float | None = None
-    keep: float | None = None
-    """The share of windows to keep; None is all of them."""
-
-    def __init__(self, spans: Spans, counts: Counts, *, tick: int | None) -> None:
-        self.spans = spans
+    def __init__(self, geometry: WindowGeometry, counts: RowCounts, *, tick: int | None, random: bool) -> None:
+        self.geometry = geometry
         self.counts = counts
+        self.random = random
+        self.keep: float | None = None
+        """The share of windows to keep; None is all of them."""
         self.tick = tick
         self.bound = NO_BOUND
         self.cells = WindowCells()
+        self.staleness = WindowStaleness(self.cells)
         self.rows = RowBlocks()
         self._copies = SortedRuns(_PLACE, concat_tables)
         self._next_place = 0
@@ -91,9 +93,18 @@ class AllWindows:
         return heap[0][0] if heap else None
 
     @property
-    def locations(self) -> tuple[int, int, int]:
-        """How many locations are set aside, how many are in use, and the most of one key."""
-        return len(self.rows), len(self.rows), len(self.rows)
+    def locations(self) -> tuple[int, int]:
+        """How many locations are set aside, and how many are in use."""
+        return len(self.rows), len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of rows and cells."""
+        return self.rows.nbytes + self.cells.nbytes
+
+    def configure(self, policy: str, keep: float | None) -> None:
+        """Keep another share of the windows that begin later, if they are drawn at random."""
+        self.keep = (keep or _LOAD / self.geometry.overlap) if self.random else None
 
     def grow(self, keys: int) -> None:
         """Have room for so many keys."""
@@ -108,13 +119,15 @@ class AllWindows:
 
     # Enqueue
 
-    def take(self, port: int, keys: Integers, times: Times, arrivals: Times, rows: pa.RecordBatch) -> None:
+    def take(
+        self, port: int, keys: Integers, times: Times, arrivals: Times, rows: pa.RecordBatch, cost: float | None
+    ) -> None:
         """Rows of one input, all of them accepted."""
         self.cells.note(port, keys, times, arrivals)
-        oldest = self.spans.oldest(times)
-        counts = (self.spans.newest(times) - oldest) // self.spans.slide + 1
+        oldest = self.geometry.oldest_starts(times)
+        counts = (self.geometry.newest_starts(times) - oldest) // self.geometry.slide + 1
         places = np.repeat(np.arange(len(keys)), counts)
-        starts = oldest[places] + ranges(np.zeros_like(counts), counts) * self.spans.slide
+        starts = oldest[places] + ranges(np.zeros_like(counts), counts) * self.geometry.slide
         marks, kept = self._marks_of(keys[places], starts)
         self._add(port, rows, places[kept], marks[kept], len(keys))
         if self.tick is not None:
@@ -149,7 +162,7 @@ class AllWindows:
         if window.moment is None:
             self._marks[window.key, window.start] = mark
             group = NONE if self.tick is None else window.key
-            heappush(self._open.setdefault(group, []), (window.start + self.spans.range, mark))
+            heappush(self._open.setdefault(group, []), (window.start + self.geometry.range, mark))
         if window.kept:
             heappush(self._starts, (window.start, mark))
         if window.kept and not window.done:
@@ -178,7 +191,7 @@ class AllWindows:
 
     # Closing
 
-    def close(self, until: Microseconds, moment: Microseconds) -> None:
+    def close(self, until: Microseconds, moment: Microseconds, cost: float | None) -> None:
         """The bound of the stream has advanced; windows that close by it do so at a moment."""
         self.bound = until
         if self.tick is None or until == END_OF_TIME:
@@ -194,8 +207,8 @@ class AllWindows:
             del self._marks[window.key, window.start]
             self._closed.setdefault(window.key, []).append(mark)
             changed[window.key] = None
-            for tau in (self.cells.application_tau, self.cells.queue_tau):
-                tau[window.key] = moment if tau[window.key] == NONE else tau[window.key]
+            for since in (self.cells.application_since, self.cells.queue_since):
+                since[window.key] = moment if since[window.key] == NONE else since[window.key]
         self._finish(changed)
 
     def _finish(self, keys: Iterable[int]) -> None:
@@ -242,8 +255,8 @@ class AllWindows:
         windows = [self._windows[mark] for mark in closers.tolist()]
         keys = np.unique(np.array([window.key for window in windows], np.int64))
         self.cells.touch(keys)
-        self.cells.commit(keys, now)
-        return Release(rows, marks, closers, np.array([each.start + self.spans.range for each in windows], np.int64))
+        self.staleness.commit(keys, now)
+        return Release(rows, marks, closers, np.array([each.start + self.geometry.range for each in windows], np.int64))
 
     def rest(self, now: Microseconds) -> None:
         """All that was let go has been worked off."""
@@ -264,8 +277,7 @@ class AllWindows:
         moment = self._windows[closed[0]].moment if closed else None
         keys = np.array([key])
         self.cells.touch(keys)
-        self.cells.ahead_tau[keys] = NONE if moment is None else moment
-        self.cells.deliver(keys, now)
+        self.staleness.deliver(keys, np.array([NONE if moment is None else moment]), now)
 
     # What is known
 
@@ -281,11 +293,11 @@ class AllWindows:
 
     def next_wait(self, now: Microseconds) -> tuple[float, float, int]:
         """For how long the answers of keys have waited, at most; the time between updates; and the rows of a window."""
-        taus = self.cells.application_tau[: len(self.cells)]
-        stale = taus[taus != NONE]
-        return (now - int(stale.min()) if len(stale) else 0), self.spans.slide, 1
+        since = self.cells.application_since[: self.cells.count]
+        stale = since[since != NONE]
+        return (now - int(stale.min()) if len(stale) else 0), self.geometry.slide, 1
 
-    def check(self) -> None:
+    def check(self, most: int | None = None) -> None:
         """Assert what always holds."""
         held = sum(int(table.column(_FIRST).to_numpy().sum()) for table in self._copies.between(None, END_OF_TIME))
         assert held == self.counts.whole().waiting, "rows are not accounted for"

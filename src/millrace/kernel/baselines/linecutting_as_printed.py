@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask, Microseconds
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths
-from millrace.kernel.updates.policies.line import Stack
-from millrace.kernel.updates.policies.update_batch import Updates
+from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths, Stack
+from millrace.kernel.updates.update_batch import UpdateBatch
 
 
 class LinecuttingAsPrinted(KeyOrder):
@@ -26,12 +26,12 @@ class LinecuttingAsPrinted(KeyOrder):
 
     wants_intervals = True
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: KeyCells) -> None:
         super().__init__(cells)
         self._front = Stack(cells)
         self._first = -1
 
-    def enter(self, updates: Updates, fresh: Mask, intervals: Lengths | None, cost: float | None) -> None:
+    def enter(self, updates: UpdateBatch, fresh: Mask, intervals: Lengths | None, cost: float | None) -> None:
         first = updates.first[fresh]
         if cost is None or intervals is None:
             self._push(updates.keys[np.sort(first)])
@@ -54,7 +54,7 @@ class LinecuttingAsPrinted(KeyOrder):
         elif fresh:
             self._push_one(key)
 
-    def _cut(self, keys: Numbers) -> None:
+    def _cut(self, keys: Integers) -> None:
         """Put keys at the front, the last of them first."""
         column = self._cells["place"]
         places = self._first - np.arange(len(keys))
@@ -63,7 +63,7 @@ class LinecuttingAsPrinted(KeyOrder):
         column[keys] = places
         self._front.push(keys, places)
 
-    def take(self, count: int, now: Microseconds, cost: float | None) -> Numbers:
+    def take(self, count: int, now: Microseconds, cost: float | None) -> Integers:
         ahead = self._front.pop(count)
         if len(ahead) < count:
             ahead = np.concatenate([ahead, self._line.pop(count - len(ahead))])
@@ -73,7 +73,7 @@ class LinecuttingAsPrinted(KeyOrder):
         found = self._line.first()
         return found if found >= 0 else self._front.first()
 
-    def waiting(self) -> Numbers:
+    def waiting(self) -> Integers:
         return np.concatenate([self._front.all(), self._line.all()])
 
     def note(self) -> dict[str, Any]:

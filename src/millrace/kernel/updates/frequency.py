@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Microseconds, Times
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.update_batch import Updates
+from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.update_batch import UpdateBatch
 
 Lengths = npt.NDArray[np.float64]
 
@@ -27,7 +28,7 @@ EACH = 32
 class Frequency:
     """Counts updates by key; in columns of the queue's cells."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: KeyCells) -> None:
         self._cells = cells
         cells.add("updates", 0)
         cells.add("mark")
@@ -35,7 +36,7 @@ class Frequency:
         self._begun: Microseconds = NONE
         """The first arrival of all."""
 
-    def count(self, updates: Updates) -> None:
+    def count(self, updates: UpdateBatch) -> None:
         """Take accepted rows into account."""
         if self._begun == NONE:
             self._begun = int(updates.arrived[0])
@@ -51,7 +52,7 @@ class Frequency:
             cells["mark_before"][keys] = before
         cells["updates"][updates.distinct] = reached
 
-    def intervals(self, updates: Updates) -> Lengths:
+    def intervals(self, updates: UpdateBatch) -> Lengths:
         """The mean time between updates of its key, as of each row and before it is counted, in their order."""
         begun = int(updates.arrived[0]) if self._begun == NONE else self._begun
         groups = np.repeat(np.arange(len(updates.begins)), updates.counts)
@@ -70,7 +71,9 @@ class Frequency:
         intervals[updates.order] = (arrived - began) / (number - np.where(whole, since, 0))
         return intervals
 
-    def _arrival(self, updates: Updates, keys: Numbers, begins: Numbers, known: Numbers, number: Numbers) -> Times:
+    def _arrival(
+        self, updates: UpdateBatch, keys: Integers, begins: Integers, known: Integers, number: Integers
+    ) -> Times:
         """When the rows of keys with these numbers arrived: a row of the batch, or one that is remembered."""
         cells = self._cells
         remembered = np.where(number == known // EACH * EACH, cells["mark"][keys], cells["mark_before"][keys])

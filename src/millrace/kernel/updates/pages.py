@@ -13,11 +13,8 @@ Rules:
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from millrace.kernel.columns.integers import distinct, grown
-
-Numbers = npt.NDArray[np.int64]
+from millrace.kernel.columns.integers import Integers, distinct, grown
 
 _FIRST_PAGES = 16
 """For how many pages there is room at the beginning."""
@@ -67,7 +64,7 @@ class Pages:
         """A number above that of every zone that has been handed out; it grows by doubling."""
         return len(self._taken)
 
-    def allocate(self, count: int) -> Numbers:
+    def allocate(self, count: int) -> Integers:
         """The numbers of some zones, from now on in use."""
         if count == 1:
             return np.array([self._next()], np.int64)
@@ -78,7 +75,7 @@ class Pages:
             count -= len(zones)
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    def release(self, zones: Numbers) -> None:
+    def release(self, zones: Integers) -> None:
         """Take zones back, each once."""
         if len(zones) == 1:
             self._release_one(int(zones[0]))
@@ -93,7 +90,7 @@ class Pages:
         self._in_use -= int(empty.sum())
         self._list(pages[~empty])
 
-    def restore(self, zones: Numbers) -> None:
+    def restore(self, zones: Integers) -> None:
         """Go on with the zones that their owners have."""
         self._clear()
         pages = zones // self._per_page
@@ -137,7 +134,7 @@ class Pages:
             self._open.append(page)
             self._listed[page] = True
 
-    def _from_open(self, count: int) -> Numbers:
+    def _from_open(self, count: int) -> Integers:
         """At most `count` zones of the pages in the empty-locations pool, page by page."""
         pages = np.array(self._open[: -count - 1 : -1], np.int64)
         del self._open[-len(pages) :]
@@ -149,13 +146,13 @@ class Pages:
         pages = pages[:needed]
         rows, places = np.nonzero(~self._taken.reshape(-1, self._per_page)[pages])
         rows, places = rows[:count], places[:count]
-        zones: Numbers = pages[rows] * self._per_page + places
+        zones: Integers = pages[rows] * self._per_page + places
         self._taken[zones] = True
         self._counts[pages] += np.bincount(rows, minlength=len(pages))
         self._list(pages[self._counts[pages] < self._per_page])
         return zones
 
-    def _from_pool(self, count: int) -> Numbers:
+    def _from_pool(self, count: int) -> Integers:
         """`count` zones of new pages."""
         pages = self._new_pages(-(-count // self._per_page))
         zones = (pages[:, None] * self._per_page + np.arange(self._per_page)).ravel()[:count]
@@ -165,7 +162,7 @@ class Pages:
         self._list(pages[-1:][self._counts[pages[-1:]] < self._per_page])
         return zones
 
-    def _new_pages(self, count: int) -> Numbers:
+    def _new_pages(self, count: int) -> Integers:
         """Pages of the page pool, which makes more of them if it has to."""
         back = self._pool[: -count - 1 : -1]
         del self._pool[len(self._pool) - len(back) :]
@@ -174,7 +171,7 @@ class Pages:
         self._in_use += count
         return np.concatenate([np.array(back, np.int64), np.arange(first, self._made)])
 
-    def _list(self, pages: Numbers) -> None:
+    def _list(self, pages: Integers) -> None:
         """Put pages into the empty-locations pool that are not there; the last is the first to be filled."""
         pages = pages[~self._listed[pages]]
         self._listed[pages] = True

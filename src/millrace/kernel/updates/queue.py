@@ -15,12 +15,17 @@ Rules:
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
+import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import Microseconds
+from millrace.kernel.elements import ARRIVED, NO_BOUND, Batch, Mask, Microseconds, Times
 from millrace.kernel.metrics import InputCounts, QueueMetrics
 from millrace.kernel.operator import Operator
 from millrace.kernel.updates.queue_settings import QueueSettings
+from millrace.kernel.updates.row_counts import RowCounts
+from millrace.kernel.updates.staleness import Lengths, Staleness
 
 MOMENT: Microseconds = 10_000
 """How long the work may take that a queue lets go of at once, if nobody says how many rows it may be."""
@@ -144,6 +149,48 @@ class Queue(Operator):
         raise AssertionError("a queue counts")
 
     def staleness(self, now: Microseconds) -> pa.Table:
-        """A row a key: the key columns, `waiting`, `queue_now`, `queue_mean`, `application_now`, `application_mean`
+        """A row per key: the key columns, `waiting`, `queue_now`, `queue_mean`, `application_now`, `application_mean`
         (microseconds) and `per_second`, how often it is updated."""
         raise AssertionError("a queue knows how stale its keys are")
+
+    # For subclasses
+
+    def arrivals(self, batch: Batch) -> Times:
+        """When each row arrived: as the host has stamped it, or else now."""
+        otherwise = self.now if self.arrived is None else self.arrived
+        if ARRIVED not in batch.block.rows.schema.names:
+            return np.full(len(batch), otherwise, np.int64)
+        arrived = batch.block.integers(ARRIVED)[batch.start : batch.stop]
+        return np.where(arrived == NO_BOUND, otherwise, arrived)
+
+    def metrics_of(self, now: Microseconds, counts: RowCounts, staleness: Staleness, **more: int) -> QueueMetrics:
+        """The metrics of a queue with these counts and keys as stale as that."""
+        queue, application = staleness.present(now, late=self.delivers_late)
+        means = staleness.means(now, late=self.delivers_late)
+        now_and_mean = [float(each.mean()) if len(each) else 0.0 for each in (queue, means[0], application, means[1])]
+        return QueueMetrics(
+            self.settings.policy,
+            len(queue),
+            **asdict(counts.whole()),
+            queue_now=now_and_mean[0],
+            queue_mean=now_and_mean[1],
+            application_now=now_and_mean[2],
+            application_mean=now_and_mean[3],
+            cost=self.row_cost or 0.0,
+            oldest=int(queue.max(initial=0)),
+            by_input=counts.by_input(),
+            **more,
+        )
+
+    def staleness_of(
+        self, now: Microseconds, keys: pa.Table, staleness: Staleness, waiting: Mask, per_second: Lengths
+    ) -> pa.Table:
+        """The table of `staleness` for some keys."""
+        queue, application = staleness.present(now, late=self.delivers_late)
+        queue_mean, application_mean = staleness.means(now, late=self.delivers_late)
+        columns = {
+            "waiting": waiting, "queue_now": queue, "queue_mean": queue_mean,
+            "application_now": application, "application_mean": application_mean, "per_second": per_second,
+        }  # fmt: skip
+        arrays = [*keys.columns, *(pa.array(each) for each in columns.values())]
+        return pa.table(arrays, names=[*keys.column_names, *columns])

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.comparison import with_whole_keys
 from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -28,7 +29,7 @@ from millrace.kernel.operator import Operator
 from millrace.kernel.progress.order import plus
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
-from millrace.kernel.stores.row_blocks import ENTRY, Numbers, RowBlocks
+from millrace.kernel.stores.row_blocks import ENTRY, RowBlocks
 
 KeyNames = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -184,7 +185,7 @@ class _Latest:
         self.rows = RowBlocks()
         reserved = [pa.field(name, pa.int64()) for name in (TIME, ARRIVED, _NUMBER)]
         self._schema = pa.schema([*schema, *reserved])
-        self._entries: Numbers = np.empty(0, np.int64)
+        self._entries: Integers = np.empty(0, np.int64)
         """The entry of each key's row; -1 for none."""
         self._times: Times = np.empty(0, np.int64)
         self._paid = 0
@@ -195,12 +196,12 @@ class _Latest:
         """The memory of the rows and of what finds them."""
         return self.rows.nbytes + int(self._entries.nbytes + self._times.nbytes)
 
-    def entries_of(self, numbers: Numbers) -> Numbers:
+    def entries_of(self, numbers: Integers) -> Integers:
         """The entries of some keys; -1 for none."""
         self._make_room(numbers)
         return self._entries[numbers]
 
-    def update(self, batch: Batch, numbers: Numbers) -> pa.RecordBatch:
+    def update(self, batch: Batch, numbers: Integers) -> pa.RecordBatch:
         """Keep the latest row of each key; those rows of a batch that are it now, as they are kept."""
         self._make_room(numbers)
         times = batch.times
@@ -219,7 +220,7 @@ class _Latest:
         self._paid += 2 * len(places)
         return rows
 
-    def _as_kept(self, rows: pa.RecordBatch, numbers: Numbers) -> pa.RecordBatch:
+    def _as_kept(self, rows: pa.RecordBatch, numbers: Integers) -> pa.RecordBatch:
         """Rows with the columns of all rows that are kept, whether they say when they arrived or not."""
         count = rows.num_rows
         arrived = rows.column(ARRIVED) if ARRIVED in rows.schema.names else pa.array(np.full(count, NO_BOUND))
@@ -258,7 +259,7 @@ class _Latest:
         self._make_room(numbers[last])
         self._entries[numbers[last]], self._times[numbers[last]] = entries[last], times[last]
 
-    def _make_room(self, numbers: Numbers) -> None:
+    def _make_room(self, numbers: Integers) -> None:
         wanted = int(numbers.max(initial=-1)) + 1
         if wanted > len(self._entries):
             more = max(wanted, 2 * len(self._entries)) - len(self._entries)
@@ -266,7 +267,7 @@ class _Latest:
             self._times = np.append(self._times, np.full(more, NO_BOUND))
 
 
-def _where(mask: Mask, rows: pa.RecordBatch, entries: Numbers) -> tuple[pa.RecordBatch, Numbers]:
+def _where(mask: Mask, rows: pa.RecordBatch, entries: Integers) -> tuple[pa.RecordBatch, Integers]:
     return (rows, entries) if mask.all() else (rows.filter(pa.array(mask)), entries[mask])
 
 

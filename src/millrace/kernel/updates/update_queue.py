@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation
 from millrace.kernel.metrics import InputCounts, QueueMetrics
 from millrace.kernel.state import Changes
-from millrace.kernel.updates.policies.kinds import ROWS, kind_of
-from millrace.kernel.updates.policies.load import Load, Switch
-from millrace.kernel.updates.policies.storage import Storage, Terms
+from millrace.kernel.updates.load import Load, Switch
 from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import QueueSettings
+from millrace.kernel.updates.storage import ROWS, Storage, Terms, kind_of
 
 _SPARE = 1e-30
 """How urgent keys are that may wait, beside others: still more than nothing."""
@@ -49,9 +47,8 @@ class UpdateQueue(Queue):
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._load.come(len(batch))
-        arrived = self.now if self.arrived is None else self.arrived
-        terms = Terms(arrived, self.row_cost, self.settings.lossless, self._keep_share())
-        self._storage.enter(port, batch, terms)
+        terms = Terms(self.row_cost, self.settings.lossless, self._keep_share())
+        self._storage.enter(port, batch, self.arrivals(batch), terms)
         return iter(())
 
     def _keep_share(self) -> float:
@@ -170,42 +167,14 @@ class UpdateQueue(Queue):
         return self._storage.counts.by_input()
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
-        whole, held, count = self._storage.counts.whole(), self._storage.held, self._storage.cells.count
-        queue, application = self._storage.staleness.present(now, count, delivered=self.delivers_late)
-        queue_mean, application_mean = self._storage.staleness.means(now, count)
-        keys = max(count, 1)
-        return QueueMetrics(
-            policy=self.settings.policy,
-            keys=count,
-            waiting=whole.waiting,
-            entered=whole.entered,
-            let_go=whole.let_go,
-            superseded=whole.superseded,
-            shed=whole.shed,
-            allocated=held.allocated,
-            used=held.used,
-            queue_now=float(queue.sum()) / keys,
-            queue_mean=float(queue_mean.sum()) / keys,
-            application_now=float(application.sum()) / keys,
-            application_mean=float(application_mean.sum()) / keys,
-            cost=self.row_cost or 0.0,
-            switches=self._switch.switches,
-            oldest=int(queue.max(initial=0)),
-            by_input=self.input_counts(),
-        )
+        storage = self._storage
+        places = {"allocated": storage.held.allocated, "used": len(storage)}
+        return self.metrics_of(now, storage.counts, storage.staleness, **places, switches=self._switch.switches)
 
     def staleness(self, now: Microseconds) -> pa.Table:
-        cells, count = self._storage.cells, self._storage.cells.count
-        queue, application = self._storage.staleness.present(now, count, delivered=self.delivers_late)
-        queue_mean, application_mean = self._storage.staleness.means(now, count)
-        keys = self._storage.table.keys(np.arange(count)) if self.key else pa.table({})
-        columns = {
-            "waiting": cells["waits"][:count] > 0, "queue_now": queue, "queue_mean": queue_mean,
-            "application_now": application, "application_mean": application_mean,
-            "per_second": self._storage.frequency.per_second(now, count),
-        }  # fmt: skip
-        arrays = [*(keys.column(name) for name in self.key), *(pa.array(each) for each in columns.values())]
-        return pa.table(arrays, names=[*self.key, *columns])
+        storage, count = self._storage, self._storage.cells.count
+        waiting, per_second = storage.cells["waits"][:count] > 0, storage.frequency.per_second(now, count)
+        return self.staleness_of(now, storage.table.keys(), storage.staleness, waiting, per_second)
 
     # Saving
 

@@ -17,7 +17,7 @@ import numpy as np
 from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times
 
-_FAR = 2**62
+FAR = 2**62
 """Further from 1970 than any row, and far from the ends of 64 bits."""
 
 
@@ -65,7 +65,25 @@ class WindowGeometry:
 
     def closed_by(self, until: Times) -> Integers:
         """The last window that ends at or before each bound."""
-        return (np.clip(until, -_FAR, _FAR) - self.origin - self.range) // self.slide
+        return (np.clip(until, -FAR, FAR) - self.origin - self.range) // self.slide
+
+    def newest_starts(self, times: Times) -> Times:
+        """Where the newest window starts that holds each time, if one does.
+
+        >>> windows = WindowGeometry(range=10, slide=5)
+        >>> [each(np.array([12])).tolist() for each in (windows.newest_starts, windows.oldest_starts)]
+        [[10], [5]]
+        """
+        starts: Times = times - (times - self.origin) % self.slide
+        return starts
+
+    def oldest_starts(self, times: Times) -> Times:
+        """Where the oldest window starts that holds each time, if one does."""
+        return self.newest_starts(times - self.range) + self.slide
+
+    def closed_starts(self, until: Times) -> Times:
+        """Where the newest window starts that ends at or before each bound."""
+        return self.newest_starts(np.clip(until, -FAR, FAR) - self.range)
 
     def usable(self, until: Microseconds) -> Microseconds:
         """The greatest end of a window up to a bound."""
@@ -136,10 +154,10 @@ class IrregularWindows(WindowGeometry):
         return int(self.closed_by(np.array([_near(until)]))[0])
 
     def closed_by(self, until: Times) -> Integers:
-        return self.panes(np.clip(until, -_FAR, _FAR)) - 1
+        return self.panes(np.clip(until, -FAR, FAR)) - 1
 
     def usable(self, until: Microseconds) -> Microseconds:
-        return until if abs(until) >= _FAR else self.end(self.last_closed(until))
+        return until if abs(until) >= FAR else self.end(self.last_closed(until))
 
     def end(self, window: int) -> Microseconds:
         return int(self.starts(np.array([window + 1]))[0])
@@ -184,4 +202,4 @@ class DividedWindows(IrregularWindows):
 
 def _near(until: Microseconds) -> Microseconds:
     """A bound, limited to where numbers fit; no row is beyond."""
-    return min(max(until, -_FAR), _FAR)
+    return min(max(until, -FAR), FAR)

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Microseconds
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.key_order import InPlace
-from millrace.kernel.updates.policies.line import Line
+from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.policies.key_order import InPlace, Line
 
-Classes = Callable[[Numbers], Numbers]
+Classes = Callable[[Integers], Integers]
 
 _SHARE = 0.5
 """How much of the service classes with moments of reading may claim."""
@@ -34,7 +34,7 @@ _LAST = 1 / 8
 class _Class:
     """The keys of a class: those to be let go before the next moment of reading, and those that have been."""
 
-    def __init__(self, cells: Cells, every: Microseconds | None) -> None:
+    def __init__(self, cells: KeyCells, every: Microseconds | None) -> None:
         self.every = every
         self.until: float = float(NONE)
         """The moment at hand."""
@@ -60,7 +60,7 @@ class _Class:
 class ByAccess(InPlace):
     """Keys in place, by access class: class 0 is read all the time, class i at the multiples of `every[i - 1]`."""
 
-    def __init__(self, cells: Cells, every: Sequence[Microseconds], classes: Classes) -> None:
+    def __init__(self, cells: KeyCells, every: Sequence[Microseconds], classes: Classes) -> None:
         super().__init__(cells)
         cells.add("access")
         cells.add("read")
@@ -69,7 +69,7 @@ class ByAccess(InPlace):
 
     # Rows
 
-    def _push(self, keys: Numbers) -> Numbers:
+    def _push(self, keys: Integers) -> Integers:
         places = super()._push(keys)
         self._sort_in(keys, places)
         return places
@@ -77,7 +77,7 @@ class ByAccess(InPlace):
     def _push_one(self, key: int) -> None:
         self._push(np.array([key]))
 
-    def _sort_in(self, keys: Numbers, places: Numbers) -> None:
+    def _sort_in(self, keys: Integers, places: Integers) -> None:
         column, read = self._cells["access"], self._cells["read"]
         unknown = keys[column[keys] == NONE]
         if len(unknown):
@@ -89,10 +89,10 @@ class ByAccess(InPlace):
                 line.push(keys[some], places[some])
                 each.many[at] += int(some.sum())
 
-    def take(self, count: int, now: Microseconds, cost: float | None) -> Numbers:
+    def take(self, count: int, now: Microseconds, cost: float | None) -> Integers:
         """The keys that leave; what they cost passes while they are chosen."""
         cost = cost or 0.0
-        count, taken, at = min(count, self._waiting), list[Numbers](), float(now)
+        count, taken, at = min(count, self._waiting), list[Integers](), float(now)
         while count > 0:
             for each in self._classes:
                 each.reach(at + cost)
@@ -146,7 +146,7 @@ class ByAccess(InPlace):
             (timed if claimed <= _SHARE else always).append(each)
         return always, timed
 
-    def _popped(self, lines: list[Line], count: int) -> Numbers:
+    def _popped(self, lines: list[Line], count: int) -> Integers:
         """The first keys of some lines, in place."""
         keys = np.concatenate([line.peek(count) for line in lines])
         keys = keys[np.argsort(self._cells["place"][keys])][:count]

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask, Microseconds
-from millrace.kernel.updates.policies.guard import Area, Guard, Shadow
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths
-from millrace.kernel.updates.policies.line import Line
-from millrace.kernel.updates.policies.update_batch import Updates
+from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths, Line
+from millrace.kernel.updates.policies.linecutting_guard import Area, Guard, Shadow
+from millrace.kernel.updates.update_batch import UpdateBatch
 
 _LEAST = 2.0**-4
 _HALF = 0.5**0.5
@@ -40,7 +40,7 @@ class Linecutting(KeyOrder):
 
     wants_intervals = True
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: KeyCells) -> None:
         super().__init__(cells)
         cells.add("line", 0)
         self._lines: dict[int, Line] = {}
@@ -53,7 +53,7 @@ class Linecutting(KeyOrder):
 
     # Rows
 
-    def enter(self, updates: Updates, fresh: Mask, intervals: Lengths | None, cost: float | None) -> None:
+    def enter(self, updates: UpdateBatch, fresh: Mask, intervals: Lengths | None, cost: float | None) -> None:
         assert intervals is not None
         first = np.sort(updates.first[fresh])
         keys = updates.keys[first]
@@ -71,7 +71,7 @@ class Linecutting(KeyOrder):
             self._push_one(key)
         self._shadow.enter_one(key, arrived)
 
-    def _stand(self, keys: Numbers, lines: Numbers) -> None:
+    def _stand(self, keys: Integers, lines: Integers) -> None:
         """Put keys at the end of the line, and of the lines of their classes."""
         if not len(keys):
             return
@@ -80,12 +80,12 @@ class Linecutting(KeyOrder):
         self._cells["line"][keys] = lines
         self._sort_in(keys, lines, places)
 
-    def _sort_in(self, keys: Numbers, lines: Numbers, places: Numbers) -> None:
+    def _sort_in(self, keys: Integers, lines: Integers, places: Integers) -> None:
         for line in np.unique(lines).tolist():
             own = lines == line
             self._lines.setdefault(line, Line(self._cells)).push(keys[own], places[own])
 
-    def take(self, count: int, now: Microseconds, cost: float | None) -> Numbers:
+    def take(self, count: int, now: Microseconds, cost: float | None) -> Integers:
         count = min(count, self._waiting)
         self._real.advance(now)
         self._shadow.area.advance(now)
@@ -101,7 +101,7 @@ class Linecutting(KeyOrder):
             self._align()
         return keys
 
-    def _chosen(self, count: int, now: Microseconds, shadow: Numbers) -> Numbers:
+    def _chosen(self, count: int, now: Microseconds, shadow: Integers) -> Integers:
         if self._guard.strength:
             return self._best_one(now) if count == 1 else self._best(count, now)
         if self._guard.follow <= 0:
@@ -110,7 +110,7 @@ class Linecutting(KeyOrder):
         self._cells["place"][followed] = NONE
         return np.concatenate([followed, self._line.pop(count - len(followed))])
 
-    def _best_one(self, now: Microseconds) -> Numbers:
+    def _best_one(self, now: Microseconds) -> Integers:
         """The key with the greatest index."""
         since, strength = self._cells["queue_since"], self._guard.strength
         best, found = -1.0, -1
@@ -125,7 +125,7 @@ class Linecutting(KeyOrder):
                 del self._lines[line]
         return np.array([found])
 
-    def _best(self, count: int, now: Microseconds) -> Numbers:
+    def _best(self, count: int, now: Microseconds) -> Integers:
         """The keys with the greatest indices, in order; none before one that stands before it in its line."""
         found, indices = [], []
         for line in sorted(self._lines):
@@ -154,7 +154,7 @@ class Linecutting(KeyOrder):
 
     # All keys
 
-    def adopt(self, keys: Numbers) -> None:
+    def adopt(self, keys: Integers) -> None:
         self._stand(keys, self._cells["line"][keys])
         self._align()
 
@@ -176,8 +176,8 @@ class Linecutting(KeyOrder):
         self._guard.restore(note["guard"])
 
 
-def classes(intervals: Lengths) -> Numbers:
+def classes(intervals: Lengths) -> Integers:
     """The class of each mean time between updates: half a power of two, found without rounding."""
     mantissas, exponents = np.frexp(np.maximum(intervals, _LEAST))
-    found: Numbers = 2 * exponents.astype(np.int64) + (mantissas >= _HALF)
+    found: Integers = 2 * exponents.astype(np.int64) + (mantissas >= _HALF)
     return found

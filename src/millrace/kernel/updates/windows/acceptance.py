@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from millrace.kernel.aggregates.panes.window_geometry import FAR, WindowGeometry
 from millrace.kernel.columns.integers import Integers, starts
 from millrace.kernel.elements import Mask, Microseconds, Times
-from millrace.kernel.updates.policies.key_cells import NONE
-from millrace.kernel.updates.windows.window_cells import FAR, WindowCells
-from millrace.kernel.updates.windows.window_spans import Spans
+from millrace.kernel.updates.key_cells import NONE
+from millrace.kernel.updates.update_batch import reached_times
+from millrace.kernel.updates.windows.window_cells import WindowCells
 
 
 class Acceptance:
     """Decides row by row, in whole columns; `tick` is None where the stream's bound closes windows."""
 
-    def __init__(self, spans: Spans, tick: int | None, inputs: int) -> None:
-        self.spans = spans
+    def __init__(self, geometry: WindowGeometry, tick: int | None, inputs: int) -> None:
+        self.geometry = geometry
         self.tick = tick
         self.inputs = inputs
 
@@ -38,8 +39,8 @@ class Acceptance:
         `yields` says for which rows the newest of their key can make room, if they are of the source of truth.
         """
         mask: Mask = np.ones(len(keys), np.bool_)
-        if self.spans.slide > self.spans.range:
-            mask = self.spans.oldest(times) <= self.spans.newest(times)
+        if self.geometry.slide > self.geometry.range:
+            mask = self.geometry.oldest_starts(times) <= self.geometry.newest_starts(times)
         if self.inputs > 1:
             mask &= self._from(cells, keys, times, port, yields, mask)
         if self.tick is None:
@@ -73,7 +74,7 @@ class Acceptance:
         mask = self._keeps_order(newest, times)
         # A newer row that is not accepted is in a closed window. As if accepted it would close another one only where
         # windows end less than a tick apart.
-        if self.tick > self.spans.slide and bool((~mask & (times > newest)).any()):
+        if self.tick > self.geometry.slide and bool((~mask & (times > newest)).any()):
             mask = self._by_leaps(last, times, begins)
         found = np.empty_like(mask)
         found[order] = mask
@@ -86,12 +87,12 @@ class Acceptance:
     def _open_from(self, newest: Times) -> Times:
         """The least time that is accepted after the newest one of a key."""
         assert self.tick is not None
-        closed = self.spans.closed(np.maximum(newest, -FAR) + self.tick) + self.spans.range
+        closed = self.geometry.closed_starts(np.maximum(newest, -FAR) + self.tick) + self.geometry.range
         return np.where(newest < -FAR, newest, np.maximum(newest, closed))
 
     def _by_leaps(self, last: Times, times: Times, begins: Mask) -> Mask:
         """The same where each row closes windows beyond itself: from a row accepted to the next that is in none."""
-        distinct, reached = _reached(times, begins)
+        distinct, reached = reached_times(times, begins)
         firsts = np.flatnonzero(begins)
         ends = np.append(firsts[1:], len(times))
         groups, least = np.arange(len(firsts)), self._open_from(last[firsts])
@@ -116,17 +117,8 @@ def _from_the_first(found: Mask, keys: Integers) -> Mask:
 
 def _before(times: Times, begins: Mask) -> Times:
     """The greatest time before each row of its group; the groups follow each other, and begin where it says."""
-    distinct, reached = _reached(times, begins)
+    distinct, reached = reached_times(times, begins)
     before = np.full(len(times), np.iinfo(np.int64).min)
     before[1:] = distinct[reached[:-1] % max(len(distinct), 1)]
     before[begins] = np.iinfo(np.int64).min
     return before
-
-
-def _reached(times: Times, begins: Mask) -> tuple[Times, Integers]:
-    """The distinct times in order; for each row the greatest of its group so far, as its place in them.
-
-    Places are numbered on from group to group, so that they are in order.
-    """
-    distinct, ranks = np.unique(times, return_inverse=True)
-    return distinct, np.maximum.accumulate((np.cumsum(begins) - 1) * len(distinct) + ranks)

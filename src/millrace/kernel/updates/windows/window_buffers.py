@@ -1,4 +1,4 @@
-"""Window buffers: the rows of each key in zones, from which windows are dropped and let go (002 section 7.2).
+"""Window buffers: the rows of each key in zones, from which windows are dropped and released (002 section 7.2).
 
 Rules:
 - A zone is a contiguous block of locations; the zones of a key are linked in the order in which they were filled. A
@@ -6,7 +6,8 @@ Rules:
 - A key's rows stand in the order of their entries, from the dequeue offset in its first zone to the enqueue offset in
   its last. Rows that leave from the front move the dequeue offset, and a zone that it has passed is released at once.
 - Rows may come out of order, so rows in the middle may leave first; then the key's other rows are moved together.
-- The naive manager sets the most that a key may need aside for every key: that is counted, and else nothing differs.
+- The naive manager, a baseline, sets the most that a key may need aside for every key: that is counted, and else
+  nothing differs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LEVEL = 50
 
 
 @dataclass(frozen=True)
-class Held:
+class BufferedRows:
     """The rows of some keys, key by key in the order of their entries."""
 
     keys: Integers
@@ -50,7 +51,7 @@ class Held:
 
 
 class WindowBuffers:
-    """Rows by key, in linked zones of pages; `aside` is what the naive manager, if it is one, sets aside for a key."""
+    """Rows by key, in linked zones of pages; `aside` is what the naive manager sets aside per key."""
 
     def __init__(self, page: int = 16, aside: int | None = None) -> None:
         self.aside = aside
@@ -68,11 +69,6 @@ class WindowBuffers:
         self.counts = np.zeros(_ROOM, np.int64)
         """How many rows each key has."""
         self._keys = 0
-
-    @property
-    def used(self) -> int:
-        """How many locations hold a row."""
-        return self.rows
 
     @property
     def allocated(self) -> int:
@@ -120,7 +116,7 @@ class WindowBuffers:
         self.counts[key] += 1
         self.rows += 1
 
-    def held(self, keys: Integers) -> Held:
+    def held(self, keys: Integers) -> BufferedRows:
         """The rows of some keys."""
         counts, zones = self.counts[keys], self._zones[keys]
         chain = self._chain(keys, zones)
@@ -129,10 +125,10 @@ class WindowBuffers:
         begins = np.cumsum(zones) - zones
         locations = chain[begins[places] + offsets // self.zone] * self.zone + offsets % self.zone
         columns = self._entries[locations], self._times[locations], self._ports[locations]
-        return Held(keys, counts, places, locations, chain, zones, *columns)
+        return BufferedRows(keys, counts, places, locations, chain, zones, *columns)
 
-    def keep(self, held: Held, kept: Mask) -> None:
-        """Let go of all rows but some."""
+    def keep(self, held: BufferedRows, kept: Mask) -> None:
+        """Drop all rows but some."""
         if kept.all():
             return
         left = np.bincount(held.places[kept], minlength=len(held.keys))
@@ -150,7 +146,7 @@ class WindowBuffers:
             self._write(into, held.entries[moved], held.times[moved], held.ports[moved])
         self._advance(held, gone, left)
 
-    def _advance(self, held: Held, gone: Integers, left: Integers) -> None:
+    def _advance(self, held: BufferedRows, gone: Integers, left: Integers) -> None:
         """Move the dequeue offsets past the rows that are gone, and release the zones passed."""
         keys = held.keys
         offsets = self._dequeue[keys] + gone

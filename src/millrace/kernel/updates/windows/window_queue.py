@@ -12,7 +12,6 @@ from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
 from millrace.kernel.baselines.all_windows import AllWindows
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
-    ARRIVED,
     END_OF_TIME,
     MARK,
     NO_BOUND,
@@ -28,24 +27,23 @@ from millrace.kernel.elements import (
 from millrace.kernel.metrics import InputCounts, QueueMetrics
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
-from millrace.kernel.updates.policies.row_counts import ENTERED, SUPERSEDED, Counts
+from millrace.kernel.updates.key_cells import NONE
 from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import QueueSettings
+from millrace.kernel.updates.row_counts import ENTERED, SUPERSEDED, RowCounts
 from millrace.kernel.updates.windows.acceptance import Acceptance
-from millrace.kernel.updates.windows.commitments import Commitments, Release
+from millrace.kernel.updates.windows.commitments import Release
+from millrace.kernel.updates.windows.newest_windows import NewestWindows
 from millrace.kernel.updates.windows.window_buffers import WindowBuffers
-from millrace.kernel.updates.windows.window_keys import PORT
-from millrace.kernel.updates.windows.window_spans import Spans
+from millrace.kernel.updates.windows.window_rows import PORT
 
 UpdateWindow = Literal["lazy", "eager", "every", "random"]
-_LOAD = 0.95
-"""How much of the work on a row in all its windows a random share leaves, if nobody says."""
 _COST_WEIGHT = 0.2
 """How much the last cost of a row counts among those before."""
 
 
 class WindowQueue(Queue):
-    """Let go of the rows of one window a key after another: always the newest (002 section 6).
+    """Release the rows of one window per key after another: always the newest (002 section 6).
 
     Rows leave with the number of the commitment they leave for (`__mark`); behind the last row of a window that is
     closed follows its closer, a promise for that number up to the end of the window. So what reports the window needs
@@ -53,7 +51,7 @@ class WindowQueue(Queue):
     that later ones are at t + `tick` or later.
 
     `update_window`: `lazy` commits to the newest window that has fully arrived, `eager` to the newest that has started.
-    `every` and `random` are what they are compared with: all windows, or a share of them, each with a copy of its rows.
+    `every` and `random` are baselines: all windows, or a share of them, each with a copy of its rows.
 
     State: rows of windows that wait or are under processing, by key. Punctuations: passed on as far as nothing is below
     that waits or is under processing.
@@ -75,16 +73,15 @@ class WindowQueue(Queue):
         inputs: int = 1,
         truth: int | None = None,
     ) -> None:
-        self.spans = Spans(range, slide, origin)
+        self.geometry = WindowGeometry(range, slide, origin)
         self.update_window = update_window
         self.tick = tick if close == "own" else None
         self._tick = tick
         self.inputs = inputs
         self.truth = truth
         self.table = KeyTable(key)
-        self.counts = Counts(inputs)
-        self._frames = WindowGeometry(range, slide, origin)
-        self._acceptance = Acceptance(self.spans, self.tick, inputs)
+        self.counts = RowCounts(inputs)
+        self._acceptance = Acceptance(self.geometry, self.tick, inputs)
         self._windows = self._make(settings)
         self._passed = NO_BOUND
         self._moment: tuple[Microseconds, Microseconds] = (NO_BOUND, NO_BOUND)
@@ -92,20 +89,18 @@ class WindowQueue(Queue):
         self._cost: float | None = None
         self._let_go = 0
         self._since: Microseconds = 0
-        """How many rows have been let go since the last rest, and since when."""
+        """How many rows have been released since the last rest, and since when."""
         self.configure(settings)
 
-    def _make(self, settings: QueueSettings) -> Commitments | AllWindows:
+    def _make(self, settings: QueueSettings) -> NewestWindows | AllWindows:
         if self.update_window in ("every", "random"):
-            return AllWindows(self.spans, self.counts, tick=self.tick)
+            return AllWindows(self.geometry, self.counts, tick=self.tick, random=self.update_window == "random")
         buffers = WindowBuffers(settings.page, self._most_rows() if settings.memory == "naive" else None)
-        return Commitments(self.spans, self.counts, buffers, eager=self.update_window == "eager", tick=self.tick)
+        return NewestWindows(self.geometry, self.counts, buffers, eager=self.update_window == "eager", tick=self.tick)
 
     def configure(self, settings: QueueSettings) -> None:
         super().configure(settings)
-        self._windows.policy = settings.policy
-        if isinstance(self._windows, AllWindows) and self.update_window == "random":
-            self._windows.keep = settings.keep or _LOAD / self.spans.overlap
+        self._windows.configure(settings.policy, settings.keep)
 
     # Enqueue
 
@@ -114,7 +109,9 @@ class WindowQueue(Queue):
         keys = self.table.numbers(rows)
         self._windows.grow(len(self.table))
         self.counts.add(ENTERED, port, len(keys))
-        arrivals = self._arrivals(batch)
+        arrivals = self.arrivals(batch)
+        before = self._moment[1] if self._moment[0] == self.now else NO_BOUND
+        self._moment = (self.now, max(before, int(arrivals.max())))
         accepted = self._accepted(port, keys, times)
         if not accepted.all():
             self.counts.add(SUPERSEDED, port, int((~accepted).sum()))
@@ -122,21 +119,9 @@ class WindowQueue(Queue):
             rows = rows.filter(pa.array(accepted))
         if self.inputs > 1:
             rows = rows.append_column(PORT, pa.array(np.full(len(keys), port)))
-        self._windows.cost = self.row_cost
         if len(keys):
-            self._windows.take(port, keys, times, arrivals, rows)
+            self._windows.take(port, keys, times, arrivals, rows, self.row_cost)
         return iter(())
-
-    def _arrivals(self, batch: Batch) -> Times:
-        """When each row arrived: as the host says, or now."""
-        otherwise = self.now if self.arrived is None else self.arrived
-        arrivals = np.full(len(batch), otherwise)
-        if ARRIVED in batch.block.rows.schema.names:
-            said = batch.block.integers(ARRIVED)[batch.start : batch.stop]
-            arrivals = np.where(said == NO_BOUND, otherwise, said)
-        before = self._moment[1] if self._moment[0] == self.now else NO_BOUND
-        self._moment = (self.now, max(before, int(arrivals.max())))
-        return arrivals
 
     def _accepted(self, port: int, keys: Integers, times: Times) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         cells, bound = self._windows.cells, self._windows.bound
@@ -153,8 +138,7 @@ class WindowQueue(Queue):
         until = punctuation.until
         self.ended = self.ended or until == END_OF_TIME
         with_rows = self._moment[0] == self.now and not self.ended
-        self._windows.cost = self.row_cost
-        self._windows.close(until, self._moment[1] if with_rows else self.now)
+        self._windows.close(until, self._moment[1] if with_rows else self.now, self.row_cost)
         yield from self._pass_on()
 
     def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
@@ -214,17 +198,17 @@ class WindowQueue(Queue):
 
     def deliver_late(self) -> None:
         super().deliver_late()
-        self._windows.cells.late = True
+        self._windows.staleness.late = True
 
     def on_delivery(self, at: Microseconds) -> None:
-        self._windows.cells.show(at)
+        self._windows.staleness.show(at)
 
     @property
     def row_cost(self) -> float | None:
         return self._cost if self.told_cost is None else self.told_cost
 
     def usable(self, until: Microseconds) -> Microseconds:
-        return self._frames.usable(until)
+        return self.geometry.usable(until)
 
     def wanted(self) -> Microseconds | None:
         return self._windows.wanted
@@ -244,58 +228,28 @@ class WindowQueue(Queue):
         return self.counts.by_input()
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
-        counts, windows = self.counts.whole(), self._windows
-        queue, application = windows.cells.queue_staleness(now), windows.cells.application_staleness(now)
-        means = [float(each.mean()) if len(each) else 0.0 for each in (*queue, *application)]
-        return QueueMetrics(
-            policy=self.settings.policy,
-            keys=len(windows.cells),
-            waiting=counts.waiting,
-            entered=counts.entered,
-            let_go=counts.let_go,
-            superseded=counts.superseded,
-            shed=counts.shed,
-            allocated=windows.locations[0],
-            used=windows.locations[1],
-            queue_now=means[0],
-            queue_mean=means[1],
-            application_now=means[2],
-            application_mean=means[3],
-            cost=self.row_cost or 0.0,
-            oldest=int(queue[0].max()) if len(queue[0]) else 0,
-            by_input=self.input_counts(),
-        )
+        allocated, used = self._windows.locations
+        return self.metrics_of(now, self.counts, self._windows.staleness, allocated=allocated, used=used)
 
     def staleness(self, now: Microseconds) -> pa.Table:
-        cells = self._windows.cells
-        queue, application = cells.queue_staleness(now), cells.application_staleness(now)
-        columns = {
-            "waiting": cells.queue_tau[: len(cells)] != NO_BOUND,
-            "queue_now": queue[0],
-            "queue_mean": queue[1],
-            "application_now": application[0],
-            "application_mean": application[1],
-            "per_second": cells.per_second(now),
-        }
-        keys = self.table.keys()
-        named = {name: keys.column(name) for name in self.table.names}
-        return pa.table({**named, **{name: pa.array(column) for name, column in columns.items()}})
+        cells, some = self._windows.cells, slice(self._windows.cells.count)
+        lived = np.maximum(now - cells.first[some], 1).astype(np.float64)
+        waiting = cells.queue_since[some] != NONE
+        per_second = cells.updates[some] * 1e6 / lived
+        return self.staleness_of(now, self.table.keys(), self._windows.staleness, waiting, per_second)
 
     def check(self, *, in_step: bool = False) -> None:
-        """Assert what always holds; `in_step`, with one row a tick and key, also that its buffers keep their bound."""
-        self._windows.check()
-        if in_step and isinstance(self._windows, Commitments):
-            most = self._most_rows()
-            assert self._windows.locations[2] <= most, f"a window buffer holds more than {most} rows"
+        """Assert what always holds; with one row per tick and key (`in_step`) also that buffers keep their bound."""
+        self._windows.check(self._most_rows() if in_step else None)
 
     def _most_rows(self) -> int:
         """How many rows the window buffer of a key holds at most, with one row a tick."""
         windows = 1 if self.update_window == "eager" else 2
-        return -(-(windows * self.spans.range + self.spans.slide) // self._tick) - 1
+        return -(-(windows * self.geometry.range + self.geometry.slide) // self._tick) - 1
 
     @property
     def state_bytes(self) -> int:
-        return self.table.nbytes + self._windows.rows.nbytes + self._windows.cells.nbytes
+        return self.table.nbytes + self._windows.nbytes
 
     def changes(self) -> Changes:
         note = {

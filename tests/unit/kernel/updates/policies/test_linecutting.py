@@ -13,12 +13,12 @@ import pytest
 
 from millrace.kernel.baselines.linecutting_as_printed import LinecuttingAsPrinted
 from millrace.kernel.updates.frequency import EACH, Frequency
-from millrace.kernel.updates.policies.guard import STRENGTHS, Guard
-from millrace.kernel.updates.policies.key_cells import NONE, Cells
+from millrace.kernel.updates.key_cells import NONE, KeyCells
 from millrace.kernel.updates.policies.key_order import InPlace, KeyOrder
 from millrace.kernel.updates.policies.linecutting import Linecutting
-from millrace.kernel.updates.policies.update_batch import Updates
-from millrace.kernel.updates.staleness import Staleness
+from millrace.kernel.updates.policies.linecutting_guard import STRENGTHS, Guard
+from millrace.kernel.updates.staleness import RowStaleness
+from millrace.kernel.updates.update_batch import UpdateBatch
 
 KEYS = 1000
 TICK = 1000
@@ -49,8 +49,8 @@ def mix(slow: int, times: int, keys: int = KEYS) -> Shares:
 def staleness(order: type[KeyOrder], keys: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], cost: int,
               at_once: int) -> float:  # fmt: skip
     """The mean queue staleness of all keys, after a fifth of the run, with a row in `cost`."""
-    cells = Cells()
-    staleness, frequency = Staleness(cells), Frequency(cells)
+    cells = KeyCells()
+    staleness, frequency = RowStaleness(cells), Frequency(cells)
     waiting = order(cells)
     cells.grow(int(keys.max()) + 1)
     now, at, begun, before = int(arrived[0]), 0, 0, 0.0
@@ -67,7 +67,7 @@ def staleness(order: type[KeyOrder], keys: npt.NDArray[np.int64], arrived: npt.N
                 waiting.enter_one(key, moment, fresh_one, interval, float(cost))
             at = stop
         elif stop > at:
-            updates = Updates(keys[at:stop], arrived[at:stop], np.arange(stop - at))
+            updates = UpdateBatch(keys[at:stop], arrived[at:stop], np.arange(stop - at))
             fresh = cells["place"][updates.distinct] == NONE
             staleness.arrive(updates.distinct, updates.arrived[updates.first])
             staleness.wait(updates.distinct[fresh], 1, updates.arrived[updates.first][fresh])
@@ -88,8 +88,8 @@ def staleness(order: type[KeyOrder], keys: npt.NDArray[np.int64], arrived: npt.N
     return (_area(cells, staleness, now) - before) / (now - begun) / cells.count
 
 
-def _area(cells: Cells, staleness: Staleness, now: int) -> float:
-    present = staleness.present(now, cells.count)[0]
+def _area(cells: KeyCells, staleness: RowStaleness, now: int) -> float:
+    present = staleness.present(now, late=False)[0]
     return float((cells["queue_area"][: cells.count] + present * present / 2).sum())
 
 
@@ -187,14 +187,14 @@ def test_the_frequency_of_a_row_does_not_depend_on_batches(seed: int) -> None:
     random = np.random.default_rng(seed)
     keys = random.choice(3, 900, p=[0.7, 0.25, 0.05])
     arrived = np.cumsum(random.integers(0, 9, 900)) + 1_700_000_000_000_000
-    cells, others = Cells(), Cells()
+    cells, others = KeyCells(), KeyCells()
     batched, single = Frequency(cells), Frequency(others)
     cells.grow(3)
     others.grow(3)
     at = 0
     while at < 900:
         stop = at + int(random.integers(1, 200))
-        updates = Updates(keys[at:stop], arrived[at:stop], np.arange(len(keys[at:stop])))
+        updates = UpdateBatch(keys[at:stop], arrived[at:stop], np.arange(len(keys[at:stop])))
         found = batched.intervals(updates)
         batched.count(updates)
         for key, moment, interval in zip(keys[at:stop].tolist(), arrived[at:stop].tolist(), found, strict=True):
@@ -205,7 +205,7 @@ def test_the_frequency_of_a_row_does_not_depend_on_batches(seed: int) -> None:
     for name in ("updates", "mark", "mark_before"):
         known = cells["updates"][:3] >= 2 * EACH if name == "mark_before" else np.ones(3, np.bool_)
         assert cells[name][:3][known].tolist() == others[name][:3][known].tolist()
-    at_once = Updates(np.zeros(100, np.int64), np.full(100, arrived[-1] + 10**6), np.arange(100))
+    at_once = UpdateBatch(np.zeros(100, np.int64), np.full(100, arrived[-1] + 10**6), np.arange(100))
     batched.count(at_once)
     assert batched.per_second(int(at_once.arrived[0]), 3)[0] > 0, "what comes at once counts over the whole run"
     assert batched.mean_interval(0, int(at_once.arrived[0])) > 0

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.updates.policies.load import HIGH, LOW, MOST, PERIOD, Load, Switch
+from millrace.kernel.updates.load import HIGH, LOW, MOST, PERIOD, Load, Switch
 from millrace.kernel.updates.queue_settings import QueueSettings
 from millrace.kernel.updates.update_queue import UpdateQueue
 from tests.reference_updates import Row

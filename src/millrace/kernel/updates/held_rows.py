@@ -15,23 +15,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.integers import grown, stable_order, starts
+from millrace.kernel.columns.integers import Integers, grown, stable_order, starts
 from millrace.kernel.elements import END_OF_TIME, Microseconds, Times
 from millrace.kernel.stores.sorted_runs import SortedRuns
 from millrace.kernel.updates.frequency import Frequency
-from millrace.kernel.updates.policies.held import Held, Taken
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.update_batch import Updates
-from millrace.kernel.updates.staleness import Staleness
+from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.staleness import RowStaleness
+from millrace.kernel.updates.update_batch import UpdateBatch
 
 _COLUMNS = ("key", "entry", "time", "port", "newer", "accepted", "before")
 _FIRST_ROOM = 64
 
 
-class HeldRows(Held):
+class HeldRows:
     """Rows under numbers that grow, first in, first out."""
 
-    def __init__(self, cells: Cells, staleness: Staleness, frequency: Frequency, runs: SortedRuns) -> None:
+    def __init__(self, cells: KeyCells, staleness: RowStaleness, frequency: Frequency, runs: SortedRuns) -> None:
         self._cells = cells
         self._staleness = staleness
         self._frequency = frequency
@@ -50,9 +49,14 @@ class HeldRows(Held):
     def __len__(self) -> int:
         return self._next - self._first
 
+    @property
+    def allocated(self) -> int:
+        """How many locations are set aside: one for each row."""
+        return len(self)
+
     # Rows
 
-    def enter(self, updates: Updates, keys: Numbers, times: Times, kept: Numbers, entries: Numbers) -> None:
+    def enter(self, updates: UpdateBatch, keys: Integers, times: Times, kept: Integers, entries: Integers) -> None:
         """Put the rows `kept` of a batch, with these keys and times, at the end; `updates` are the accepted ones."""
         first = self._next
         self._make_room(len(kept))
@@ -70,7 +74,7 @@ class HeldRows(Held):
             self._link(updates, numbers[updates.rows])
             self._frequency.count(updates)
 
-    def _link(self, updates: Updates, numbers: Numbers) -> None:
+    def _link(self, updates: UpdateBatch, numbers: Integers) -> None:
         """Tell rows since when they are stale: by the first accepted row of their key behind them, kept or not."""
         order = updates.order
         numbers, arrived, keys = numbers[order], updates.arrived[order], updates.keys[order]
@@ -87,7 +91,7 @@ class HeldRows(Held):
         self._staleness.wait(updates.distinct[some], many[some], arrived[first])
 
     def _follow(
-        self, keys: Numbers, numbers: Numbers, arrived: Times, kept: Numbers, last: Numbers, begins: Numbers
+        self, keys: Integers, numbers: Integers, arrived: Times, kept: Integers, last: Integers, begins: Integers
     ) -> None:
         """Link each row that is kept with the one before it of its key, at `last` in the batch or held already."""
         cells, inside = self._cells, last >= begins
@@ -100,7 +104,7 @@ class HeldRows(Held):
         self._columns["newer"][previous[waits] - self._offset] = before[waits]
 
     def _end(
-        self, keys: Numbers, numbers: Numbers, arrived: Times, last: Numbers, begins: Numbers, ends: Numbers
+        self, keys: Integers, numbers: Integers, arrived: Times, last: Integers, begins: Integers, ends: Integers
     ) -> None:
         """Remember the last row kept of each key, and since when it is stale by rows that were shed behind it."""
         newest, newer = self._cells["newest"], self._cells["newer"]
@@ -141,7 +145,8 @@ class HeldRows(Held):
         known = int(cells["newer"][key])
         return arrived if known == NONE or cells["newest"][key] == NONE else known
 
-    def take(self, count: int, now: Microseconds, cost: float | None) -> Taken:
+    def take(self, count: int, now: Microseconds, cost: float | None) -> tuple[Integers, Integers]:
+        """Release at most so many rows: their entries in order, and the inputs that they came by."""
         numbers = np.arange(self._first, min(self._first + count, self._next))
         here = self._here(self._first, self._first + len(numbers))
         columns = {name: self._columns[name][here] for name in ("key", "entry", "port", "newer", "accepted")}
@@ -152,9 +157,9 @@ class HeldRows(Held):
         elif accepted.any():
             self._leave(columns["key"][accepted], columns["newer"][accepted], numbers[accepted], now)
         self._first += len(numbers)
-        return Taken(columns["entry"], columns["port"])
+        return columns["entry"], columns["port"]
 
-    def _leave(self, keys: Numbers, newer: Times, numbers: Numbers, now: Microseconds) -> None:
+    def _leave(self, keys: Integers, newer: Times, numbers: Integers, now: Microseconds) -> None:
         """Accepted rows leave: the last one of each key says since when it is stale."""
         order = stable_order(keys)
         begins = np.flatnonzero(starts(keys[order]))
@@ -177,22 +182,29 @@ class HeldRows(Held):
         cells.touch(key)
         self._staleness.leave_one(key, newer, now)
 
-    def entries(self) -> Numbers:
+    def entries(self) -> Integers:
+        """The entries of all rows that wait."""
         return self._waiting("entry")
 
     def least(self) -> Microseconds:
+        """The least time of the rows that wait; END_OF_TIME without any."""
         return int(self._waiting("time").min()) if len(self) else END_OF_TIME
 
     def first(self) -> tuple[int, Microseconds]:
+        """The key of the first row, and since when it is stale; -1 if it is not, or no row waits."""
         if not len(self):
             return -1, 0
         key = int(self._waiting("key")[0])
         since = int(self._cells["queue_since"][key])
         return (key, since) if since != NONE else (-1, 0)
 
+    def presses(self, now: Microseconds, cost: float | None) -> bool:
+        """Always true: no row waits until other queues have nothing to do."""
+        return True
+
     # Other kinds of queues
 
-    def adopt(self, keys: Numbers, entries: Numbers, times: Times, ports: Numbers) -> None:
+    def adopt(self, keys: Integers, entries: Integers, times: Times, ports: Integers) -> None:
         """Go on with one waiting row of each key, in this order."""
         first = self._next
         self._make_room(len(keys))
@@ -204,7 +216,7 @@ class HeldRows(Held):
         self._cells["newest"][keys] = np.arange(first, self._next)
         self._cells.touch(keys)
 
-    def drop_older(self) -> tuple[Numbers, Numbers]:
+    def drop_older(self) -> tuple[Integers, Integers]:
         """Let go of the rows that are not accepted: their entries and inputs."""
         accepted = self._waiting("accepted") != 0
         entries, ports = self._waiting("entry")[~accepted], self._waiting("port")[~accepted]
@@ -212,7 +224,7 @@ class HeldRows(Held):
             self._keep(np.flatnonzero(accepted))
         return entries, ports
 
-    def _keep(self, kept: Numbers) -> None:
+    def _keep(self, kept: Integers) -> None:
         """Hold some rows alone, under numbers behind all others: what was saved of rows up to then is out of date."""
         columns, numbers = {name: self._waiting(name)[kept] for name in _COLUMNS}, self._first + kept
         self._first = self._offset = self._next
@@ -224,7 +236,7 @@ class HeldRows(Held):
         newest[keys[last]] = self._first + last
         self._cells.touch(keys)
 
-    def close(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    def close(self) -> tuple[Integers, Integers, Integers, Integers]:
         """Give all up: the keys whose newest row waits, in the order of their first one, the entries of those rows;
         and the entries and inputs of all other rows. Since when these newest rows are stale stays in the cells."""
         keys, accepted = self._waiting("key"), self._waiting("accepted") != 0
@@ -245,7 +257,7 @@ class HeldRows(Held):
 
     # Room
 
-    def _waiting(self, name: str) -> Numbers:
+    def _waiting(self, name: str) -> Integers:
         return self._columns[name][self._here(self._first, self._next)]
 
     def _here(self, start: int, stop: int) -> slice:
@@ -267,6 +279,7 @@ class HeldRows(Held):
     # Saving
 
     def note(self) -> dict[str, Any]:
+        """What is to be kept besides the stores, which are up to date from then on."""
         begin = max(self._saved, self._first)
         if self._next > begin:
             names = [name for name in _COLUMNS if name != "newer"]
@@ -277,6 +290,7 @@ class HeldRows(Held):
         return {"first": self._first, "following": self._next}
 
     def restore(self, note: Mapping[str, Any]) -> None:
+        """Go on from a note, with the stores restored."""
         self._first, self._next = note["first"], note["following"]
         self._saved, self._offset = self._next, self._first
         for name, column in self._columns.items():

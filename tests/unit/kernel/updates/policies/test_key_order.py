@@ -9,9 +9,9 @@ from unittest.mock import PropertyMock, patch
 import numpy as np
 import pytest
 
-from millrace.kernel.updates.policies.guard import Guard
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.line import Line, Stack
+from millrace.kernel.updates.key_cells import NONE, KeyCells, Numbers
+from millrace.kernel.updates.policies.key_order import Line, Stack
+from millrace.kernel.updates.policies.linecutting_guard import Guard
 from millrace.kernel.updates.queue_settings import Access
 from tests.reference_updates import Row
 from tests.unit.kernel.update_queues import batch_of, queue_of
@@ -40,8 +40,8 @@ class Looks:
             yield
 
 
-def filled(kind: type[Line], keys: int) -> tuple[Cells, Line]:
-    cells = Cells()
+def filled(kind: type[Line], keys: int) -> tuple[KeyCells, Line]:
+    cells = KeyCells()
     cells.add("place")
     cells.grow(keys)
     cells["place"][:keys] = np.arange(keys)

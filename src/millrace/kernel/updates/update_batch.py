@@ -14,60 +14,60 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from millrace.kernel.columns.integers import stable_order, starts
+from millrace.kernel.columns.integers import Integers, stable_order, starts
 from millrace.kernel.elements import Mask, Times
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
+from millrace.kernel.updates.key_cells import NONE, KeyCells
 
 
 @dataclass(frozen=True)
-class Updates:
+class UpdateBatch:
     """Accepted rows in their order: the key of each, when it arrived, and where in the batch it stands."""
 
-    keys: Numbers
+    keys: Integers
     arrived: Times
-    rows: Numbers
+    rows: Integers
     port: int = 0
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @cached_property
-    def order(self) -> Numbers:
+    def order(self) -> Integers:
         """The rows key by key; those of a key in their order."""
         return stable_order(self.keys)
 
     @cached_property
-    def begins(self) -> Numbers:
+    def begins(self) -> Integers:
         """Where each key begins in that order."""
         return np.flatnonzero(starts(self.keys[self.order]))
 
     @cached_property
-    def counts(self) -> Numbers:
+    def counts(self) -> Integers:
         """How many rows each key has."""
         return np.diff(self.begins, append=len(self.keys))
 
     @cached_property
-    def first(self) -> Numbers:
+    def first(self) -> Integers:
         """The first row of each key."""
         return self.order[self.begins]
 
     @cached_property
-    def last(self) -> Numbers:
+    def last(self) -> Integers:
         """The last row of each key."""
         return self.order[self.begins + self.counts - 1]
 
     @cached_property
-    def distinct(self) -> Numbers:
+    def distinct(self) -> Integers:
         """The keys, each once, as `first`, `last` and `counts` have them."""
         return self.keys[self.first]
 
     @cached_property
-    def nth(self) -> Numbers:
-        """The how-manieth row of its key each one is, from 0 on, in `order`."""
+    def nth(self) -> Integers:
+        """The number of each row among those of its key, from 0 on, in `order`."""
         return np.arange(len(self.keys)) - np.repeat(self.begins, self.counts)
 
 
-def accepted(cells: Cells, keys: Numbers, times: Times, port: int, truth: int | None) -> Mask:
+def accepted(cells: KeyCells, keys: Integers, times: Times, port: int, truth: int | None) -> Mask:
     """Which rows of a batch are newer than what came before them."""
     last = cells["last"][keys]
     if port == truth:
@@ -81,21 +81,23 @@ def accepted(cells: Cells, keys: Numbers, times: Times, port: int, truth: int | 
     return found
 
 
-def _greatest_before(keys: Numbers, times: Times) -> Times:
+def _greatest_before(keys: Integers, times: Times) -> Times:
     """The greatest time of the rows of the same key up to each row, itself among them."""
     order = stable_order(keys)
-    ordered, count = keys[order], len(keys)
-    by_time = np.argsort(times, kind="stable")
-    ranks = np.empty(count, np.int64)
-    # Equal times share a rank: the later of two equal ones is not older.
-    sorted_times = times[by_time]
-    ranks[by_time] = np.cumsum(starts(sorted_times)) - 1
-    groups = np.cumsum(starts(ordered)) - 1
-    reached = np.maximum.accumulate(groups * count + ranks[order]) - groups * count
-    distinct_times = sorted_times[starts(sorted_times)]
-    greatest = np.empty(count, np.int64)
-    greatest[order] = distinct_times[reached]
+    distinct, reached = reached_times(times[order], starts(keys[order]))
+    greatest = np.empty_like(times)
+    greatest[order] = distinct[reached % len(distinct)]
     return greatest
+
+
+def reached_times(times: Times, begins: Mask) -> tuple[Times, Integers]:
+    """The distinct times in order; for each row the greatest of its group so far, as its place in them.
+
+    Groups follow each other, and begin where it says. Places are numbered on from group to group, so that they are in
+    order.
+    """
+    distinct, ranks = np.unique(times, return_inverse=True)
+    return distinct, np.maximum.accumulate((np.cumsum(begins) - 1) * len(distinct) + ranks)
 
 
 def hashed_shares(first: int, count: int) -> npt.NDArray[np.float64]:

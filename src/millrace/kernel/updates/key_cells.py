@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.columns.integers import grown
+from millrace.kernel.columns.integers import Integers, grown
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
-Numbers = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]
 
 NONE = NO_BOUND
@@ -28,10 +27,10 @@ NONE = NO_BOUND
 _FIRST_ROOM = 64
 
 
-class Cells:
+class KeyCells:
     """Columns of numbers, a cell a key.
 
-    >>> cells = Cells()
+    >>> cells = KeyCells()
     >>> cells.add("last")
     >>> cells.grow(2)
     >>> cells["last"][1] = 7
@@ -79,7 +78,7 @@ class Cells:
         for name, column in self._columns.items():
             column[:] = self._fillers[name]
 
-    def touch(self, keys: Numbers | int) -> None:
+    def touch(self, keys: Integers | int) -> None:
         """Some cells have changed, or will have by the next save."""
         self._touched[keys] = True
 

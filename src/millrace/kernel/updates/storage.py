@@ -17,28 +17,74 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, Batch, Microseconds, Times, concat_tables
+from millrace.kernel.baselines.linecutting_as_printed import LinecuttingAsPrinted
+from millrace.kernel.columns.integers import Integers
+from millrace.kernel.elements import END_OF_TIME, Batch, Microseconds, Times, concat_tables
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.row_blocks import RowBlocks
 from millrace.kernel.stores.sorted_runs import SortedRuns
 from millrace.kernel.updates.frequency import Frequency
-from millrace.kernel.updates.policies.held_keys import HeldKeys
-from millrace.kernel.updates.policies.held_rows import HeldRows
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.kinds import ROWS, key_order, locations
-from millrace.kernel.updates.policies.row_counts import ENTERED, LET_GO, SHED, SUPERSEDED, Counts
-from millrace.kernel.updates.policies.update_batch import Updates, accepted, hashed_shares
-from millrace.kernel.updates.queue_settings import QueueSettings
-from millrace.kernel.updates.staleness import Staleness
+from millrace.kernel.updates.held_keys import HeldKeys, Locations
+from millrace.kernel.updates.held_rows import HeldRows
+from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.policies.by_access import ByAccess
+from millrace.kernel.updates.policies.key_order import InPlace, KeyOrder, UpdateFifo
+from millrace.kernel.updates.policies.linecutting import Linecutting
+from millrace.kernel.updates.queue_settings import LINECUTTING_AS_PRINTED, Access, QueueSettings
+from millrace.kernel.updates.row_counts import ENTERED, LET_GO, SHED, SUPERSEDED, RowCounts
+from millrace.kernel.updates.staleness import RowStaleness
+from millrace.kernel.updates.update_batch import UpdateBatch, accepted, hashed_shares
+
+ROWS = "rows"
+"""The kind that holds every row, in the order of arrival."""
+_ORDERS = {
+    "inplace": InPlace,
+    "update_fifo": UpdateFifo,
+    "linecutting": Linecutting,
+    LINECUTTING_AS_PRINTED: LinecuttingAsPrinted,
+}
+
+
+def kind_of(settings: QueueSettings, appends: bool) -> str:
+    """The kind of queue, which for the policy `auto` is a matter of whether it appends at present."""
+    if settings.lossless or (settings.policy == "auto" and appends):
+        return ROWS
+    if settings.access:
+        return "access"
+    return "inplace" if settings.policy == "auto" else settings.policy
+
+
+def key_order(kind: str, cells: KeyCells, settings: QueueSettings, table: KeyTable) -> KeyOrder:
+    """The order of keys of an update queue."""
+    if kind == "access":
+        every = [each.every for each in settings.access]
+        return ByAccess(cells, every, lambda keys: access_classes(table, settings.access, keys))
+    return _ORDERS[kind](cells)
+
+
+def locations(settings: QueueSettings, cells: KeyCells, slots: KeyCells) -> Locations:
+    """The memory manager of an update queue."""
+    return Locations(cells, slots, settings.page, naive=settings.memory == "naive")
+
+
+def access_classes(table: KeyTable, access: tuple[Access, ...], keys: Integers) -> Integers:
+    """The access class of each key: 0 for none, then by the first condition that holds."""
+    found = np.zeros(len(keys), np.int64)
+    rows = table.keys(keys) if table.names else pa.table({"": pa.nulls(len(keys))})
+    batch = rows.combine_chunks().to_batches()[0]
+    for number, each in reversed(list(enumerate(access, start=1))):
+        holds = np.ones(len(keys), np.bool_)
+        if each.when is not None:
+            holds = each.when.over(batch).fill_null(False).to_numpy(zero_copy_only=False)
+        found[holds] = number
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which terms rows enter: when they arrived, if they do not say it, what a row costs, whether older rows are
-    kept, and which share is kept."""
+    """On which terms rows enter: what a row costs, if known; True if older rows are kept too; which share is kept."""
 
-    arrived: Microseconds
     cost: float | None
     lossless: bool
     keep: float
@@ -48,12 +94,12 @@ class Storage:
     """What a queue holds, in a form that its kind asks for."""
 
     def __init__(self, key: Sequence[str], inputs: int, truth: int | None, kind: str, settings: QueueSettings) -> None:
-        self.counts = Counts(inputs)
+        self.counts = RowCounts(inputs)
         self.table = KeyTable(key)
         self._truth = truth
         self._blocks = RowBlocks()
         self._line = SortedRuns("number", concat_tables)
-        self._slots = Cells()
+        self._slots = KeyCells()
         self._least: Microseconds = END_OF_TIME
         self._gone = 0
         """No row that waits is older than this, as of so many rows ago."""
@@ -62,10 +108,10 @@ class Storage:
     def _set_up(self, kind: str, settings: QueueSettings) -> None:
         """Hold nothing yet, in a queue of some kind."""
         self.kind = kind
-        self.cells = Cells()
+        self.cells = KeyCells()
         self.cells.add("last")
         self.cells.add("port")
-        self.staleness = Staleness(self.cells)
+        self.staleness = RowStaleness(self.cells)
         self.frequency = Frequency(self.cells)
         self.held = self._holder(kind, settings)
 
@@ -86,16 +132,16 @@ class Storage:
 
     # Rows
 
-    def enter(self, port: int, batch: Batch, terms: Terms) -> None:
-        """Take rows in."""
+    def enter(self, port: int, batch: Batch, arrived: Times, terms: Terms) -> None:
+        """Take rows in, which arrived at these moments."""
         if len(batch) == 1:
-            self._enter_one(port, batch, terms)
+            self._enter_one(port, batch, int(arrived[0]), terms)
             return
         times, keys, first = batch.times, self.table.numbers(batch.rows), self.counts.entered
         self.cells.grow(len(self.table))
         self.counts.add(ENTERED, port, len(times))
         places = np.flatnonzero(accepted(self.cells, keys, times, port, self._truth))
-        updates = Updates(keys[places], _arrivals(batch, terms.arrived)[places], places, port)
+        updates = UpdateBatch(keys[places], arrived[places], places, port)
         if isinstance(self.held, HeldRows):
             self._append(self.held, updates, keys, batch, first, terms)
         else:
@@ -107,7 +153,7 @@ class Storage:
             self.cells["port"][updates.distinct] = port
             self.cells.touch(updates.distinct)
 
-    def _replace(self, held: HeldKeys, updates: Updates, batch: Batch, cost: float | None) -> None:
+    def _replace(self, held: HeldKeys, updates: UpdateBatch, batch: Batch, cost: float | None) -> None:
         """Put the newest row of each key in place of what waits for it."""
         kept, old, entries = held.replace(updates)
         self.counts.add(SUPERSEDED, updates.port, len(updates) - len(updates.distinct))
@@ -115,7 +161,9 @@ class Storage:
         self._blocks.release(entries)
         held.enter(updates, kept, self._keep(batch, updates.rows[kept]), cost)
 
-    def _append(self, held: HeldRows, updates: Updates, keys: Numbers, batch: Batch, first: int, terms: Terms) -> None:
+    def _append(
+        self, held: HeldRows, updates: UpdateBatch, keys: Integers, batch: Batch, first: int, terms: Terms
+    ) -> None:
         """Put rows behind the others, without those that are shed; `first` is the number of the first of them."""
         kept = np.arange(len(keys)) if terms.lossless else updates.rows
         self.counts.add(SUPERSEDED, updates.port, len(keys) - len(kept))
@@ -125,7 +173,7 @@ class Storage:
             kept = kept[stays]
         held.enter(updates, keys, batch.times, kept, self._keep(batch, kept))
 
-    def _keep(self, batch: Batch, places: Numbers) -> Numbers:
+    def _keep(self, batch: Batch, places: Integers) -> Integers:
         """Hold some rows of a batch; their entries."""
         if not len(places):
             return places
@@ -135,7 +183,7 @@ class Storage:
 
     # One row
 
-    def _enter_one(self, port: int, batch: Batch, terms: Terms) -> None:
+    def _enter_one(self, port: int, batch: Batch, arrived: Microseconds, terms: Terms) -> None:
         key, time, number = int(self.table.numbers(batch.rows)[0]), int(batch.times[0]), self.counts.entered
         cells, held = self.cells, self.held
         cells.grow(len(self.table))
@@ -143,7 +191,6 @@ class Storage:
         last = int(cells["last"][key])
         same = port == self._truth or last == NONE or int(cells["port"][key]) == port
         newer = time > last or (time == last and same)
-        arrived = int(_arrivals(batch, terms.arrived)[0])
         if isinstance(held, HeldRows):
             entry = self._append_one(port, batch, time, newer, number, terms)
             held.enter_one(key, arrived if newer else None, time, port, entry)
@@ -223,7 +270,7 @@ class Storage:
         if isinstance(self.held, HeldRows):
             self._supersede(*self.held.drop_older())
 
-    def _supersede(self, entries: Numbers, ports: Numbers) -> None:
+    def _supersede(self, entries: Integers, ports: Integers) -> None:
         """Rows that waited never leave."""
         self.counts.add_all(SUPERSEDED, ports)
         self._blocks.release(entries)
@@ -260,11 +307,3 @@ class Storage:
         self._blocks.restore(blocks, self.held.entries())
         # As it was known, not as it is: what is promised by it must be the same when rows come again.
         self._least, self._gone = changes.note["least"], changes.note["gone"]
-
-
-def _arrivals(batch: Batch, otherwise: Microseconds) -> Times:
-    """When each row arrived: as the host has stamped it, or else at a moment."""
-    if ARRIVED not in batch.block.rows.schema.names:
-        return np.full(len(batch), otherwise, np.int64)
-    arrived = batch.block.integers(ARRIVED)[batch.start : batch.stop]
-    return np.where(arrived == NO_BOUND, otherwise, arrived)

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Microseconds, Times
-from millrace.kernel.updates.policies.key_cells import NONE, Cells, Numbers
-from millrace.kernel.updates.policies.line import Line
+from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.policies.key_order import Line
 
 STRENGTHS = (1.0, 4.0, 16.0)
 """How much more the time between updates counts than it should for arrivals at random: regular ones are worth more."""
@@ -93,7 +94,7 @@ class Area:
 class Shadow:
     """The same keys in place, without their rows."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: KeyCells) -> None:
         self._cells = cells
         cells.add("shadow_place")
         cells.add("shadow_since")
@@ -104,7 +105,7 @@ class Shadow:
     def __len__(self) -> int:
         return self.area.keys
 
-    def enter(self, keys: Numbers, arrived: Times) -> None:
+    def enter(self, keys: Integers, arrived: Times) -> None:
         """Rows have come for these keys, each named once, in this order."""
         column = self._cells["shadow_place"]
         fresh = column[keys] == NONE
@@ -127,7 +128,7 @@ class Shadow:
             self._next += 1
             self.area.enter_one(arrived)
 
-    def take(self, count: int) -> Numbers:
+    def take(self, count: int) -> Integers:
         """Let keys go."""
         keys = self._line.pop(count)
         self._forget(keys)
@@ -137,7 +138,7 @@ class Shadow:
         """Let all keys go."""
         self._forget(self._line.pop(len(self)))
 
-    def _forget(self, keys: Numbers) -> None:
+    def _forget(self, keys: Integers) -> None:
         self.area.leave(self._cells["shadow_since"][keys])
         self._cells["shadow_place"][keys] = NONE
         self._cells.touch(keys)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.metrics import InputCounts
-from millrace.kernel.updates.policies.key_cells import Numbers
 
 ENTERED, LET_GO, SUPERSEDED, SHED = range(4)
 
 
-class Counts:
-    """Counts of each input; what waits is the rest.
+class RowCounts:
+    """Row counts by input; what waits is the rest.
 
-    >>> counts = Counts(2)
+    >>> counts = RowCounts(2)
     >>> counts.add(ENTERED, 0, 3)
     >>> counts.add_all(LET_GO, np.array([0, 0]))
     >>> counts.whole().waiting
@@ -32,7 +32,7 @@ class Counts:
         """Count rows of one input."""
         self._counts[port][what] += rows
 
-    def add_all(self, what: int, ports: Numbers) -> None:
+    def add_all(self, what: int, ports: Integers) -> None:
         """Count rows, by the input of each."""
         if len(self._counts) == 1:
             self._counts[0][what] += len(ports)
