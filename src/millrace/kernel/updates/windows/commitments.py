@@ -151,11 +151,10 @@ class Commitments:
         """All that was released has been processed downstream; the keys that are DONE."""
         keys, cells = np.array(self.under_way, np.int64), self._cells
         self.under_way.clear()
-        if len(keys):
-            cells.touch(keys)
-            self._staleness.deliver(keys, cells.ahead_since[keys], now)
-            cells.delivered[keys], cells.due[keys] = cells.start[keys], cells.ahead[keys]
-            cells.opened[keys] = SHUT
+        cells.touch(keys)
+        self._staleness.deliver(keys, cells.ahead_since[keys], now)
+        cells.delivered[keys], cells.due[keys] = cells.start[keys], cells.ahead[keys]
+        cells.opened[keys] = SHUT
         return keys
 
     def note(self) -> dict[str, int]:

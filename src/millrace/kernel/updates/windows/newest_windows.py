@@ -190,7 +190,8 @@ class NewestWindows:
 
     def rest(self, now: Microseconds) -> None:
         """All that was released has been processed downstream."""
-        self.line.stand(self.commitments.deliver(now))
+        if self.commitments.under_way:
+            self.line.stand(self.commitments.deliver(now))
 
     # What is known
 

@@ -50,9 +50,11 @@ class WindowCells(KeyCells):
             self.add(name, filler)
 
     def __getattr__(self, name: str) -> Integers:
-        if name not in _FIELDS:
-            raise AttributeError(name)
-        return self[name]
+        try:
+            column: Integers = self.__dict__["_columns"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+        return column
 
     def note(self, port: int, keys: Integers, times: Times, arrivals: Times) -> None:
         """Know of rows of one input."""
