@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.answers import opened
 from bench.workload import PeerWork, Work
-from millrace.connectors.native import FRAME
+from millrace.connectors.native import DATAFRAME
 from millrace.experiments.stock_spark import Job, StockQuery, StockSpark
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
@@ -117,9 +117,8 @@ def spark_rounds(task: Task, engine: str, session: SparkSession, *, frames: bool
     for number in range(task.rounds + 1):
         folder, network = task.checkpoint(engine, number), task.network(engine, number)
         feeds = {each.name: _frame(each, session) for each in network.streams()} if frames else {}
-        network = network.with_streams(
-            {each.name: replace(each, connector=Connector(FRAME)) for each in network.streams() if each.name in feeds}
-        )
+        fed = [each for each in network.streams() if each.name in feeds]
+        network = network.with_streams({each.name: replace(each, connector=Connector(DATAFRAME)) for each in fed})
         run = SparkRun(network, RunOptions("spark", "available", checkpoint=folder), session=session, feeds=feeds)
         seconds.append(_timed(run))
     return Measured(seconds[1:], _between_commits(task, engine, "spark/commits"))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
+from millrace.api.query_text import quoted
 from millrace.errors import RequestError
 
 _TYPES = {
@@ -51,7 +52,7 @@ def is_frame(value: object) -> TypeGuard[SparkFrame]:
 
 def frame_columns(name: str, frame: SparkFrame) -> str:
     """The columns of a DataFrame as CREATE STREAM lists them."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_type(name, field)}" for field in frame.schema.fields)
+    return ", ".join(f"{quoted(field.name)} {_type(name, field)}" for field in frame.schema.fields)
 
 
 def check_frame(name: str, frame: SparkFrame) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import pyarrow as pa
 
 from millrace.api.console import Console
-from millrace.api.query_text import Reads, pairs, query_text, script
+from millrace.api.query_text import Reads, pairs, query_text, quoted, script
 from millrace.api.reader import Reader
 from millrace.api.relations import Relation, check_member
-from millrace.api.runs import Once, open_run
-from millrace.connectors.native import HANDED, SHOWN, is_native_sink
+from millrace.api.runs import SingleUse, open_run
+from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.answers.subscriptions import Callback, Subscription
 from millrace.hosts.control.live_changes import LiveChanges
@@ -53,22 +54,20 @@ class Handle:
         self._known = self.queries
         """All queries so far: the results of a dropped query can still be read."""
         self._use(stream.name for stream in self._changes.network.streams())
-        self._error: BaseException | None = None
         self._servers: list[Server] = []
         self._thread = Thread(target=self._work, name="millrace", daemon=True)
         self._thread.start()
 
     def _use(self, streams: Iterable[str]) -> None:
         for name in streams:
-            if isinstance(feed := self._feeds.get(name), Once):
+            if isinstance(feed := self._feeds.get(name), SingleUse):
                 feed.begun = True
 
     def _work(self) -> None:
         try:
-            with self._reader.attending():
+            # The reader keeps the error, which `wait` raises.
+            with suppress(BaseException), self._reader.attending():
                 self._run.run()
-        except BaseException as error:
-            self._error = error
         finally:
             self._changes.close()
             self._run.close()
@@ -90,8 +89,8 @@ class Handle:
 
     def _check(self) -> None:
         """Raise what made the run fail."""
-        if self._error is not None:
-            raise self._error
+        if self._reader.error is not None:
+            raise self._reader.error
 
     def stop(self) -> Handle:
         """End the run in order, and wait for it."""
@@ -133,11 +132,11 @@ class Handle:
 
     def drop(self, name: str) -> None:
         """Remove a query from the running network; its results so far stay."""
-        self._ask(f"DROP QUERY {_quoted(name)}")
+        self._ask(f"DROP QUERY {quoted(name)}")
 
     def alter(self, name: str, **options: object) -> None:
         """Change options of a running query, such as `strategy="bfs"`."""
-        self._ask(f"ALTER QUERY {_quoted(name)} SET ({pairs(options, ' = ')})")
+        self._ask(f"ALTER QUERY {quoted(name)} SET ({pairs(options, ' = ')})")
 
     def _ask(self, text: str) -> tuple[Reply, ...]:
         return self._changes.ask(text)
@@ -161,7 +160,7 @@ class Handle:
             hint = f"{did_you_mean(query, self._known)}The queries are {listed(self._known)}."
             raise RequestError(f'there is no query "{query}"', hint=hint)
         found = self._known[query]
-        if found.sink.connector.format == HANDED:
+        if found.sink.connector.format == PYTHON_SINK:
             raise RequestError(
                 f'the results of query "{query}" go to the writer "{found.sink.connector.options["writer"]}"',
                 hint="Read them where it writes, or leave the sink out to keep results in memory.",
@@ -171,7 +170,7 @@ class Handle:
                 f'the results of query "{query}" go to "{found.sink.connector.format}"',
                 hint="Read them there, or leave the sink out to keep results in memory.",
             )
-        if found.sink.connector.format not in SHOWN:
+        if found.sink.connector.format not in PLAIN_SINKS:
             raise RequestError(
                 f'the results of query "{query}" are files in "{sink_folder(found.sink)}"',
                 hint="Read that folder, or leave the sink out to keep results in memory.",
@@ -263,7 +262,3 @@ def _added_name(text: str) -> str:
             hint="Give ADD QUERY name AS SELECT ..., with CREATE STREAM and CREATE SINK as needed.",
         )
     return queries[0].name.text if queries[0].name is not None else ""
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -10,9 +10,9 @@ from millrace.api.dataframes import SparkFrame, check_frame, frame_columns, is_f
 from millrace.api.durations import Length, length
 from millrace.api.expectations import expected
 from millrace.api.handle import Handle
-from millrace.api.query_text import Reads, option_clause, pairs, query_text, script
+from millrace.api.query_text import Reads, option_clause, pairs, query_text, quoted, script
 from millrace.api.relations import Relation, check_member
-from millrace.api.runs import Once, run_options
+from millrace.api.runs import SingleUse, run_options
 from millrace.api.stream_text import (
     also_clauses,
     checked_settings,
@@ -24,7 +24,7 @@ from millrace.api.stream_text import (
     time_clause,
     update_key_clause,
 )
-from millrace.connectors.native import FED, FRAME, SOURCES
+from millrace.connectors.native import DATAFRAME, ITERABLE, SOURCES
 from millrace.errors import QueryError, RequestError, listed
 from millrace.hosts.run_options import HostName
 from millrace.language import parse_script
@@ -127,7 +127,7 @@ class Network:
         self._accept("\n  ".join(clauses))
         if not isinstance(source, str):
             # A DataFrame is a feed too: it is given beside the network, by the name of its stream.
-            self._feeds[name] = Once(name, source) if isinstance(source, Iterator) else source
+            self._feeds[name] = SingleUse(name, source) if isinstance(source, Iterator) else source
         return Relation(self, name)
 
     def late(self, name: str) -> Relation:
@@ -263,16 +263,16 @@ def _connector(stream: str, source: object, options: Mapping[str, object]) -> st
                 f'stream "{stream}" takes no options beside a DataFrame, and was given {listed(options)}',
                 hint="Give the options where the DataFrame is made: spark.readStream.option(...).",
             )
-        return FRAME
+        return DATAFRAME
     if isinstance(source, Iterable) and not isinstance(source, str):
-        return FED
+        return ITERABLE
     if not isinstance(source, str):
         raise RequestError(
             f'there is no source "{source}"',
             hint=f"The sources are {listed(SOURCES)}, a streaming source of Spark's, a streaming DataFrame, or an "
             "iterable of rows.",
         )
-    return source if source.isidentifier() else f"`{source.replace('`', '``')}`"
+    return source if source.isidentifier() else quoted(source)
 
 
 def _query_names(network: PlanNetwork) -> set[str]:

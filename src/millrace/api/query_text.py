@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from millrace.api.durations import Length, length
 from millrace.api.stream_text import checked_settings, code_place
-from millrace.connectors.native import HANDED, SHOWN
+from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK
 from millrace.errors import RequestError, listed
 
 Reads = Length | Mapping[str | None, Length]
@@ -38,7 +38,7 @@ def query_text(
     read = access_clause(access)
     if sink == "memory":
         return f"CREATE QUERY {name}{chosen}{read} AS {sql}"
-    if sink == HANDED and "writer" in options:
+    if sink == PYTHON_SINK and "writer" in options:
         options = {**options, "writer": code_place(options["writer"], "class")}
     declared = f"CREATE SINK {name}_sink TO {sink}{option_clause(options)}"
     return script([declared, f"CREATE QUERY {name}{chosen} INTO {name}_sink{read} AS {sql}"])
@@ -46,7 +46,7 @@ def query_text(
 
 def _check_options(sink: str, options: Mapping[str, object]) -> None:
     """Refuse options of a sink that takes none."""
-    if options and sink in SHOWN:
+    if options and sink in PLAIN_SINKS:
         raise RequestError(
             f'the sink "{sink}" takes no options, and was given {listed(options)}',
             hint=f"{_as_settings(options)} Options of a sink go with files: sink='parquet', path='out'.",
@@ -85,6 +85,15 @@ def script(statements: Iterable[str]) -> str:
     """Statements as one text."""
     # The semicolon has a line of its own: the statement before it may end in a comment.
     return "\n;\n".join(statements)
+
+
+def quoted(name: str) -> str:
+    """A name that SQL takes whatever it holds.
+
+    >>> quoted("my stream")
+    '`my stream`'
+    """
+    return f"`{name.replace('`', '``')}`"
 
 
 def option_clause(options: Mapping[str, object]) -> str:

@@ -23,7 +23,8 @@ class Reader:
         self._run = run
         self._changes = changes
         self._ended = Event()
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
+        """What made the run fail."""
 
     @contextmanager
     def attending(self) -> Iterator[None]:
@@ -31,7 +32,7 @@ class Reader:
         try:
             yield
         except BaseException as error:
-            self._error = error
+            self.error = error
             raise
         finally:
             self._ended.set()
@@ -41,7 +42,7 @@ class Reader:
         if not self._run.answers.closed:
             return None
         self._ended.wait()
-        return self._error
+        return self.error
 
     @property
     def over(self) -> bool:

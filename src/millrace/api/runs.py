@@ -100,7 +100,7 @@ def pending_change(options: RunOptions, changes: LiveChanges) -> Evolution | Non
     return evolution
 
 
-class Once:
+class SingleUse:
     """An iterator as a feed: it can be read once, and a second run is refused."""
 
     def __init__(self, stream: str, items: Iterable[Any]) -> None:

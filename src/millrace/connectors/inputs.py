@@ -22,7 +22,7 @@ from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.input_files import list_files, sort_key
 from millrace.connectors.generators import nexmark, random_rows
-from millrace.connectors.native import FRAME, is_generated, refuse_source
+from millrace.connectors.native import DATAFRAME, is_generated, refuse_source
 from millrace.errors import RunError
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.elements import ARRIVED
@@ -64,7 +64,7 @@ def open_input(
 ) -> StreamInput:
     """A stream's input at a position (None: the beginning)."""
     schema = read_schema(stream, columns)
-    if feed is not None and stream.connector.format != FRAME:
+    if feed is not None and stream.connector.format != DATAFRAME:
         return FeedInput(stream, schema, feed, position)
     if is_generated(stream.connector):
         return GeneratedInput(stream, schema, position)

@@ -11,18 +11,18 @@ from millrace.connectors.files.file_options import FORMATS
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 
-FED = "iterable"
+ITERABLE = "iterable"
 """The connector of a stream that is fed from Python."""
-FRAME = "dataframe"
-"""The connector of a stream whose rows are those of a streaming DataFrame, given beside the network."""
+DATAFRAME = "dataframe"
+"""The connector of a stream whose rows come from a streaming DataFrame, which is given beside the network."""
 GENERATED = ("generate", "nexmark")
 """The connectors whose rows are made instead of read."""
 SOURCES = (*FORMATS, *GENERATED)
 """The connectors that read or make rows on every host."""
-SHOWN = ("memory", "console")
-"""The sinks that need no connector."""
-HANDED = "python"
-"""The sink that is a writer of the user's own."""
+PLAIN_SINKS = ("memory", "console")
+"""The sinks that keep or print results in this process."""
+PYTHON_SINK = "python"
+"""The sink that gives results to a writer of the user's own."""
 
 
 def is_generated(connector: Connector) -> bool:
@@ -40,7 +40,7 @@ def is_native(connector: Connector) -> bool:
     >>> is_native(Connector("kafka")), is_native(Connector("csv")), is_native(Connector("iterable"))
     (True, False, False)
     """
-    return connector.format not in (*SOURCES, FED)
+    return connector.format not in (*SOURCES, ITERABLE)
 
 
 def is_native_sink(sink: Sink) -> bool:
@@ -49,13 +49,13 @@ def is_native_sink(sink: Sink) -> bool:
     >>> is_native_sink(Sink("s", Connector("orc"))), is_native_sink(Sink("s", Connector("memory")))
     (True, False)
     """
-    return sink.connector.format not in (*FORMATS, HANDED, *SHOWN)
+    return sink.connector.format not in (*FORMATS, PYTHON_SINK, *PLAIN_SINKS)
 
 
 def refuse_source(stream: Stream) -> RequestError:
     """The error of a host other than Spark for a stream that it cannot read."""
     format = stream.connector.format
-    if format == FED:
+    if format == ITERABLE:
         return RequestError(
             f'stream "{stream.name}" is fed from Python, and nothing feeds it',
             hint=f"Run the network from Python, or read the stream from another source: {listed(SOURCES)}.",
@@ -68,7 +68,7 @@ def refuse_source(stream: Stream) -> RequestError:
 
 def refuse_sink(sink: Sink) -> RequestError:
     """The error of a host other than Spark for a sink that it cannot write to."""
-    format, known = sink.connector.format, (*FORMATS, HANDED, *SHOWN)
+    format, known = sink.connector.format, (*FORMATS, PYTHON_SINK, *PLAIN_SINKS)
     return RequestError(
         f'sink "{sink.name}" goes to "{format}", which Spark alone writes',
         hint=f"{did_you_mean(format, known)}Run it on Spark, or choose another format: {listed(known)}.",

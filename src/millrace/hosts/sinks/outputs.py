@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from millrace.connectors.files.file_options import extension
 from millrace.connectors.files.file_writer import write_file
-from millrace.connectors.native import HANDED, SHOWN
+from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK
 from millrace.hosts.report import Listeners
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
 from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, read_note, run_name, write_epoch, write_staged
@@ -112,12 +112,12 @@ class Outputs:
         found: dict[str, _Files | _WriterRows] = {}
         for query in queries:
             before = self._gathering.get(renamed.get(query.name, query.name))
-            if query.sink.connector.format == HANDED:
+            if query.sink.connector.format == PYTHON_SINK:
                 folder, run = self._opened_staging()
                 spec = WriterSpec.of(query, run)
                 same = isinstance(before, _WriterRows) and before.spec == spec
                 found[query.name] = before if before is not None and same else _WriterRows(spec, folder)
-            elif query.sink.connector.format not in SHOWN:
+            elif query.sink.connector.format not in PLAIN_SINKS:
                 new = _Files(query.sink)
                 same = isinstance(before, _Files) and _folder(before) == _folder(new)
                 found[query.name] = replace(new, gathered=before.gathered) if before is not None and same else new

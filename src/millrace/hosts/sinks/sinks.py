@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millrace.connectors.native import HANDED, SHOWN, is_native_sink, refuse_sink
+from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink, refuse_sink
 from millrace.errors import RequestError
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.durable_files import make_folder
@@ -122,9 +122,9 @@ def file_sinks(queries: Sequence[Query], *, relayed: bool = False) -> dict[str, 
     """
     found: dict[str, Sink] = {}
     for query in queries:
-        if query.sink.connector.format in SHOWN:
+        if query.sink.connector.format in PLAIN_SINKS:
             continue
-        if query.sink.connector.format == HANDED:
+        if query.sink.connector.format == PYTHON_SINK:
             check_writer(query.sink)
             continue
         if is_native_sink(query.sink):

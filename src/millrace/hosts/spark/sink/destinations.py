@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millrace.connectors.native import HANDED, SHOWN, is_native_sink
+from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
 from millrace.hosts.answers.answer_files import folder_of
 from millrace.hosts.sinks.outputs import file_options
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
@@ -82,13 +82,13 @@ class Destinations:
 
     def _spec(self, query: Query, *, is_new: bool) -> Spec:
         connector = query.sink.connector
-        if connector.format == HANDED:
+        if connector.format == PYTHON_SINK:
             spec: Spec = {"format": "arrow", "path": str(self.folder / "staged" / query.name)}
             spec["writer"] = WriterSpec.of(query, run_name(self.folder, fresh=self._fresh))
             self._fresh = False
         elif is_native_sink(query.sink):
             spec = {"format": "parquet", "path": str(relayed_from(self.folder, query))}
-        elif connector.format in SHOWN:
+        elif connector.format in PLAIN_SINKS:
             spec = {"format": "parquet", "path": str(self.folder / "results" / query.name)}
         else:
             path = str(sink_folder(query.sink).resolve())
@@ -102,7 +102,7 @@ class Destinations:
     def taken(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
         """New rows of the queries whose results are kept in memory or shown; their files go."""
         for name, query in self.sinks.queries.items():
-            if query.sink.connector.format not in SHOWN:
+            if query.sink.connector.format not in PLAIN_SINKS:
                 continue
             for file in record["outputs"].get(name, {}).get("files", []):
                 path = Path(self.specs[name]["path"], file)

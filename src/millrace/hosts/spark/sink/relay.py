@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from millrace.connectors.files.file_options import FORMATS
-from millrace.connectors.native import SHOWN, is_native_sink
+from millrace.connectors.native import PLAIN_SINKS, is_native_sink
 from millrace.errors import MillraceError, RequestError, RunError
 from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.source.native_streams import is_not_found, no_format, spark_schema
@@ -99,7 +99,7 @@ class Relay:
             return writer.start()
         except (PySparkException, Py4JError) as error:
             if is_not_found(error):
-                raise no_format(f'sink "{self.sink.name}"', self.sink.connector, (*FORMATS, *SHOWN)) from None
+                raise no_format(f'sink "{self.sink.name}"', self.sink.connector, (*FORMATS, *PLAIN_SINKS)) from None
             raise self._failed(error) from None
 
     def _failed(self, error: BaseException) -> MillraceError:

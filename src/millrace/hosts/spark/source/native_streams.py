@@ -29,7 +29,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from millrace.connectors.inputs import CHUNK_ROWS, Chunk, as_rows, read_schema
-from millrace.connectors.native import FRAME, SOURCES
+from millrace.connectors.native import DATAFRAME, SOURCES
 from millrace.errors import RequestError, did_you_mean
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
@@ -133,7 +133,7 @@ def _given(session: SparkSession, stream: Stream, frame: DataFrame | None) -> Da
     if frame is not None:
         _check_named(frame, stream)
         return frame
-    if stream.connector.format == FRAME:
+    if stream.connector.format == DATAFRAME:
         raise RequestError(
             f'stream "{stream.name}" reads a DataFrame, and none was given',
             hint=f'Declare it in Python: net.stream("{stream.name}", df, time="...").',

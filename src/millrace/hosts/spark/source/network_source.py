@@ -24,8 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from millrace.connectors.files.file_options import FORMATS
-from millrace.connectors.native import GENERATED
+from millrace.connectors.native import SOURCES
 from millrace.hosts.checkpoint.checkpoint import has_ended
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
@@ -36,10 +35,6 @@ from millrace.hosts.spark.source.stream_files import START, FileLimit, FileParti
 from millrace.hosts.spark.source.wakeups import NO_WAKEUP, WakeupPartition, Wakeups, wakeup_rows
 
 Offset = dict[str, Any]
-
-
-SOURCES = (*FORMATS, *GENERATED)
-"""The connectors whose streams it reads."""
 
 
 @dataclass(frozen=True)
