@@ -22,8 +22,7 @@ from millrace.hosts.report import Listeners
 from millrace.hosts.run import Run
 from millrace.hosts.run_options import HOSTS, RunOptions
 from millrace.language import bind_changes, read_file
-from millrace.plan.evolution.changes import Added, Amendment
-from millrace.plan.evolution.changes import File as NetworkFile
+from millrace.plan.evolution.changes import Added, Amendment, NetworkFile
 from millrace.plan.nodes.endpoints import Connector, Sink
 from millrace.plan.nodes.query_network import Network, Query
 

@@ -13,7 +13,7 @@ from millrace.language.grammar.places import SourceText
 from millrace.language.grammar.script_parser import parse_script
 from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement
 from millrace.language.script import changes, declare, parse_network
-from millrace.plan.evolution.changes import Added, Amendment, Change, File
+from millrace.plan.evolution.changes import Added, Amendment, Change, NetworkFile
 from millrace.plan.nodes.query_network import Query
 
 
@@ -51,7 +51,7 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
 
 
-def read_file(text: str, beside: str = "") -> File:
+def read_file(text: str, beside: str = "") -> NetworkFile:
     """What a whole file says; declarations made `beside` it hold too, where it has none of their names.
 
     >>> read_file("CREATE SINK o TO csv OPTIONS (path 'o');").network.queries
@@ -61,7 +61,7 @@ def read_file(text: str, beside: str = "") -> File:
     declared = declare(parse_script(text)).streams.values()
     streams = {each.name: each for each in (*declared, *network.streams())}
     beside = declarations_of(beside, known=text) if beside.strip(" \n;") else ""
-    return File(network, streams, f"{text}\n;\n{beside}")
+    return NetworkFile(network, streams, f"{text}\n;\n{beside}")
 
 
 def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: SourceText) -> None:

@@ -25,7 +25,7 @@ from millrace.hosts.control.read_requests import is_read_request, read_reply
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
 from millrace.hosts.run import Run
 from millrace.kernel.graph.executor import Executor
-from millrace.plan.evolution.changes import Added, Altered, Bind, Change, Dropped, Read, WaitsListed, amended
+from millrace.plan.evolution.changes import Added, Altered, BindChanges, Change, Dropped, ReadFile, WaitsListed, amended
 from millrace.plan.evolution.evolution import Evolution, evolve, merged
 from millrace.plan.evolution.start_points import StartPoints, StreamProgress, reduced, start_of
 from millrace.plan.nodes.query_network import Network, Query
@@ -81,7 +81,9 @@ class LiveChanges:
     whole file; without it a run goes on from a checkpoint only with the queries that it was made with.
     """
 
-    def __init__(self, network: Network, script: str = "", bind: Bind | None = None, read: Read | None = None) -> None:
+    def __init__(
+        self, network: Network, script: str = "", bind: BindChanges | None = None, read: ReadFile | None = None
+    ) -> None:
         self.network = network
         self.file = script
         """The text of the file that is in force."""

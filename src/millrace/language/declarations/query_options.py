@@ -20,7 +20,7 @@ from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, Partitione
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project
-from millrace.plan.physical.named_parts import is_breaks, is_strategy
+from millrace.plan.physical.scheduling_options import is_breaks, is_strategy
 
 
 @dataclass(frozen=True)

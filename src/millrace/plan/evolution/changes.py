@@ -1,4 +1,4 @@
-"""Changes to a network as data: what is asked of a running one, bound and checked."""
+"""Requests to a running network as data, bound and checked: add, drop or alter a query, or list what there is."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Altered:
 
 @dataclass(frozen=True)
 class Listed:
-    """Someone wants to know which queries there are; nothing changes."""
+    """A request for the list of queries; nothing changes."""
 
 
 @dataclass(frozen=True)
 class WaitsListed:
-    """Someone wants to know what holds results back; nothing changes."""
+    """A request for what holds results back; nothing changes."""
 
 
 Change = Added | Dropped | Altered | Listed | WaitsListed
@@ -52,12 +52,12 @@ class Amendment:
     declared: str
 
 
-Bind = Callable[[str, str, Sequence[Query]], Amendment]
+BindChanges = Callable[[str, str, Sequence[Query]], Amendment]
 """From declarations, a text and the queries that run to what the text asks for."""
 
 
 @dataclass(frozen=True)
-class File:
+class NetworkFile:
     """A whole file: the network that it describes, its streams by name, and all declarations that hold with it."""
 
     network: Network
@@ -65,7 +65,7 @@ class File:
     declared: str
 
 
-Read = Callable[[str, str], File]
+ReadFile = Callable[[str, str], NetworkFile]
 """From the text of a file, and declarations made beside it, to what it says."""
 
 

@@ -2,17 +2,17 @@
 
 Rules:
 - A query of the same name that computes the same goes on as it is, over the rows that it was answered over.
-- Of a query that computes something else the greatest parts that some query computed before are kept, state and all:
+- Of a query that computes something else the largest parts that some query computed before are kept with their state:
   its own before those of others, and of those the one with the earliest start. Parts are the same if their operators
   would have the same names, whatever rows they began with.
 - A new operator with state starts empty. What it reads begins at the query's start: on top of a kept part the rows
-  whose time neither rows nor bounds have reached, so none of them has been given yet; on top of a stream the rows above
-  the greatest time seen. Its answer is that of a batch evaluation of the kept part over all that it was answered over,
-  less the rows before the start, under the new operators.
-- Where how far the streams have come does not say which rows a part has given (other outlets, numbered unions, promises
-  of single groups) the whole part starts anew.
+  whose time neither rows nor bounds have reached, so none of them has been emitted yet; on top of a stream the rows
+  above the greatest time seen. Its answer is that of a batch evaluation of the kept part over all rows that it was
+  answered over, less the rows before the start, under the new operators.
+- A part starts empty as a whole if the progress of its streams does not say which rows it has emitted: with other
+  outlets, numbered unions, promises of single groups.
 - A query that joins under a new name has a start in all its parts, unless it is one that left under another name.
-- A stream may get and lose columns and be brought in another way; not another time contract, type or place.
+- A stream may get and lose columns and be delivered in another way; its time contract, types and place stay.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ class _QueryEvolution:
         return kept if self._unreached == NO_BOUND else Since(kept, self._unreached)
 
     def _begun(self, node: Node) -> Node:
-        """A part that starts anew; prefixes themselves stay as they are, to be shared."""
+        """A part that starts empty; prefixes themselves stay as they are, to be shared."""
         self.began = max(self._starts[0], NO_BOUND if self.began is None else self.began)
         return since_points(node, self.query.starting_at(*self._starts).starts)
 

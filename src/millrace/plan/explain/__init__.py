@@ -1,1 +1,11 @@
-"""plan explain."""
+"""A physical plan in words, for `millrace explain` and the API.
+
+- `explain`        the whole text: a tree per query, the state table, the query graph
+- `labels`         the words for nodes, windows and time contracts
+- `join_labels`    joins and sequences: what matches, how long rows are kept, why they are made so
+- `update_labels`  queues: policy, key, and why they stand where they do
+- `cost_notes`     what in-order joins are expected to cost
+- `time_text`      lengths of time and times as text, for all messages
+
+In comes a `Physical` plan, out goes text; nothing here changes a plan.
+"""

@@ -1,4 +1,4 @@
-"""What an in-order join is expected to cost, as text: 003's closed forms for the rates that are told."""
+"""What an in-order join is expected to cost: the closed forms of 003 for the rates that the user expects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millrace.plan.nodes.relational_nodes import scans_of
 from millrace.plan.physical.operator_choice import ALPHA, Method
 
 _PAIR = 1.0
-"""What comparing a pair of rows takes where nobody says, in microseconds."""
+"""What comparing a pair of rows takes where the user does not say, in microseconds."""
 _PAPER = {"sync_filter": "Sync-Filter", "filter_order": "Filter-Order", "adaptive": "Adaptive"}
 
 

@@ -20,7 +20,7 @@ from millrace.plan.nodes.node import Node
 
 
 def joined(inputs: Inputs, time: JoinTime = "max") -> Node:
-    """The join of all inputs with a time for its rows; refuses one that would keep rows for ever."""
+    """The join of all inputs with a time for its rows; raises `Unbounded` if it would keep rows without limit."""
     if len(inputs.nodes) > 2 and is_multiway(inputs):
         return _multiway(inputs, time)
     for order in _orders(inputs):

@@ -44,7 +44,7 @@ class Inputs:
     """What is joined: inputs with distinct columns, and all that is known about which rows match.
 
     `times` are the inputs' own times as expressions, where a column has them; `keys` are columns that must be equal, by
-    input. `nullable` inputs may be absent in a row. If they are `unbounded`, rows may match for ever.
+    input. `nullable` inputs may be absent in a row. If they are `unbounded`, rows may match without limit of time.
     """
 
     nodes: tuple[Node, ...]
@@ -91,7 +91,7 @@ class Timeless(Exception):
 
 
 class Unbounded(Exception):
-    """Rows of an input would be kept for ever: nothing says how long rows of `other` may match them."""
+    """Rows of an input would be kept without limit: nothing says how long rows of `other` may match them."""
 
     def __init__(self, part: int, other: int) -> None:
         super().__init__(part, other)

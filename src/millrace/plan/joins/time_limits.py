@@ -1,4 +1,4 @@
-"""How far apart the times of rows may be that join: for each pair of inputs the most that one is after the other.
+"""How far apart the times of joined rows may be: for each pair of inputs the most that one is after the other.
 
 Limits follow from each other: what is at most a minute after something that is at most a minute after a row is at most
 two minutes after that row (shortest paths).
@@ -45,5 +45,5 @@ class TimeLimits:
         return 0 if first == later else self.most.get((first, later))
 
     def contradict(self) -> bool:
-        """Whether no rows can meet all of them."""
+        """True if no rows can meet all limits."""
         return any(most < 0 for (first, later), most in self.most.items() if first == later)

@@ -78,7 +78,7 @@ class DividedWindow(AnyWindow):
 
 @dataclass(frozen=True)
 class InstantWindow(AnyWindow):
-    """Rows of exactly equal time together; results have no bounds of their own, for the keys say which they are."""
+    """Rows of exactly equal time together; results have no bounds of their own, because their keys hold that time."""
 
     sql_name: ClassVar[str] = "GROUP BY a time"
     is_same_for_groups: ClassVar[bool] = True
@@ -98,7 +98,7 @@ class SessionWindow(AnyWindow):
 
 @dataclass(frozen=True)
 class TrailingWindow(AnyWindow):
-    """A result for each row: over the rows of its group at or before it, at most `range` back (None: all).
+    """A result per row: over the rows of its group at or before it, at most `range` back (None: all).
 
     Rows of equal time count for each other. With unit rows the range is in sequence numbers.
     """
@@ -114,7 +114,7 @@ class TrailingWindow(AnyWindow):
 
 @dataclass(frozen=True)
 class PartitionedRows(AnyWindow):
-    """The last `rows` rows of each group, counted as they entered: a result for each row, or for every `slide` rows.
+    """The last `rows` rows of each group, counted as they entered: a result per row, or one for every `slide` rows.
 
     With a slide, window number i of a group holds its rows from i * slide up to i * slide + rows.
     """

@@ -29,7 +29,7 @@ def content_name(label: str, content: object) -> str:
 def meaning(node: Node) -> Node:
     """A tree with its streams reduced to what its answer depends on.
 
-    What has no state shows a stream's columns as they come, so they do not count there.
+    For a tree without state no columns count: it passes on whatever columns the stream has.
     """
     remembers = not node.is_prefix
     wanted = node.column_names() if remembers else []

@@ -18,7 +18,7 @@ class Scan(Node):
     """The rows of a declared stream.
 
     `outlet` says what their progressing attribute is: "" the stream's own time, a further declared time column,
-    `SEQUENCE`, or `LATE` for the rows that were turned away.
+    `SEQUENCE`, or `LATE` for the late rows.
     """
 
     stream: Stream
@@ -132,7 +132,7 @@ class Numbered(_Ordered):
 
 @dataclass(frozen=True)
 class Distinct(OneInput):
-    """Each row once; equal rows have equal times, so what has been seen is forgotten when time has passed it."""
+    """Each row once; equal rows have equal times, so a row is forgotten when the bound passes its time."""
 
     sql_name: ClassVar[str] = "DISTINCT"
 
@@ -147,7 +147,7 @@ class Distinct(OneInput):
 class Rank(OneInput):
     """Rows of equal time and partition, ranked among each other; those beyond `limit` are left out.
 
-    `order` names columns, and whether from great to small. The rank is the last column, under `name`.
+    `order` names columns, each with True if it is descending. The rank is the last column, under `name`.
     """
 
     function: Literal["row_number", "rank", "dense_rank"]

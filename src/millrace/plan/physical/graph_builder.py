@@ -19,7 +19,6 @@ from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import OrderByTime, Scan
 from millrace.plan.nodes.update_nodes import AnyQueue
 from millrace.plan.physical.levels import Crossing, Cut
-from millrace.plan.physical.named_parts import breaks_after, strategy_of
 from millrace.plan.physical.operator_choice import (
     Method,
     content_of,
@@ -28,6 +27,7 @@ from millrace.plan.physical.operator_choice import (
     method_of,
     operator_of,
 )
+from millrace.plan.physical.scheduling_options import breaks_after, strategy_of
 from millrace.plan.updates.queue_configuration import access_at, settings_of
 
 Leaf = Callable[[Node, str], GraphNode | None]

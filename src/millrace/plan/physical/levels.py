@@ -134,10 +134,10 @@ class Cuts:
     def _place(self, node: Node, path: str, *, single: bool) -> _Placement:
         """Where the rows of a tree with state are; `single` keeps all of it in one bucket."""
         if path not in self._placed:
-            self._placed[path] = self._placed_anew(node, path, single=single)
+            self._placed[path] = self._computed_placement(node, path, single=single)
         return self._placed[path]
 
-    def _placed_anew(self, node: Node, path: str, *, single: bool) -> _Placement:
+    def _computed_placement(self, node: Node, path: str, *, single: bool) -> _Placement:
         operands = [(each, f"{path}.{position}") for position, each in enumerate(node.operands())]
         keys = [node.spread_keys(position) for position in range(len(operands))]
         if None in keys and not _is_transparent(node) and not isinstance(node, AnyQueue):

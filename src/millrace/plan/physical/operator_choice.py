@@ -25,7 +25,7 @@ Options = Mapping[str, str]
 Method = Literal["sync_filter", "filter_order", "adaptive"]
 
 ALPHA = 0.3
-"""The load from which on an adaptive join joins rows as they come, where a query does not say."""
+"""The load from which on an adaptive join joins rows as they arrive, where a query does not say."""
 
 _MEANING: Mapping[type, tuple[str, ...]] = {
     windows.Aggregate: ("panes", "state_limit"),

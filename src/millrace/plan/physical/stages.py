@@ -3,7 +3,7 @@
 Rules:
 - Where a plan is cut is said in levels.py; in one process the cuts disappear.
 - A node's name is made from what it computes: equal parts of several queries are one node, and saved state finds its
-  operator again whatever other queries come and go.
+  operator again whichever queries are added or dropped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from millrace.plan.nodes.relational_nodes import Since, Slack, scan_of, scans_of
 from millrace.plan.physical.graph_builder import GraphBuilder, port_source, scan_leaf
 from millrace.plan.physical.group_promises import rolled_up
 from millrace.plan.physical.levels import Crossing, Cut, Cuts, Exchange
-from millrace.plan.physical.named_parts import check_parts
 from millrace.plan.physical.operator_choice import pre_aggregate
+from millrace.plan.physical.scheduling_options import check_parts
 from millrace.plan.rules import optimize
 from millrace.plan.updates.queue_placement import with_queues
 
@@ -59,8 +59,8 @@ class Physical:
     def shape(self, graph: Graph) -> dict[str, list[str]]:
         """Make a graph of this process what the plan says, and give the names of each query's operators.
 
-        Nodes come and go; those that stay keep their state. Of several queries that use an operator the first says how
-        it is scheduled.
+        Nodes are added and removed; those that stay keep their state. Of several queries that use an operator the first
+        says how it is scheduled.
         """
         built: dict[str, list[str]] = {}
         known: set[str] = set()

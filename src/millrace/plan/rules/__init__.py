@@ -1,4 +1,13 @@
-"""The rewrites, one a file, in the order in which they are applied."""
+"""The rewrites of a query's tree, one per file, in the order in which they are applied.
+
+- `prepare_aggregates`      keys and arguments of aggregates are computed in a projection below them
+- `push_below_unions`       filters and projections go below unions
+- `plain_conditions_first`  conditions that call user functions stand above all others
+- `user_calls_once`         a user function is called once per row
+- `prune_columns`           columns that are not read are dropped
+
+A rule takes a tree and gives one with the same answer. It imports `nodes` alone; `physical/stages.py` applies all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drop the columns nobody reads: from projections, and before unions, joins and queues.
+"""Drop the columns that are not read: from projections, and before unions, joins and queues.
 
 A scan is not narrowed by itself: a stream is read in the columns that some query wants, and a filter right above the
 scan is then the same for all queries that have it.
@@ -14,7 +14,7 @@ from millrace.plan.nodes.relational_nodes import Project
 
 
 def prune_columns(root: Node) -> Node:
-    """The tree without columns that nobody reads; what the root gives stays as it is."""
+    """The tree without columns that are not read; those of the root stay as they are."""
     return _prune(root, root.column_names())
 
 

@@ -1,4 +1,4 @@
-"""Call a function of the user's own once for a row, however often a query writes the call.
+"""Call a user function once per row, however often a query writes the call.
 
 Rules:
 - A call that filters and projections above each other need several times is computed in a projection below the first

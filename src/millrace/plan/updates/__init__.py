@@ -1,1 +1,8 @@
-"""plan updates."""
+"""Update queries (002): rows of an update key replace each other in queues.
+
+- `update_keys`          the update key of a tree's rows; refuses a tree without update semantics
+- `queue_placement`      puts queues into the tree of a query
+- `queue_configuration`  the settings of queues, and how often their keys are read
+
+`physical` puts the queues in; the language checks queries with it, and the hosts ask for the key of answers.
+"""

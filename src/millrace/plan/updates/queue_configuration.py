@@ -1,4 +1,4 @@
-"""The options of queues as a queue takes them, and which of them can change under one that works."""
+"""What a query tells its queues: their settings, and how often their keys are read."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from millrace.plan.nodes.update_nodes import UpdateJoin
 from millrace.plan.updates.update_keys import held_by
 
 POLICY = "inplace"
-"""The queue of an update stream, where nobody says."""
+"""The policy of queues where neither query nor stream says one."""
 
 
 def is_append(options: Mapping[str, str]) -> bool:
-    """Whether a query is an ordinary one behind append queues."""
+    """True if a query is an ordinary one behind append queues."""
     return options.get("queue") in LOSSLESS
 
 
 def settings_of(options: Mapping[str, str], access: tuple[Access, ...] = ()) -> QueueSettings:
-    """What queues of a query with these options are told.
+    """The settings of queues of a query with these options.
 
     >>> settings_of({"queue": "append_shed", "keep": "0.5", "budget": "500 rows"}).budget_rows
     500
@@ -42,7 +42,7 @@ def settings_of(options: Mapping[str, str], access: tuple[Access, ...] = ()) -> 
 
 
 def access_at(path: str, query: Query, root: Node) -> tuple[Access, ...]:
-    """How often the keys of a queue are read; it stands at a place in a query's tree, which calls its key otherwise."""
+    """How often the keys of a queue at a place in a query's tree are read, under the names that its rows have there."""
     if not query.access:
         return ()
     names: Mapping[str, str] = {name: name for name in query.root.schema.names}

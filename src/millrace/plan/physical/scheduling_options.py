@@ -1,4 +1,4 @@
-"""Options of a query that may name parts of it: a strategy for some operators, break nodes after some.
+"""Options of a query that schedule its operators: strategies and break nodes, for all or for named ones.
 
     strategy = 'dfs, merge = bfs'          depth-first, but breadth-first at its in-order unions
     breaks = 'filter#2002934bd1c0, merge'        a break node after these operators
@@ -19,7 +19,7 @@ PART = r"[a-z_]+(?:#[0-9a-f]{12})?"
 
 
 def is_strategy(text: str) -> bool:
-    """Whether a text is a rule, or a rule and further ones for parts.
+    """True if a text is a rule, or a rule and further ones for some operators.
 
     >>> is_strategy("dfs"), is_strategy("dfs, merge = batch:64"), is_strategy("merge = dfs")
     (True, True, False)
@@ -28,7 +28,7 @@ def is_strategy(text: str) -> bool:
 
 
 def is_breaks(text: str) -> bool:
-    """Whether a text is none, chain, or a list of parts.
+    """True if a text is none, chain, or a list of operators.
 
     >>> is_breaks("chain"), is_breaks("filter#2002934bd1c0, merge"), is_breaks("after lunch")
     (True, True, False)
@@ -48,7 +48,7 @@ def strategy_of(operator: str, options: Mapping[str, str]) -> str:
 
 
 def breaks_after(operator: str, options: Mapping[str, str]) -> bool:
-    """Whether a break node stands after an operator.
+    """True if a break node stands after an operator.
 
     >>> breaks_after("merge#0b863a5c2f17", {"breaks": "filter, merge#0b863a5c2f17"})
     True
