@@ -1,1 +1,14 @@
-"""kernel progress."""
+"""Progress: how far each stream has come, which rows are late, and what stands in for a silent stream.
+
+- time_contract.py: what a stream declares about its timestamps
+- ingress.py: the edge of a stream: rows get their time, and move the stream's bound
+- admission.py: what decides that a row is late, from the future, or admitted
+- order.py: how far rows let the bound rise, one class per order contract
+- partition_progress.py: how far each partition or group of a stream has come
+- ets.py: where enabling timestamps are made
+- slack.py, roll_up.py: operators that make bounds of their own: from the rows, and from the promises of groups
+
+In: raw rows of a stream and the clock. Out: admitted and late rows, and bounds. The graph asks for enabling timestamps
+(graph/ets_demand.py) and carries bounds from here on (graph/delivery.py). Imports columns, elements, state and operator
+only.
+"""

@@ -1,1 +1,13 @@
-"""kernel aggregates panes."""
+"""Panes: what a window aggregate holds, and how windows are made of it.
+
+A row falls into one pane, the greatest common divisor of a window's range and slide; a window is a sequence of panes.
+
+- window_geometry.py: times to panes, panes to windows, windows to their bounds
+- panes.py: partials by pane, closed by the bound of the stream
+- shared_panes.py: how sliding windows share panes
+- grouped_panes.py: the same where single groups have bounds of their own
+- pair_panes.py: the same where promises are about pairs of times
+- window_results.py: closed windows as a batch of results
+
+In: rows tagged with their pane, and bounds. Out: tables of closed windows, with their partials.
+"""
