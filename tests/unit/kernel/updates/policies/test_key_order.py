@@ -9,7 +9,8 @@ from unittest.mock import PropertyMock, patch
 import numpy as np
 import pytest
 
-from millrace.kernel.updates.key_cells import NONE, KeyCells, Numbers
+from millrace.kernel.columns.integers import Integers
+from millrace.kernel.updates.key_cells import NONE, KeyCells
 from millrace.kernel.updates.policies.key_order import Line, Stack
 from millrace.kernel.updates.policies.linecutting_guard import Guard
 from millrace.kernel.updates.queue_settings import Access
@@ -31,7 +32,7 @@ class Looks:
         """As long as it holds, all lines count."""
         plain, looks = Line._standing, self
 
-        def standing(line: Line, start: int, stop: int) -> Numbers:
+        def standing(line: Line, start: int, stop: int) -> Integers:
             looks.entries += stop - start
             looks.looks += 1
             return plain(line, start, stop)
