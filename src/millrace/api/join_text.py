@@ -25,7 +25,7 @@ _CALL = re.compile(r"\b\w+\s*\([^()]*\)")
 
 
 @dataclass(frozen=True)
-class JoinInput:
+class InputText:
     """One input of a join: its SQL, its name, its time columns, and its window if it has one.
 
     A join as an input has the time columns of its own inputs. `ends` is True if the time column is the end of a window,
@@ -44,10 +44,10 @@ class JoinInput:
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinText:
     """The inputs of a join in order, and the kind and condition by which each after the first is joined."""
 
-    inputs: tuple[JoinInput, ...]
+    inputs: tuple[InputText, ...]
     kinds: tuple[str, ...]
     conditions: tuple[str, ...]
 
@@ -60,9 +60,9 @@ class Joined:
         """True if it holds an as-of join, whose inputs cannot all have a window."""
         return any(each.startswith("ASOF") for each in self.kinds)
 
-    def with_next(self, further: JoinInput, kind: str, condition: str) -> Joined:
+    def with_next(self, further: InputText, kind: str, condition: str) -> JoinText:
         """The join with a further input."""
-        return Joined((*self.inputs, further), (*self.kinds, kind), (*self.conditions, condition))
+        return JoinText((*self.inputs, further), (*self.kinds, kind), (*self.conditions, condition))
 
 
 # Names
@@ -99,11 +99,11 @@ def _differ(names: Sequence[str]) -> bool:
     return len({each.lower() for each in names}) == len(names)
 
 
-def latest(inputs: Sequence[JoinInput]) -> str:
+def latest(inputs: Sequence[InputText]) -> str:
     """The expression for the latest time of some inputs; nothing if one has no column for it.
 
-    >>> x, y = JoinInput("a", "x", ("ts",)), JoinInput("b", "y", ("at",))
-    >>> latest([x, y]), latest([x]), latest([JoinInput("a", "x")])
+    >>> x, y = InputText("a", "x", ("ts",)), InputText("b", "y", ("at",))
+    >>> latest([x, y]), latest([x]), latest([InputText("a", "x")])
     ('greatest(x.ts, y.at)', 'x.ts', '')
     """
     if not inputs or any(each.ends or not each.times for each in inputs):
@@ -112,10 +112,10 @@ def latest(inputs: Sequence[JoinInput]) -> str:
     return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
 
 
-def times_shown(inputs: Sequence[JoinInput], columns: Sequence[str]) -> tuple[str, ...]:
+def times_shown(inputs: Sequence[InputText], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns of joined rows that hold the times of some inputs; nothing if one has none.
 
-    >>> times_shown([JoinInput("a", "x", ("ts",)), JoinInput("b", "y", ("at",))], ["k", "x_ts", "y_ts", "at"])
+    >>> times_shown([InputText("a", "x", ("ts",)), InputText("b", "y", ("at",))], ["k", "x_ts", "y_ts", "at"])
     ('x_ts', 'at')
     """
     names = {each.lower(): each for each in columns}
@@ -210,7 +210,7 @@ def _by_side(name: str, given: object, kind: type | UnionType, example: str) -> 
     return found
 
 
-def with_windows(inputs: Sequence[JoinInput], windows: Mapping[str, str]) -> tuple[JoinInput, ...]:
+def with_windows(inputs: Sequence[InputText], windows: Mapping[str, str]) -> tuple[InputText, ...]:
     """The inputs to the left of a new one, with the windows that they have or get now."""
     asked = windows.get("left")
     if asked is None or (len(inputs) == 1 and not inputs[0].window):
@@ -242,10 +242,10 @@ def with_window(aggregates: Mapping[str, str], window: str) -> dict[str, str]:
 # Sequences
 
 
-def asof_condition(left: JoinInput, right: JoinInput, on: Columns, tolerance: object, *, strict: bool) -> str:
+def asof_condition(left: InputText, right: InputText, on: Columns, tolerance: object, *, strict: bool) -> str:
     """The condition of an as-of join: the latest right row that is not after the left row.
 
-    >>> trades, quotes = JoinInput("trades", "t", ("ts",)), JoinInput("quotes", "q", ("at",))
+    >>> trades, quotes = InputText("trades", "t", ("ts",)), InputText("quotes", "q", ("at",))
     >>> asof_condition(trades, quotes, "k", "5 seconds", strict=False)
     ' MATCH_CONDITION (q.at <= t.ts AND q.at >= t.ts - INTERVAL 5 seconds) USING (k)'
     >>> asof_condition(trades, quotes, "t.a = q.b", None, strict=True)
@@ -262,7 +262,7 @@ def asof_condition(left: JoinInput, right: JoinInput, on: Columns, tolerance: ob
     return f" ON {' AND '.join([*times, *([str(on)] if columns is None else [])])}"
 
 
-def _time(side: JoinInput) -> str:
+def _time(side: InputText) -> str:
     if len(side.times) != 1:
         raise RequestError(
             f'"{side.name}" has no time column to look back from',
@@ -271,10 +271,10 @@ def _time(side: JoinInput) -> str:
     return f"{side.name}.{side.times[0]}"
 
 
-def looked_from(inputs: Sequence[JoinInput], by: str | None, side: str = "left") -> JoinInput:
+def looked_from(inputs: Sequence[InputText], by: str | None, side: str = "left") -> InputText:
     """The input whose time an as-of join uses on one side: the only one, or the one that `by` names.
 
-    >>> a, b = JoinInput("a", "a", ("ts",)), JoinInput("b", "b", ("at",))
+    >>> a, b = InputText("a", "a", ("ts",)), InputText("b", "b", ("at",))
     >>> looked_from([a], None) == a, looked_from([a, b], "b.at") == b, looked_from([a], "seen").times
     (True, True, ('seen',))
     """
@@ -289,7 +289,7 @@ def looked_from(inputs: Sequence[JoinInput], by: str | None, side: str = "left")
     return inputs[0]
 
 
-def _which_time(inputs: Sequence[JoinInput], side: str) -> str:
+def _which_time(inputs: Sequence[InputText], side: str) -> str:
     """The hint that says how to name the time to look back from."""
     known = [f"{each.name}.{time}" for each in inputs for time in each.times or ("ts",)]
     known = list(inputs[0].times) if len(inputs) == 1 and len(inputs[0].times) > 1 else known
@@ -303,10 +303,10 @@ def asof_kind(how: str) -> str:
     return "ASOF JOIN" if how == "inner" else "ASOF LEFT JOIN"
 
 
-def sequence_clauses(inputs: Sequence[JoinInput], on: Columns, mode: str, within: object, *, outer: bool) -> str:
+def sequence_clauses(inputs: Sequence[InputText], on: Columns, mode: str, within: object, *, outer: bool) -> str:
     """The clauses after the streams of a sequence.
 
-    >>> inputs = [JoinInput(name, name) for name in "abc"]
+    >>> inputs = [InputText(name, name) for name in "abc"]
     >>> sequence_clauses(inputs, "k", "chronicle", "5 minutes", outer=True)
     ' ON a.k = b.k AND b.k = c.k MODE CHRONICLE OUTER WITHIN INTERVAL 5 minutes'
     """

@@ -17,8 +17,8 @@ from millrace.api.join_text import (
     Columns,
     Counts,
     How,
-    Joined,
-    JoinInput,
+    InputText,
+    JoinText,
     Lengths,
     Mode,
     asof_condition,
@@ -57,9 +57,9 @@ class Relation:
     items: str = "*"
     ordered: bool = False
     state_limit: int | None = None
-    joined: Joined | None = None
+    joined: JoinText | None = None
     """The join that the source is, if further relations can be joined to it."""
-    timed: tuple[JoinInput, ...] | None = None
+    timed: tuple[InputText, ...] | None = None
     """Of a join, the inputs whose latest time is the time of its rows; None if it is no join."""
 
     @property
@@ -277,29 +277,29 @@ class Relation:
         text = " SEQ ".join(map(str, inputs)) + sequence_clauses(inputs, on, mode, within, outer=outer)
         return Relation(self.network, text, state_limit=limit, timed=(inputs[-1],))._checked()
 
-    def _beside(self, other: Relation, names: object) -> tuple[Joined, JoinInput]:
+    def _beside(self, other: Relation, names: object) -> tuple[JoinText, InputText]:
         """The join so far, or this relation as its first input, and the other relation as the next input."""
         free = [other] if self.joined else [self, other]
         taken = [each.name for each in self.joined.inputs] if self.joined else []
         found = named([each._stream_name() for each in free], names, taken=taken)
-        return self.joined or Joined((self._as_input(found[0]),), (), ()), other._as_input(found[-1])
+        return self.joined or JoinText((self._as_input(found[0]),), (), ()), other._as_input(found[-1])
 
-    def _chained(self, chain: Joined, other: Relation, timed: tuple[JoinInput, ...]) -> Relation:
+    def _chained(self, chain: JoinText, other: Relation, timed: tuple[InputText, ...]) -> Relation:
         kept = self.predicate if self.joined else ""
         limit = _limit([self, other])
         return Relation(self.network, str(chain), kept, state_limit=limit, joined=chain, timed=timed)._checked()
 
-    def _as_input(self, name: str) -> JoinInput:
+    def _as_input(self, name: str) -> InputText:
         """The relation as an input of a join."""
         plain = replace(self, ordered=False)
         text = self.source if plain._is_stream() else f"({plain._select})"
         root = self._root()
         if self.timed is not None and self.items == "*":
             times = times_shown(self.timed, root.schema.names)
-            return JoinInput(text, name, times, ends=len(times) == 1 and any(each.ends for each in self.timed))
+            return InputText(text, name, times, ends=len(times) == 1 and any(each.ends for each in self.timed))
         ends = ends_windows(root)
         time = WINDOW_END if ends else time_column(root)
-        return JoinInput(text, name, (time,) if time is not None and time in root.schema.names else (), ends)
+        return InputText(text, name, (time,) if time is not None and time in root.schema.names else (), ends)
 
     def _to_join(self, how: str) -> Relation:
         """What a further relation is joined to: a join that can take one more input, or this relation as a whole.
