@@ -157,15 +157,11 @@ class _StateBinder(ExpressionBinder):
         if not node.table:
             return super().column(node)
         if node.table.lower() != OTHER:
-            raise self._unknown_state(node)
+            merges = any(name.startswith(f"{OTHER}.") for name in self.scope.schema.names)
+            in_merge = f'In MERGE the second state is "{OTHER}": write {OTHER}.{node.name}.'
+            hint = in_merge if merges else "Write the name alone."
+            raise QueryError(f'"{node.table}" is no state of this aggregate', hint=hint)
         found = self.scope.find(f"{OTHER}.{node.name}")
         if found is None:
             raise self.scope.unknown(f"{OTHER}.{node.name}", place_of(node))
-        return typed.column(found, self.scope.schema.field(found).type, place_of(node))
-
-    def _unknown_state(self, node: exp.Column) -> QueryError:
-        merges = any(name.startswith(f"{OTHER}.") for name in self.scope.schema.names)
-        hint = (
-            f'In MERGE the second state is "{OTHER}": write {OTHER}.{node.name}.' if merges else "Write the name alone."
-        )
-        return QueryError(f'"{node.table}" is no state of this aggregate', hint=hint, place=place_of(node))
+        return typed.column(found, self.scope.schema.field(found).type)

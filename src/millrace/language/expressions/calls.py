@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ from millrace.language.expressions.sql_functions import (
     LATER_AGGREGATES,
     SCALARS,
     TRUNCATIONS,
-    Scalar,
 )
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
@@ -48,40 +47,49 @@ def called_name(node: exp.Expr) -> str:
 
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
     """A call of a scalar function; refuses aggregates and unknown names."""
-    name, place = called_name(node), place_of(node)
+    name, given = called_name(node), node.expressions
     if name in AGGREGATE_NAMES or name in LATER_AGGREGATES:
         raise QueryError(
             f'the aggregate "{name}" cannot stand here',
             hint="Aggregates stand in the select list and in HAVING, not inside one another.",
-            place=place,
         )
     if name in ("if", "iff", "nvl2"):
-        return _conditional(binder, name, node, place)
+        return _conditional(binder, name, given)
     if name in ("date_part", "datepart"):
-        _check_count(name, Scalar(name, 2, 2), len(node.expressions), place)
-        return binder.extracted(node.expressions[0].name, binder.bind(node.expressions[1]), place)
+        check_count(name, len(given), 2)
+        return binder.extracted(given[0].name, binder.bind(given[1]))
     if name in CAST_FUNCTIONS:
-        _check_count(name, Scalar(name, 1, 1), len(node.expressions), place)
-        return typed.cast(binder.bind(node.expressions[0]), SQL_TYPES[CAST_FUNCTIONS[name]])
+        check_count(name, len(given), 1)
+        return typed.cast(binder.bind(given[0]), SQL_TYPES[CAST_FUNCTIONS[name]])
     if name in binder.functions:
-        return _user(binder, binder.functions[name], node, place)
+        return _user_call(binder, binder.functions[name], given)
     if name not in SCALARS:
-        raise _unknown(name, binder.functions, place)
-    _check_count(name, SCALARS[name], len(node.expressions), place)
-    return _scalar(SCALARS[name].function, [binder.bind(each) for each in node.expressions], place)
+        raise _unknown(name, binder.functions)
+    check_count(name, len(given), SCALARS[name].least, SCALARS[name].most)
+    return _scalar(SCALARS[name].function, [binder.bind(each) for each in given])
 
 
-def _user(binder: ExpressionBinder, function: UserFunction, node: exp.Anonymous, place: Place | None) -> Typed:
+def check_count(name: str, count: int, least: int, most: int | None = None, example: str = "") -> None:
+    """Refuse a call with fewer arguments than `least`, or more than `most`, which is by default the same number."""
+    most = least if most is None else most
+    if least <= count <= most:
+        return
+    wanted = f"at least {least}" if most == ANY_NUMBER else f"{least} to {most}" if least < most else str(least)
+    raise QueryError(
+        f'"{name}" takes {wanted} argument{"" if wanted == "1" else "s"}, not {count}',
+        hint=example or "Check the commas and parentheses of the call.",
+    )
+
+
+def _user_call(binder: ExpressionBinder, function: UserFunction, given: Sequence[exp.Expr]) -> Typed:
     """A call of a function of the user's own; it is computed for rows alone, not for constants."""
-    count = len(function.arguments)
-    _check_count(function.name, Scalar(function.name, count, count), len(node.expressions), place)
-    given = [
-        typed.brought(binder.bind(each), kind) for each, kind in zip(node.expressions, function.arguments, strict=True)
-    ]
-    return Typed(UserCall(function, tuple(each.expression for each in given)), pa.array([], function.returns), place)
+    check_count(function.name, len(given), len(function.arguments))
+    pairs = zip(given, function.arguments, strict=True)
+    arguments = tuple(typed.brought(binder.bind(each), kind).expression for each, kind in pairs)
+    return Typed(UserCall(function, arguments), pa.array([], function.returns))
 
 
-def _scalar(function: str, arguments: list[Typed], place: Place | None) -> Typed:
+def _scalar(function: str, arguments: list[Typed]) -> Typed:
     if function == "date_trunc":
         arguments = [_unit(arguments[0]), arguments[1]]
     if function in _PATTERN_PARTS and len(arguments) == 2:
@@ -89,8 +97,8 @@ def _scalar(function: str, arguments: list[Typed], place: Place | None) -> Typed
     if function == "concat" and len(arguments) == 1:
         return typed.cast(arguments[0], pa.string())
     if function in _OF_ONE_TYPE:
-        arguments = typed.unify(arguments, place)
-    return typed.call(function, arguments, place)
+        arguments = typed.unify(arguments)
+    return typed.call(function, arguments)
 
 
 def _unit(given: Typed) -> Typed:
@@ -107,40 +115,26 @@ def _unit(given: Typed) -> Typed:
 def _check_pattern(function: str, given: Typed) -> None:
     value = given.expression.value if isinstance(given.expression, Literal) else None
     read, example = _PATTERN_PARTS[function]
+    fact = f"{given.expression} is no pattern of {function}"
     hint = f"Write for example {example}, and put text into quotes of its own."
     if not isinstance(value, str):
-        raise QueryError(f"{given.expression} is no pattern of {function}", hint=hint, place=given.place)
+        raise QueryError(fact, hint=hint, place=given.place)
     try:
         read(value)
     except pa.ArrowInvalid as error:
-        fact = f"{given.expression} is no pattern of {function}: {error}"
-        raise QueryError(fact, hint=hint, place=given.place) from error
+        raise QueryError(f"{fact}: {error}", hint=hint, place=given.place) from error
 
 
-def _conditional(binder: ExpressionBinder, name: str, node: exp.Anonymous, place: Place | None) -> Typed:
-    _check_count(name, Scalar(name, 2 if name == "if" else 3, 3), len(node.expressions), place)
+def _conditional(binder: ExpressionBinder, name: str, given: Sequence[exp.Expr]) -> Typed:
+    check_count(name, len(given), 2 if name == "if" else 3, 3)
     if name == "nvl2":
-        condition = typed.call("is_not_null", [binder.bind(node.expressions[0])], place)
+        condition = typed.call("is_not_null", [binder.bind(given[0])])
     else:
-        condition = binder.condition(node.expressions[0], "the condition of IF")
-    values = [binder.bind(each) for each in node.expressions[1:]]
+        condition = binder.condition(given[0], "the condition of IF")
+    values = [binder.bind(each) for each in given[1:]]
     if len(values) == 1:
-        values.append(typed.literal(None, pa.null(), place))
-    return binder.chosen([condition], values, place)
-
-
-def _check_count(name: str, scalar: Scalar, count: int, place: Place | None) -> None:
-    if scalar.least <= count <= scalar.most:
-        return
-    if scalar.most == ANY_NUMBER:
-        wanted = f"at least {scalar.least}"
-    else:
-        wanted = str(scalar.least) if scalar.least == scalar.most else f"{scalar.least} to {scalar.most}"
-    raise QueryError(
-        f'"{name}" takes {wanted} argument{"" if wanted == "1" else "s"}, not {count}',
-        hint="Check the commas and parentheses of the call.",
-        place=place,
-    )
+        values.append(typed.literal(None, pa.null()))
+    return binder.chosen([condition], values)
 
 
 def refuse_unknown(nodes: Iterable[exp.Expr], functions: Functions) -> None:
@@ -151,7 +145,7 @@ def refuse_unknown(nodes: Iterable[exp.Expr], functions: Functions) -> None:
                 raise _unknown(called_name(each), functions, place_of(each))
 
 
-def _unknown(name: str, functions: Functions, place: Place | None) -> QueryError:
+def _unknown(name: str, functions: Functions, place: Place | None = None) -> QueryError:
     known = (*(each.name for each in functions.values()), *KNOWN)
     return QueryError(
         f'function "{name}" is unknown',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -37,11 +38,17 @@ class ExpressionBinder:
         self.functions = functions
 
     def bind(self, node: exp.Expr) -> Typed:
-        """The kernel's expression for a node."""
-        bound = self._bind_plain(node)
-        if node.args.get("negate"):
-            return typed.call("not", [bound], bound.place)
-        return bound
+        """The kernel's expression for a node; what has no place of its own, an error too, gets that of the node."""
+        try:
+            bound = self.known(node) or self._bind_plain(node)
+        except (QueryError, NotYet) as error:
+            error.place = error.place or place_of(node)
+            raise
+        return bound if bound.place is not None else replace(bound, place=place_of(node))
+
+    def known(self, node: exp.Expr) -> Typed | None:
+        """What a node stands for as a whole, whatever it is made of; None if it does not."""
+        return None
 
     def condition(self, node: exp.Expr, what: str) -> Typed:
         """A node that must be a condition."""
@@ -66,35 +73,35 @@ class ExpressionBinder:
     def _bind_plain(self, node: exp.Expr) -> Typed:
         kind = type(node)
         if kind in _ARITHMETIC:
-            return self._arithmetic(node, _ARITHMETIC[kind])
-        if kind in _COMPARISONS:
-            return self.compared(_COMPARISONS[kind], [node.this, node.expression], node)
-        if kind in _PATTERNS:
-            return typed.call(_PATTERNS[kind], [self.bind(node.this), self.bind(node.expression)], place_of(node))
-        if kind in _BINDERS:
-            return _BINDERS[kind](self, node)
-        raise self._unknown(node)
+            bound = self._arithmetic(node, _ARITHMETIC[kind])
+        elif kind in _COMPARISONS:
+            bound = self._compared(_COMPARISONS[kind], [node.this, node.expression])
+        elif kind in _PATTERNS:
+            bound = typed.call(_PATTERNS[kind], [self.bind(node.this), self.bind(node.expression)])
+        elif kind in _BINDERS:
+            bound = _BINDERS[kind](self, node)
+        else:
+            raise self._unknown(node)
+        return typed.call("not", [bound], bound.place) if node.args.get("negate") else bound
 
     def _unknown(self, node: exp.Expr) -> QueryError:
         place = place_of(node)
+        written = (place and place.text) or node.key
         if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
             return QueryError(
-                f'"{(place and place.text) or node.key}" is no aggregate that can stand here',
+                f'"{written}" is no aggregate that can stand here',
                 hint="FILTER, IGNORE NULLS and WITHIN GROUP follow aggregates of the select list and of HAVING.",
-                place=place,
             )
         if isinstance(node, exp.Star):
-            return QueryError("* stands alone or in count(*)", hint="Name the column that you mean.", place=place)
+            return QueryError("* stands alone or in count(*)", hint="Name the column that you mean.")
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
-            return QueryError("a subquery stands in an expression", hint=_IN_FROM, place=place)
+            return QueryError("a subquery stands in an expression", hint=_IN_FROM)
         return QueryError(
-            f'"{(place and place.text) or node.key}" is no expression of the language',
+            f'"{written}" is no expression of the language',
             hint="Expressions are columns, literals, operators, CASE, CAST and the scalar functions of Spark SQL.",
-            place=place,
         )
 
     def _arithmetic(self, node: exp.Expr, function: str) -> Typed:
-        place = place_of(node)
         operands = [self.bind(node.this), self.bind(node.expression)]
         kinds = [each.type for each in operands]
         for position, other in ((0, 1), (1, 0)):
@@ -104,145 +111,132 @@ class ExpressionBinder:
                 operands[position] = typed.cast(operands[position], TIMESTAMP)
         if any(pa.types.is_null(kind) for kind in kinds) and kinds[0] == kinds[1]:
             return operands[0]
-        return typed.call(function, operands, place)
+        return typed.call(function, operands)
 
-    def compared(self, function: str, nodes: list[exp.Expr], node: exp.Expr) -> Typed:
+    def _compared(self, function: str, nodes: list[exp.Expr], place: Place | None = None) -> Typed:
         """A function over values that must be of one type."""
-        place = place_of(node)
         return typed.call(function, self._comparable(nodes, place), place)
 
-    def _comparable(self, nodes: list[exp.Expr], place: Place | None) -> list[Typed]:
+    def _comparable(self, nodes: list[exp.Expr], place: Place | None = None) -> list[Typed]:
         """Values of one type that can be compared: where all are NULL, nulls of a type that has a comparison."""
         values = typed.unify([self.bind(each) for each in nodes], place)
         return [typed.cast(each, pa.bool_()) if pa.types.is_null(each.type) else each for each in values]
 
-    # One method a kind of node
+    # One method per kind of node
 
     def _paren(self, node: exp.Expr) -> Typed:
         return self.bind(node.this)
 
     def _literal(self, node: exp.Expr) -> Typed:
-        place, text = place_of(node), node.name
         if node.is_string:
-            return typed.literal(text, pa.string(), place)
+            return typed.literal(node.name, pa.string())
         try:
-            return _number(text, place)
+            return _number(node.name)
         except (ValueError, OverflowError):
-            raise QueryError(f'"{text}" is no number', hint="Write it as 12, 1.5 or 1e6.", place=place) from None
+            raise QueryError(f'"{node.name}" is no number', hint="Write it as 12, 1.5 or 1e6.") from None
 
     def _null(self, node: exp.Expr) -> Typed:
-        return typed.literal(None, pa.null(), place_of(node))
+        return typed.literal(None, pa.null())
 
     def _boolean(self, node: exp.Expr) -> Typed:
-        return typed.literal(bool(node.this), pa.bool_(), place_of(node))
+        return typed.literal(bool(node.this), pa.bool_())
 
     def _interval(self, node: exp.Expr) -> Typed:
-        return typed.literal(int(node.this.name), INTERVAL, place_of(node))
+        return typed.literal(int(node.this.name), INTERVAL)
 
     def _negative(self, node: exp.Expr) -> Typed:
-        given, place = self.bind(node.this), place_of(node)
+        given = self.bind(node.this)
         value = given.expression.value if isinstance(given.expression, Literal) else None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return typed.literal(-value, given.type, place)
-        return typed.call("negative", [given], place)
+            return typed.literal(-value, given.type)
+        return typed.call("negative", [given])
 
     def _not(self, node: exp.Expr) -> Typed:
-        return typed.call("not", [self.condition(node.this, "the operand of NOT")], place_of(node))
+        return typed.call("not", [self.condition(node.this, "the operand of NOT")])
 
     def _connected(self, node: exp.Expr) -> Typed:
         function = "and" if isinstance(node, exp.And) else "or"
         operands = [self.condition(each, f"an operand of {function.upper()}") for each in (node.this, node.expression)]
-        return typed.call(function, operands, place_of(node))
+        return typed.call(function, operands)
 
     def _between(self, node: exp.Expr) -> Typed:
-        place = place_of(node)
-        nodes = [node.this, node.args["low"], node.args["high"]]
-        value, low, high = self._comparable(nodes, place)
-        return typed.call("and", [typed.call(">=", [value, low], place), typed.call("<=", [value, high], place)], place)
+        value, low, high = self._comparable([node.this, node.args["low"], node.args["high"]])
+        return typed.call("and", [typed.call(">=", [value, low]), typed.call("<=", [value, high])])
 
     def _in(self, node: exp.Expr) -> Typed:
         if node.args.get("query") is not None:
-            raise NotYet("IN with a subquery is not supported yet", hint=_IN_FROM, place=place_of(node))
+            raise NotYet("IN with a subquery is not supported yet", hint=_IN_FROM)
         if not node.expressions:
-            raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).", place=place_of(node))
-        return self.compared("in", [node.this, *node.expressions], node)
+            raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).")
+        return self._compared("in", [node.this, *node.expressions])
 
     def _is(self, node: exp.Expr) -> Typed:
-        given, place = self.bind(node.this), place_of(node)
         if isinstance(node.expression, exp.Null):
-            return typed.call("is_null", [given], place)
-        truth = self.bind(node.expression)
-        return typed.call(
-            "<=>", [typed.boolean(given, "the operand of IS"), typed.boolean(truth, "what IS tests")], place
-        )
+            return typed.call("is_null", [self.bind(node.this)])
+        given, truth = self.bind(node.this), self.bind(node.expression)
+        return typed.call("<=>", [typed.boolean(given, "the operand of IS"), typed.boolean(truth, "what IS tests")])
 
     def _is_distinct(self, node: exp.Expr) -> Typed:
-        return typed.call("not", [self.compared("<=>", [node.this, node.expression], node)], place_of(node))
+        return typed.call("not", [self._compared("<=>", [node.this, node.expression])])
 
     def _case(self, node: exp.Expr) -> Typed:
-        place = place_of(node)
         conditions = [self._case_condition(node, branch) for branch in node.args["ifs"]]
+        values = [self.bind(each.args["true"]) for each in node.args["ifs"]]
         last = node.args.get("default")
-        otherwise = typed.literal(None, pa.null(), place) if last is None else self.bind(last)
-        return self.chosen(conditions, [*(self.bind(each.args["true"]) for each in node.args["ifs"]), otherwise], place)
+        return self.chosen(conditions, [*values, typed.literal(None, pa.null()) if last is None else self.bind(last)])
 
     def _case_condition(self, node: exp.Expr, branch: exp.Expr) -> Typed:
         if node.this is None:
             return self.condition(branch.this, "a condition of CASE")
-        return self.compared("=", [node.this, branch.this], branch)
+        return self._compared("=", [node.this, branch.this], place_of(branch))
 
-    def chosen(self, conditions: list[Typed], values: list[Typed], place: Place | None) -> Typed:
+    def chosen(self, conditions: list[Typed], values: list[Typed]) -> Typed:
         """The value of the first condition that holds, else the last one."""
-        values = typed.unify(values, place)
+        values = typed.unify(values)
         branches = [each for pair in zip(conditions, values, strict=False) for each in pair]
-        return typed.call("case", [*branches, values[-1]], place)
+        return typed.call("case", [*branches, values[-1]])
 
     def _cast(self, node: exp.Expr) -> Typed:
         given = self.bind(node.this)
         name = node.args["to"].this.name if isinstance(node.args["to"].this, exp.DType) else str(node.args["to"].this)
         kind = SQL_TYPES.get(_TYPE_NAMES.get(name, name))
         if kind is None:
-            raise QueryError(
-                f'type "{name}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.", place=place_of(node)
-            )
+            raise QueryError(f'type "{name}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.")
         # DATE '...' is a literal and must be a date; CAST('...' AS DATE), which the parser calls TryCast, may be null.
         is_literal = isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast)
         written_as_literal = is_literal and kind in (TIMESTAMP, pa.date32())
         found = typed.literal_of(given, kind) if written_as_literal else typed.cast(given, kind)
-        return Typed(found.expression, found.value, place_of(node))
+        return Typed(found.expression, found.value)
 
     def _concat(self, node: exp.Expr) -> Typed:
         parts = node.expressions or [node.this, node.expression]
-        return typed.call("concat", [self.bind(each) for each in parts], place_of(node))
+        return typed.call("concat", [self.bind(each) for each in parts])
 
     def _extract(self, node: exp.Expr) -> Typed:
-        return self.extracted(node.this.name, self.bind(node.expression), place_of(node))
+        return self.extracted(node.this.name, self.bind(node.expression))
 
-    def extracted(self, field: str, value: Typed, place: Place | None) -> Typed:
+    def extracted(self, field: str, value: Typed) -> Typed:
         """A field of a time."""
         name = field.lower().removesuffix("s")
         if name not in FIELDS:
-            raise QueryError(f'"{field}" cannot be extracted', hint=f"The fields are {listed(FIELDS)}.", place=place)
-        return typed.call(FIELDS[name], [value], place)
+            raise QueryError(f'"{field}" cannot be extracted', hint=f"The fields are {listed(FIELDS)}.")
+        return typed.call(FIELDS[name], [value])
 
     def _substring(self, node: exp.Expr) -> Typed:
         parts = [node.this, node.args.get("start"), node.args.get("length")]
-        return typed.call("substring", [self.bind(each) for each in parts if each is not None], place_of(node))
+        return typed.call("substring", [self.bind(each) for each in parts if each is not None])
 
     def _trim(self, node: exp.Expr) -> Typed:
         if node.args.get("expression") is not None:
             raise QueryError("trim removes white space only", hint="Use replace for other text.", place=place_of(node))
         function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-        return typed.call(function, [self.bind(node.this)], place_of(node))
+        return typed.call(function, [self.bind(node.this)])
 
 
-def _number(text: str, place: Place | None) -> Typed:
-    if not text.isdigit():
-        return typed.literal(float(text), pa.float64(), place)
-    value = int(text)
-    if value >= 2**63:
-        return typed.literal(float(value), pa.float64(), place)
-    return typed.literal(value, pa.int32() if value < 2**31 else pa.int64(), place)
+def _number(text: str) -> Typed:
+    if not text.isdigit() or int(text) >= 2**63:
+        return typed.literal(float(text), pa.float64())
+    return typed.literal(int(text), pa.int32() if int(text) < 2**31 else pa.int64())
 
 
 _BINDERS: dict[type[Any], Callable[[ExpressionBinder, Any], Typed]] = {

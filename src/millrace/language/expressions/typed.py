@@ -21,11 +21,14 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 @dataclass(frozen=True)
 class Typed:
-    """An expression, its value over no rows (a scalar when it is constant), and its place."""
+    """An expression, its value over no rows (a scalar when it is constant), and its place.
+
+    The binder says the place of what has none, and of errors.
+    """
 
     expression: Expression
     value: Any
-    place: Place | None
+    place: Place | None = None
 
     @property
     def type(self) -> pa.DataType:
@@ -36,17 +39,17 @@ class Typed:
         return isinstance(self.value, pa.Scalar)
 
 
-def column(name: str, kind: pa.DataType, place: Place | None) -> Typed:
+def column(name: str, kind: pa.DataType, place: Place | None = None) -> Typed:
     """A column by name."""
     return Typed(Column(name), pa.array([], kind), place)
 
 
-def literal(value: object, kind: pa.DataType, place: Place | None) -> Typed:
+def literal(value: object, kind: pa.DataType, place: Place | None = None) -> Typed:
     """A constant."""
     return Typed(Literal(value, kind), pa.scalar(value, kind), place)
 
 
-def call(function: str, arguments: Sequence[Typed], place: Place | None) -> Typed:
+def call(function: str, arguments: Sequence[Typed], place: Place | None = None) -> Typed:
     """A function of the kernel over arguments; refuses types that it cannot take."""
     expression = Call(function, tuple(each.expression for each in arguments))
     try:
@@ -55,18 +58,14 @@ def call(function: str, arguments: Sequence[Typed], place: Place | None) -> Type
             # Arrow reads the pattern only when there is a row to match.
             functions.FUNCTIONS[function](pa.array([""]), arguments[1].value)
     except AttributeError:
-        raise _not_constant(function, place) from None
+        raise QueryError(
+            f'"{function}" takes constants after its first argument',
+            hint="Write the pattern, length or number of digits as a literal.",
+            place=place,
+        ) from None
     except _ARROW_REFUSALS as error:
         raise _not_computable(expression, arguments, place, error) from error
     return Typed(expression, value, place)
-
-
-def _not_constant(function: str, place: Place | None) -> QueryError:
-    return QueryError(
-        f'"{function}" takes constants after its first argument',
-        hint="Write the pattern, length or number of digits as a literal.",
-        place=place,
-    )
 
 
 def _not_computable(
@@ -135,7 +134,7 @@ def boolean(given: Typed, what: str) -> Typed:
     )
 
 
-def unify(values: Sequence[Typed], place: Place | None) -> list[Typed]:
+def unify(values: Sequence[Typed], place: Place | None = None) -> list[Typed]:
     """The values brought to one type; text literals and nulls take the type of the others."""
     plain = [each for each in values if not _is_text_literal(each)]
     target = common_type([each.type for each in plain])

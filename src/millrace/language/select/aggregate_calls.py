@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import NotYet, Place, QueryError, RequestError
+from millrace.errors import NotYet, QueryError, RequestError
 from millrace.kernel.aggregates.functions import result_type
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
-from millrace.language.expressions.calls import called_name
+from millrace.language.expressions.calls import called_name, check_count
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, LATER_AGGREGATES
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
 from millrace.plan.nodes.aggregate_nodes import Aggregation
+from millrace.plan.nodes.conditions import all_of
 
 Users = Mapping[str, UserAggregate]
 """The aggregates that users have defined, by name in lower case."""
@@ -75,28 +76,28 @@ class AggregateCall:
         return called_name(self.node)
 
 
-def written_call(node: exp.Expr, source_place: Place | None) -> AggregateCall:
+def written_call(node: exp.Expr) -> AggregateCall:
     """The call inside FILTER, IGNORE NULLS, WITHIN GROUP and DISTINCT."""
     match node:
         case exp.Filter():
-            inner = written_call(node.this, source_place)
+            inner = written_call(node.this)
             return replace(inner, where=(*inner.where, node.expression.this))
         case exp.RespectNulls():
-            return written_call(node.this, source_place)
+            return written_call(node.this)
         case exp.IgnoreNulls():
-            return _ignoring_nulls(written_call(node.this, source_place), source_place)
+            return _ignoring_nulls(written_call(node.this))
         case exp.WithinGroup():
-            return replace(written_call(node.this, source_place), value_order=node.expression.expressions[0])
+            return replace(written_call(node.this), value_order=node.expression.expressions[0])
     given = tuple(node.expressions)
     if given and isinstance(given[0], exp.Distinct):
         return AggregateCall(node, tuple(given[0].expressions), distinct=True)
     return AggregateCall(node, given)
 
 
-def _ignoring_nulls(call: AggregateCall, place: Place | None) -> AggregateCall:
+def _ignoring_nulls(call: AggregateCall) -> AggregateCall:
     """`first(x) IGNORE NULLS` is first(x) over the rows where x is not null."""
     if AGGREGATE_NAMES.get(call.name) not in ("first", "last"):
-        raise QueryError("IGNORE NULLS goes with first and last", hint="Leave it out.", place=place)
+        raise QueryError("IGNORE NULLS goes with first and last", hint="Leave it out.")
     return replace(call, where=(*call.where, exp.Is(this=call.arguments[0], expression=exp.Null()).not_()))
 
 
@@ -109,21 +110,18 @@ class AggregateCalls:
 
     def bind(self, node: exp.Expr) -> tuple[Aggregation, pa.DataType]:
         """The aggregation of a call, still without a name, and the type of its result."""
-        place = place_of(node)
-        call = written_call(node, place)
+        call = written_call(node)
         self._refuse_inner(call)
         if call.name in LATER_AGGREGATES:
-            raise NotYet(
-                f'the aggregate "{call.name}" is not supported yet', hint=LATER_AGGREGATES[call.name], place=place
-            )
+            raise NotYet(f'the aggregate "{call.name}" is not supported yet', hint=LATER_AGGREGATES[call.name])
         if call.name in self.users:
-            return self._user(call, self.users[call.name], place)
-        found = self._plain(call, place)
+            return self._user_call(call, self.users[call.name])
+        found = self._plain(call)
         kinds = [each.type_in(self.binder.scope.schema) for each in found.arguments]
         try:
             return found, result_type(found.function, kinds)
         except RequestError as error:
-            raise QueryError(error.fact, hint=error.hint, place=place) from None
+            raise QueryError(error.fact, hint=error.hint) from None
 
     def _refuse_inner(self, call: AggregateCall) -> None:
         for part in (*call.arguments, *call.where):
@@ -134,23 +132,23 @@ class AggregateCalls:
                     place=place_of(inner),
                 )
 
-    def _plain(self, call: AggregateCall, place: Place | None) -> Aggregation:
+    def _plain(self, call: AggregateCall) -> Aggregation:
         function = AGGREGATE_NAMES[call.name]
         if call.value_order is not None or call.name == "percentile_cont":
-            return self._within_group(call, place)
+            return self._within_group(call)
         if call.distinct:
-            return self._distinct(call, function, place)
+            return self._distinct(call, function)
         if call.name == "count_if":
-            (argument,) = self._count(call, 1, 1, place)
+            (argument,) = self._arguments(call, 1)
             truth = self.binder.condition(argument, 'the argument of "count_if"')
             return Aggregation("", "count", (), self._where(call.where, truth))
         if function in ("percentile", "approx_percentile"):
-            return self._quantile(call, function, place)
+            return self._quantile(call, function)
         if function in ("first", "last"):
-            return self._first_or_last(call, function, place)
+            return self._first_or_last(call, function)
         if function in ("max_by", "min_by"):
-            return self._of(function, self._count(call, 2, 2, place), call.where)
-        (argument,) = self._count(call, 1, 1, place)
+            return self._of(function, self._arguments(call, 2), call.where)
+        (argument,) = self._arguments(call, 1)
         if function == "count" and self._counts_all(argument):
             return Aggregation("", "count", (), self._where(call.where))
         if function in ("bool_and", "bool_or"):
@@ -170,22 +168,13 @@ class AggregateCalls:
 
     def _where(self, conditions: Sequence[exp.Expr], *further: Typed) -> Expression | None:
         bound = [*(self.binder.condition(each, "the condition of FILTER") for each in conditions), *further]
-        if not bound:
-            return None
-        both = bound[0]
-        for more in bound[1:]:
-            both = typed.call("and", [both, more], more.place)
-        return both.expression
+        return all_of(each.expression for each in bound)
 
-    def _count(self, call: AggregateCall, least: int, most: int, place: Place | None) -> tuple[exp.Expr, ...]:
-        if least <= len(call.arguments) <= most:
-            return call.arguments
-        wanted = str(least) if least == most else f"{least} to {most}"
-        raise QueryError(
-            f'"{call.name}" takes {wanted} argument{"" if wanted == "1" else "s"}, not {len(call.arguments)}',
-            hint=f"Write {call.name}({', '.join(('column', 'other')[:least])}).",
-            place=place,
-        )
+    def _arguments(self, call: AggregateCall, least: int, most: int | None = None) -> tuple[exp.Expr, ...]:
+        """The arguments, so many."""
+        example = f"Write {call.name}({', '.join(('column', 'other')[:least])})."
+        check_count(call.name, len(call.arguments), least, most, example)
+        return call.arguments
 
     def _counts_all(self, node: exp.Expr) -> bool:
         """`count(*)` and `count(1)`."""
@@ -194,23 +183,20 @@ class AggregateCalls:
         bound = self.binder.bind(node)
         return bound.is_constant and bool(bound.value.is_valid)
 
-    def _distinct(self, call: AggregateCall, function: str, place: Place | None) -> Aggregation:
+    def _distinct(self, call: AggregateCall, function: str) -> Aggregation:
         if function not in _DISTINCT or call.name == "count_if":
             raise QueryError(
-                f'"{call.name}" does not take DISTINCT',
-                hint="DISTINCT goes with count, sum, avg, min and max.",
-                place=place,
+                f'"{call.name}" does not take DISTINCT', hint="DISTINCT goes with count, sum, avg, min and max."
             )
         if len(call.arguments) != 1 or isinstance(call.arguments[0], exp.Star):
             raise QueryError(
                 f"{call.name}(DISTINCT ...) takes one column",
                 hint=_SEVERAL_HINT if call.name == "count" else "Name one column.",
-                place=place,
             )
         return self._of(_DISTINCT[function], call.arguments, call.where)
 
-    def _first_or_last(self, call: AggregateCall, function: str, place: Place | None) -> Aggregation:
-        arguments = self._count(call, 1, 2, place)
+    def _first_or_last(self, call: AggregateCall, function: str) -> Aggregation:
+        arguments = self._arguments(call, 1, 2)
         if len(arguments) == 1:
             return self._of(function, arguments, call.where)
         if not isinstance(arguments[1], exp.Boolean):
@@ -220,27 +206,26 @@ class AggregateCalls:
                 place=place_of(arguments[1]),
             )
         plain = replace(call, arguments=arguments[:1])
-        plain = _ignoring_nulls(plain, place) if arguments[1].this else plain
+        plain = _ignoring_nulls(plain) if arguments[1].this else plain
         return self._of(function, plain.arguments, plain.where)
 
     # Quantiles
 
-    def _quantile(self, call: AggregateCall, function: str, place: Place | None) -> Aggregation:
+    def _quantile(self, call: AggregateCall, function: str) -> Aggregation:
         if call.name == "median":
-            return self._of(function, self._count(call, 1, 1, place), call.where, (0.5,))
+            return self._of(function, self._arguments(call, 1), call.where, (0.5,))
         # Spark's accuracy of approx_percentile is read; ours is always one percent.
-        arguments = self._count(call, 2, 3 if function == "approx_percentile" else 2, place)
+        arguments = self._arguments(call, 2, 3 if function == "approx_percentile" else 2)
         return self._of(function, arguments[:1], call.where, (self._fraction(arguments[1]),))
 
-    def _within_group(self, call: AggregateCall, place: Place | None) -> Aggregation:
+    def _within_group(self, call: AggregateCall) -> Aggregation:
         """`percentile_cont(p) WITHIN GROUP (ORDER BY x)`."""
         if call.value_order is None or call.name != "percentile_cont":
             raise QueryError(
                 "WITHIN GROUP and percentile_cont go together",
                 hint="Write percentile_cont(0.5) WITHIN GROUP (ORDER BY x), or percentile(x, 0.5).",
-                place=place,
             )
-        (given,) = self._count(call, 1, 1, place)
+        (given,) = self._arguments(call, 1)
         fraction = self._fraction(given)
         fraction = 1 - fraction if call.value_order.args.get("desc") else fraction
         return self._of("percentile", (call.value_order.this,), call.where, (fraction,))
@@ -260,16 +245,11 @@ class AggregateCalls:
 
     # Aggregates of users
 
-    def _user(self, call: AggregateCall, user: UserAggregate, place: Place | None) -> tuple[Aggregation, pa.DataType]:
+    def _user_call(self, call: AggregateCall, user: UserAggregate) -> tuple[Aggregation, pa.DataType]:
         if call.distinct or call.value_order is not None:
-            raise QueryError(
-                f'"{call.name}" takes neither DISTINCT nor WITHIN GROUP', hint="Leave it out.", place=place
-            )
-        arguments = self._count(call, len(user.arguments), len(user.arguments), place)
-        bound = [
-            typed.brought(self.binder.bind(node), kind) for node, kind in zip(arguments, user.arguments, strict=True)
-        ]
+            raise QueryError(f'"{call.name}" takes neither DISTINCT nor WITHIN GROUP', hint="Leave it out.")
+        pairs = zip(self._arguments(call, len(user.arguments)), user.arguments, strict=True)
+        bound = tuple(typed.brought(self.binder.bind(node), kind).expression for node, kind in pairs)
         # As the aggregates that we have, it passes over rows where an argument is null.
         known = [exp.Is(this=each.copy(), expression=exp.Null()).not_() for each in call.arguments]
-        where = self._where((*call.where, *known))
-        return Aggregation("", user, tuple(each.expression for each in bound), where), user.returns
+        return Aggregation("", user, bound, self._where((*call.where, *known))), user.returns

@@ -67,7 +67,7 @@ def output(item: SelectItem, bound: Typed, position: int, scope: Scope) -> Outpu
         return _output(scope.meant(node) or bound.expression.name, bound, scope)
     if isinstance(node, exp.Window) and called_name(node.this) in RANKS:
         return Output(called_name(node.this), bound)
-    return Output(_aggregate_name(node, item) or f"c{position}", bound)
+    return Output(_aggregate_name(node) or f"c{position}", bound)
 
 
 def named(outputs: Sequence[Output]) -> Named:
@@ -85,11 +85,11 @@ def named(outputs: Sequence[Output]) -> Named:
     return columns
 
 
-def _aggregate_name(node: exp.Expr, item: SelectItem) -> str | None:
+def _aggregate_name(node: exp.Expr) -> str | None:
     """`count`, or the aggregate with its column: sum_len, count_distinct_len."""
     if not is_aggregate(node, {}):
         return None
-    call = written_call(node, item.place)
+    call = written_call(node)
     name = "avg" if call.name == "mean" else call.name
     if len(call.arguments) != 1 or name not in AGGREGATE_NAMES:
         return None

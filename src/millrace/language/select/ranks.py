@@ -47,12 +47,10 @@ class Ranks:
 
     def column(self, binder: ExpressionBinder, node: exp.Window) -> Typed:
         """The column of a rank that stands in an expression."""
-        place = place_of(node)
         if called_name(node.this) not in RANKS:
             raise NotYet(
                 "functions with OVER other than row_number, rank and dense_rank are not supported yet",
                 hint="Aggregate over a window of the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
-                place=place,
             )
         ranking = Ranking(
             cast(Function, called_name(node.this)),
@@ -60,20 +58,16 @@ class Ranks:
             self._order(binder, node),
         )
         if not any(each in self.timed for each in ranking.partition):
-            raise QueryError(
-                "a rank without the window in PARTITION BY never ends on an unbounded stream", hint=_HINT, place=place
-            )
+            raise QueryError("a rank without the window in PARTITION BY never ends on an unbounded stream", hint=_HINT)
         if self.ranking not in (None, ranking):
-            raise QueryError(
-                "a select has two ranks", hint="Write one of them in a query around the other.", place=place
-            )
+            raise QueryError("a select has two ranks", hint="Write one of them in a query around the other.")
         self.ranking = ranking
-        return typed.column(self.name, pa.int64(), place)
+        return typed.column(self.name, pa.int64())
 
     def _order(self, binder: ExpressionBinder, node: exp.Window) -> tuple[tuple[Expression, bool], ...]:
         order = node.args.get("order")
         if order is None or node.args.get("spec") is not None or node.this.expressions:
-            raise QueryError("a rank needs ORDER BY, and nothing after it", hint=_HINT, place=place_of(node))
+            raise QueryError("a rank needs ORDER BY, and nothing after it", hint=_HINT)
         found = []
         for each in order.expressions:
             descending = bool(each.args.get("desc"))

@@ -108,10 +108,10 @@ class AggregateBinder(SelectBinder):
         self.keys = keys
         self.aggregations: list[Aggregation] = []
 
-    def bind(self, node: exp.Expr) -> Typed:
+    def known(self, node: exp.Expr) -> Typed | None:
         if is_aggregate(node, self.users):
             return self._aggregate(node)
-        return self._bound(node) or self._key(node) or super().bind(node)
+        return self._bound(node) or self._key(node)
 
     def _bound(self, node: exp.Expr) -> Typed | None:
         """A bound of the window, when the node names one of the select's own."""
@@ -151,9 +151,9 @@ class AggregateBinder(SelectBinder):
         found, kind = self.calls.bind(node)
         for known in self.aggregations:
             if replace(known, name="") == found:
-                return typed.column(known.name, kind, place_of(node))
+                return typed.column(known.name, kind)
         self.aggregations.append(replace(found, name=self._unused()))
-        return typed.column(self.aggregations[-1].name, kind, place_of(node))
+        return typed.column(self.aggregations[-1].name, kind)
 
     def _unused(self) -> str:
         taken = {name.lower() for name, _ in self.keys} | {each.name for each in self.aggregations}
