@@ -7,12 +7,11 @@ Read as: `dialect` (tokens), `script_parser` and its bases (statements), `ddl` a
 from millrace.language.change_requests import bind_changes, declarations_of, read_file
 from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.script_parser import parse_script
-from millrace.language.script import bind_expression, bind_select_item, parse_network
+from millrace.language.script import bind_expression, parse_network
 
 __all__ = [
     "bind_changes",
     "bind_expression",
-    "bind_select_item",
     "declarations_of",
     "parse_interval",
     "parse_network",

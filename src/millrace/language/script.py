@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millrace.errors import QueryError, did_you_mean, listed
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
-from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.user_functions import UserFunction
 from millrace.language.declarations.future_guard import guarded
 from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
@@ -20,7 +20,7 @@ from millrace.language.declarations.streams import bind_sink, bind_stream, check
 from millrace.language.declarations.user_code import bind_aggregate, bind_function
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.script_parser import parse_expression, parse_item, parse_script
+from millrace.language.grammar.script_parser import parse_expression, parse_script
 from millrace.language.grammar.statements import (
     AggregateStatement,
     AlterStatement,
@@ -36,7 +36,6 @@ from millrace.language.grammar.statements import (
     Statement,
     StreamStatement,
 )
-from millrace.language.select.items import is_star
 from millrace.language.select.query_binder import Binder, NodePlaces
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
@@ -81,9 +80,8 @@ def bind_network(statements: Sequence[Statement], known: Declarations | None = N
     The statements may be parsed from a text or built in Python: `grammar.statements` needs no places, and errors about
     parts without a place have none. Declarations hold wherever they stand, queries are bound in order.
 
-    >>> from millrace.language.grammar.script_parser import parse_columns, parse_expression
     >>> from millrace.language.grammar.statements import *
-    >>> columns = parse_columns("k STRING, ts TIMESTAMP")
+    >>> columns = (ColumnDefinition(Name("k"), Name("STRING")), ColumnDefinition(Name("ts"), Name("TIMESTAMP")))
     >>> csv = ConnectorClause(Name("csv"), {"path": Setting(Name("path"), Name("s.csv"))})
     >>> declared = declare(
     ...     [StreamStatement(Name("s"), columns, time=TimeClause("external", Name("ts")), connector=csv)]
@@ -261,18 +259,3 @@ def bind_expression(text: str, schema: pa.Schema) -> Expression:
     '(len > 10)'
     """
     return ExpressionBinder(Scope(schema)).bind(parse_expression(text)).expression
-
-
-def bind_select_item(text: str, schema: pa.Schema) -> tuple[str, Expression]:
-    """The name and the expression of a select item; the name is its alias, its column, or the text itself.
-
-    >>> bind_select_item("len * 2 AS twice", pa.schema([("len", pa.int32())]))[0]
-    'twice'
-    """
-    item = parse_item(text)
-    if is_star(item.expression):
-        raise QueryError("* is no single column", hint="Name the columns.", place=item.place)
-    expression = ExpressionBinder(Scope(schema)).bind(item.expression).expression
-    if item.alias is not None:
-        return item.alias.text, expression
-    return expression.name if isinstance(expression, Column) else text.strip(), expression

@@ -19,17 +19,13 @@ from millrace.language.grammar.select_parser import SelectParser
 from millrace.language.grammar.statements import (
     AccessClause,
     AlterStatement,
-    Body,
-    ColumnDefinition,
     DropStatement,
     Options,
     QueryStatement,
-    SelectItem,
     ShowStatement,
     Statement,
-    Watermark,
 )
-from millrace.language.grammar.stream_parser import definition, sink_statement, stream_statement
+from millrace.language.grammar.stream_parser import sink_statement, stream_statement
 
 Found = TypeVar("Found")
 
@@ -47,32 +43,14 @@ def parse_script(text: str) -> tuple[Statement, ...]:
 
 def parse_expression(text: str) -> exp.Expr:
     """One expression, and nothing after it."""
-    return _parse_one(text, lambda queries: queries.cursor.expression("an expression", "Write one expression."))
-
-
-def parse_item(text: str) -> SelectItem:
-    """One item of a select list, `expression [AS name]`, and nothing after it."""
-    return _parse_one(text, SelectParser.item)
-
-
-def parse_columns(text: str) -> tuple[ColumnDefinition | Watermark, ...]:
-    """The column list of CREATE STREAM without its parentheses."""
-    return _parse_one(text, lambda queries: queries.cursor.listed(lambda: definition(queries.cursor)))
-
-
-def parse_body(text: str) -> Body:
-    """One query: selects under UNION, and nothing after them."""
-    return _parse_one(text, SelectParser.body)
-
-
-def _parse_one(text: str, read: Callable[[SelectParser], Found]) -> Found:
     source = SourceText(text)
     statements = tokens_of(source)
     if len(statements) != 1:
         raise QueryError(
             "expected one expression", hint="Write one expression, without a semicolon.", place=source.place(0, 0)
         )
-    return _parse(source, statements[0], read)
+    hint = "Write one expression."
+    return _parse(source, statements[0], lambda queries: queries.cursor.expression("an expression", hint))
 
 
 def _parse(source: SourceText, tokens: list[Token], read: Callable[[SelectParser], Found]) -> Found:

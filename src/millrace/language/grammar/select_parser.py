@@ -44,7 +44,7 @@ class SelectParser:
         distinct = Placed(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
         cursor.take_type(TokenType.ALL)
         outer, self.aggregate_windows = self.aggregate_windows, []
-        items = cursor.listed(self.item)
+        items = cursor.listed(self._item)
         cursor.expect("FROM", hint=SELECT_HINT, what='"," or FROM')
         read = self.inputs.clause()
         where = self._condition() if cursor.take_type(TokenType.WHERE) else None
@@ -58,8 +58,7 @@ class SelectParser:
             read.window, place=cursor.source.of_token(first),
         )  # fmt: skip
 
-    def item(self) -> SelectItem:
-        """`expression [AS name]`."""
+    def _item(self) -> SelectItem:
         first = self.cursor.token
         expression = self.cursor.expression("a column or an expression", SELECT_HINT)
         alias = self.cursor.alias()

@@ -47,7 +47,7 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
     name = cursor.name(
         "the name of the stream", "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv ..."
     )
-    definitions = cursor.parenthesised(lambda: definition(cursor), _COLUMNS_HINT)
+    definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_HINT)
     clauses: dict[str, Any] = {}
     while cursor.token:
         place = cursor.place()
@@ -60,7 +60,7 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
     return StreamStatement(name, columns, watermarks, **clauses)
 
 
-def definition(cursor: Cursor) -> ColumnDefinition | Watermark:
+def _definition(cursor: Cursor) -> ColumnDefinition | Watermark:
     """`name TYPE`, or a watermark."""
     first = cursor.token
     if cursor.take("WATERMARK", "FOR"):

@@ -9,7 +9,7 @@ import pytest
 
 from millrace.errors import MillraceError, QueryError
 from millrace.kernel.columns.scalar_functions import FUNCTIONS
-from millrace.language import bind_expression, bind_select_item
+from millrace.language import bind_expression
 from millrace.language.expressions.sql_functions import SCALARS
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -210,10 +210,3 @@ def test_an_unknown_column_is_answered_with_the_nearest_one() -> None:
         bind_expression("nmae = 'a'", ROW.schema)
     assert 'Did you mean "Name"?' in refused.value.hint
     assert "day_of" in refused.value.hint
-
-
-@pytest.mark.parametrize(
-    ("text", "name"), [("n * 2 AS twice", "twice"), ("n * 2 twice", "twice"), ("NAME", "Name"), (" n * 2 ", "n * 2")]
-)
-def test_a_select_item_is_named_by_its_alias_its_column_or_its_text(text: str, name: str) -> None:
-    assert bind_select_item(text, ROW.schema)[0] == name
