@@ -68,7 +68,7 @@ def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source
     """Refuse a request that asks for nothing, or leaves no query."""
     if not asked:
         raise QueryError(
-            "nothing is asked of the network",
+            "the request changes nothing",
             hint="Write ADD QUERY, DROP QUERY, ALTER QUERY or SHOW QUERIES.",
             place=source.end(),
         )

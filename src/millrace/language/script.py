@@ -97,8 +97,8 @@ def bind_network(statements: Sequence[Statement], known: Declarations | None = N
         if isinstance(change, Listed | WaitsListed):
             asked, command = ("QUERIES", "control") if isinstance(change, Listed) else ("WAITS", "why")
             raise QueryError(
-                f"SHOW {asked} asks a running network",
-                hint=f"Ask it with the command millrace {command}.",
+                f"SHOW {asked} is for a running network",
+                hint=f"Use the command millrace {command}.",
                 place=next(each.place for each in statements if isinstance(each, ShowStatement)),
             )
     everything = (*late_queries(declared.streams, declared.sinks, queries), *queries.values())

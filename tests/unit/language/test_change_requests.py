@@ -82,8 +82,8 @@ def test_a_script_alters_a_query_that_stands_before() -> None:
         ("ALTER QUERY lengths (strategy = 'bfs')", "expected SET", "ALTER QUERY name SET"),
         ("ADD STREAM s", "expected QUERY", "ADD QUERY name"),
         ("SHOW STREAMS", "expected SHOW QUERIES", "SHOW QUERIES"),
-        ("", "nothing is asked", "ADD QUERY"),
-        ("CREATE SINK o TO csv", "nothing is asked", "ADD QUERY"),
+        ("", "changes nothing", "ADD QUERY"),
+        ("CREATE SINK o TO csv", "changes nothing", "ADD QUERY"),
         ("ADD QUERY q INTO nowhere AS SELECT len FROM main1", 'sink "nowhere" does not exist', "CREATE SINK"),
     ],
 )
@@ -106,6 +106,6 @@ def test_what_holds_results_back_is_asked_for() -> None:
 
 
 def test_a_script_cannot_ask() -> None:
-    assert "SHOW QUERIES asks a running network" in refusal("SELECT len FROM main1; SHOW QUERIES").fact
+    assert "SHOW QUERIES is for a running network" in refusal("SELECT len FROM main1; SHOW QUERIES").fact
     waits = refusal("SELECT len FROM main1; SHOW WAITS")
-    assert ("SHOW WAITS asks a running network" in waits.fact, "millrace why" in waits.hint) == (True, True)
+    assert ("SHOW WAITS is for a running network" in waits.fact, "millrace why" in waits.hint) == (True, True)

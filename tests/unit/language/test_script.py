@@ -131,7 +131,7 @@ def test_a_network_pickles() -> None:
         ("SELECT len FROM main1 WITH (share = 0)", 'cannot be "0"', "a positive number"),
         ("SELECT len FROM main1 WITH (breaks = 'after lunch')", 'cannot be "after lunch"', "none, chain"),
         ("SELECT len FROM main1 WITH (max_future_skew = 'soon')", 'cannot be "soon"', "a length of time"),
-        ("SELECT len FROM main1 WITH (share = 1, SHARE = 2)", "stands twice", ""),
+        ("SELECT len FROM main1 WITH (share = 1, SHARE = 2)", "is given twice", ""),
         ("CREATE SINK o OPTIONS (path 'x')", "expected TO", "CREATE SINK"),
         ("CREATE QUERY q SELECT len FROM main1", "expected AS", "CREATE QUERY"),
         ("DROP STREAM main1", "expected QUERY", "DROP QUERY"),

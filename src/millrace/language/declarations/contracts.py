@@ -61,7 +61,7 @@ def _of_watermark(watermark: Watermark) -> TimeClause:
         return TimeClause("external", watermark.column, disorder, place=watermark.place)
     name = watermark.column.text
     raise QueryError(
-        "a watermark is the time column less an interval",
+        "a watermark must be the time column minus an interval",
         hint=f"Write WATERMARK FOR {name} AS {name} - INTERVAL 5 SECONDS.",
         place=watermark.place,
     )
@@ -80,7 +80,7 @@ def bind_contract(
     """The contract of a stream whose columns have been looked up."""
     if time.kind != "external":
         _refuse_external_clauses(statement)
-        # Internal and latent times are the system's clock, so that a silent stream can always be spoken for.
+        # Internal and latent times are the system's clock, so that the bound of a silent stream can always advance.
         return _with_ets(
             TimeContract(time.kind, attributes.time), statement.ets or EtsClause("on_demand", place=time.place)
         )
@@ -136,14 +136,14 @@ def _promise(node: exp.Expr, binder: ExpressionBinder) -> Expression:
 def _check_partitions(statement: StreamStatement, time: TimeClause, contract: TimeContract) -> None:
     if contract.partitions and contract.per:
         raise QueryError(
-            "PER and PARTITIONED BY do not go together",
+            "PER and PARTITIONED BY cannot be combined",
             hint="PER promises for each group by itself; leave PARTITIONED BY out.",
             place=time.per[0].place,
         )
     if contract.partitions and contract.rows is not None:
         assert statement.partitioned is not None
         raise QueryError(
-            "PARTITIONED BY and DISORDER ... ROWS do not go together",
+            "PARTITIONED BY and DISORDER ... ROWS cannot be combined",
             hint="Say what holds in each partition with ORDERED, DISORDER INTERVAL or PUNCTUATED BY.",
             place=statement.partitioned.place,
         )
@@ -162,7 +162,7 @@ def _refuse_external_clauses(statement: StreamStatement) -> None:
         if clause is not None:
             raise QueryError(
                 f"{name} is for external timestamps",
-                hint=f"Leave {name} out: this stream has our own clock.",
+                hint=f"Leave {name} out: the timestamps of this stream come from the system clock.",
                 place=clause.place,
             )
 
@@ -188,13 +188,13 @@ def _with_ets(contract: TimeContract, clause: EtsClause) -> TimeContract:
 
 
 def _check_external_ets(clause: EtsClause, disorder: int) -> None:
-    """An external stream can be spoken for only by a rule that leaves room for its disorder."""
+    """Refuse enabling timestamps for an external stream without a rule that leaves room for its disorder."""
     if clause.skew is None and clause.lull is None:
         what = "ETS ON DEMAND" if clause.every is None else "ETS EVERY"
         raise QueryError(
             f"{what} needs a SKEW or a LULL for external timestamps",
-            hint=f"Add how far a row may lag the pace of the clock, as in SKEW INTERVAL "
-            f"{interval_text(disorder or 1_000_000)}, or the clock itself, as in LULL INTERVAL 1 MINUTE.",
+            hint=f"Add SKEW INTERVAL {interval_text(disorder or 1_000_000)}, how far a row may lag behind the pace of "
+            "the clock, or LULL INTERVAL 1 MINUTE, how far it may lag behind the clock itself.",
             place=clause.place,
         )
     for name, length in (("SKEW", clause.skew), ("LULL", clause.lull)):

@@ -20,7 +20,7 @@ def guarded(query: Query, setting: Setting, streams: dict[str, Stream]) -> Query
     if not external:
         raise QueryError(
             'option "max_future_skew" is for external timestamps',
-            hint="Leave it out: the streams of this query have our own clock.",
+            hint="Leave it out: the timestamps of its streams come from the system clock.",
             place=setting.key.place,
         )
     for name in external:

@@ -128,7 +128,7 @@ def _update_key(clause: ColumnsClause, scope: Scope, attributes: Attributes) -> 
         column = _existing(name, scope)
         kind = scope.schema.field(column).type
         if column in found:
-            raise QueryError(f'"{column}" stands twice in UPDATE KEY', hint="Name it once.", place=name.place)
+            raise QueryError(f'"{column}" is listed twice in UPDATE KEY', hint="Name it once.", place=name.place)
         if column in (attributes.time, *attributes.also):
             raise QueryError(
                 f'"{column}" is a time of the stream and cannot be part of its update key',
@@ -153,7 +153,7 @@ def _further_times(time: TimeClause, column: str | None, scope: Scope) -> tuple[
         name = _time_column(clause.column, scope)
         if name in (column, *found):
             raise QueryError(
-                f'"{name}" is a time of the stream already', hint="Name another column.", place=clause.column.place
+                f'"{name}" is already a time of the stream', hint="Name another column.", place=clause.column.place
             )
         found.append(name)
     return tuple(found)

@@ -41,14 +41,14 @@ def bind_function(statement: FunctionStatement) -> UserFunction:
 def _refuse_known(name: Name) -> None:
     """Refuse the name of a function that the language has."""
     if name.text.lower() in KNOWN or name.text.lower() in LATER_AGGREGATES:
-        raise QueryError(f'"{name.text}" is a function already', hint="Choose another name.", place=name.place)
+        raise QueryError(f'"{name.text}" is already a function', hint="Choose another name.", place=name.place)
 
 
 def _import_path(written: Name, what: str, last: str) -> str:
     """Where Python code is, `package.module:name`; refuses any other text."""
     if _IMPORT_PATH.fullmatch(written.text) is None:
         raise QueryError(
-            f'"{written.text}" is no place of {what}', hint=f"Write 'package.module:{last}'.", place=written.place
+            f'"{written.text}" does not name {what}', hint=f"Write 'package.module:{last}'.", place=written.place
         )
     return written.text
 
@@ -107,7 +107,9 @@ class _SqlAggregateBinder:
         for each in assignments:
             name, value = each.variable, self._binder({}).bind(each.expression)
             if name.text.lower() in {OTHER, *(parameter.lower() for parameter in self.parameters)}:
-                raise QueryError(f'the name "{name.text}" is taken', hint="Choose another name.", place=name.place)
+                raise QueryError(
+                    f'the name "{name.text}" is already used', hint="Choose another name.", place=name.place
+                )
             if pa.types.is_null(value.type):
                 raise QueryError(
                     f'the variable "{name.text}" has no type', hint="Write CAST(NULL AS type).", place=value.place
@@ -125,7 +127,7 @@ class _SqlAggregateBinder:
             name = Scope(pa.schema(list(variables.items()))).find(each.variable.text)
             if name is None:
                 raise QueryError(
-                    f'"{each.variable.text}" is no variable of the state',
+                    f'"{each.variable.text}" is not a variable of the state',
                     hint=f"INITIALIZE gives the variables: {listed(variables)}.",
                     place=each.variable.place,
                 )
@@ -160,7 +162,7 @@ class _StateBinder(ExpressionBinder):
             merges = any(name.startswith(f"{OTHER}.") for name in self.scope.schema.names)
             in_merge = f'In MERGE the second state is "{OTHER}": write {OTHER}.{node.name}.'
             hint = in_merge if merges else "Write the name alone."
-            raise QueryError(f'"{node.table}" is no state of this aggregate', hint=hint)
+            raise QueryError(f'"{node.table}" is not a state of this aggregate', hint=hint)
         found = self.scope.find(f"{OTHER}.{node.name}")
         if found is None:
             raise self.scope.unknown(f"{OTHER}.{node.name}", place_of(node))

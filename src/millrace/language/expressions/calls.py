@@ -50,8 +50,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
     name, given = called_name(node), node.expressions
     if name in AGGREGATE_NAMES or name in LATER_AGGREGATES:
         raise QueryError(
-            f'the aggregate "{name}" cannot stand here',
-            hint="Aggregates stand in the select list and in HAVING, not inside one another.",
+            f'the aggregate "{name}" is not allowed here',
+            hint="Aggregates are allowed in the select list and in HAVING, not inside one another.",
         )
     if name in ("if", "iff", "nvl2"):
         return _conditional(binder, name, given)
@@ -105,7 +105,7 @@ def _unit(given: Typed) -> Typed:
     value = given.expression.value if isinstance(given.expression, Literal) else None
     if not isinstance(value, str) or value.lower() not in TRUNCATIONS:
         raise QueryError(
-            f"{given.expression} is no unit of date_trunc",
+            f"{given.expression} is not a unit of date_trunc",
             hint=f"The units are {listed(dict.fromkeys(TRUNCATIONS.values()))}, in quotes.",
             place=given.place,
         )
@@ -115,7 +115,7 @@ def _unit(given: Typed) -> Typed:
 def _check_pattern(function: str, given: Typed) -> None:
     value = given.expression.value if isinstance(given.expression, Literal) else None
     read, example = _PATTERN_PARTS[function]
-    fact = f"{given.expression} is no pattern of {function}"
+    fact = f"{given.expression} is not a pattern of {function}"
     hint = f"Write for example {example}, and put text into quotes of its own."
     if not isinstance(value, str):
         raise QueryError(fact, hint=hint, place=given.place)

@@ -27,7 +27,9 @@ _TYPE_NAMES: dict[str, str] = {
     "TEXT": "STRING", "VARCHAR": "STRING", "CHAR": "STRING", "TIMESTAMPTZ": "TIMESTAMP", "TIMESTAMPLTZ": "TIMESTAMP",
     "TIMESTAMPNTZ": "TIMESTAMP",
 }  # fmt: skip
-_IN_FROM = "Subqueries stand in FROM: write FROM a AS x JOIN (SELECT ...) AS y ON x.k = y.k, with a window or a band."
+_IN_FROM = (
+    "Subqueries are allowed in FROM: write FROM a AS x JOIN (SELECT ...) AS y ON x.k = y.k, with a window or a band."
+)
 
 
 class ExpressionBinder:
@@ -65,8 +67,8 @@ class ExpressionBinder:
     def over(self, node: exp.Expr) -> Typed:
         """A function with OVER."""
         raise QueryError(
-            "a function with OVER cannot stand here",
-            hint="Ranks stand in the select list and in QUALIFY; to choose by one, write QUALIFY after HAVING.",
+            "a function with OVER is not allowed here",
+            hint="Ranks are allowed in the select list and in QUALIFY; to choose by one, write QUALIFY after HAVING.",
             place=place_of(node),
         )
 
@@ -89,15 +91,15 @@ class ExpressionBinder:
         written = (place and place.text) or node.key
         if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
             return QueryError(
-                f'"{written}" is no aggregate that can stand here',
+                f'"{written}" is not an aggregate that is allowed here',
                 hint="FILTER, IGNORE NULLS and WITHIN GROUP follow aggregates of the select list and of HAVING.",
             )
         if isinstance(node, exp.Star):
-            return QueryError("* stands alone or in count(*)", hint="Name the column that you mean.")
+            return QueryError("* is only allowed alone or in count(*)", hint="Name the column that you mean.")
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
-            return QueryError("a subquery stands in an expression", hint=_IN_FROM)
+            return QueryError("a subquery is not allowed in an expression", hint=_IN_FROM)
         return QueryError(
-            f'"{written}" is no expression of the language',
+            f'"{written}" is not a supported expression',
             hint="Expressions are columns, literals, operators, CASE, CAST and the scalar functions of Spark SQL.",
         )
 
@@ -133,7 +135,7 @@ class ExpressionBinder:
         try:
             return _number(node.name)
         except (ValueError, OverflowError):
-            raise QueryError(f'"{node.name}" is no number', hint="Write it as 12, 1.5 or 1e6.") from None
+            raise QueryError(f'"{node.name}" is not a number', hint="Write it as 12, 1.5 or 1e6.") from None
 
     def _null(self, node: exp.Expr) -> Typed:
         return typed.literal(None, pa.null())

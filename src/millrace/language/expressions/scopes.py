@@ -63,7 +63,7 @@ class Scope:
             hint = (
                 f'Write "{self.qualifier}", or no name at all.' if self.qualifier else "Give the input a name with AS."
             )
-            raise QueryError(f'"{what}" is not what this query reads from', hint=hint, place=place)
+            raise QueryError(f'"{what}" is not an input of this query', hint=hint, place=place)
 
     def unknown(self, name: str, place: Place | None) -> QueryError:
         """The error for a column that does not exist."""

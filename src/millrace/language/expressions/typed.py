@@ -165,7 +165,7 @@ def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
     hint = f"Write a value of type {name}, or bring the other side to text with CAST(... AS STRING)."
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         hint = "Times are written '2024-05-01 12:30:00', dates '2024-05-01'."
-    return QueryError(f"{given.expression} is no {name}", hint=hint, place=given.place)
+    return QueryError(f"{given.expression} is not a valid {name}", hint=hint, place=given.place)
 
 
 def is_number(kind: pa.DataType) -> bool:

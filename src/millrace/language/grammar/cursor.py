@@ -218,7 +218,7 @@ class Cursor:
         for setting in self.parenthesised(lambda: self._option(hint), hint):
             key = setting.key
             if key.text in found or (before and key.text in before):
-                raise QueryError(f'option "{key.text}" stands twice', hint="Keep one of them.", place=key.place)
+                raise QueryError(f'option "{key.text}" is given twice', hint="Keep one of them.", place=key.place)
             found[key.text] = setting
         return found
 

@@ -102,7 +102,7 @@ def _unmatched(token: Token, open_tokens: list[Token], source: SourceText) -> Qu
     if open_tokens:
         return _never_closed(open_tokens[-1], source)
     return QueryError(
-        f'"{token.text}" closes nothing',
+        f'"{token.text}" is never opened',
         hint=f'Remove it, or add the opening "{"(" if token.text == ")" else "["}".',
         place=source.of_token(token),
     )

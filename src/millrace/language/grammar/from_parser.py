@@ -68,11 +68,11 @@ class FromParser:
             return _with_bare_window(FromClause(source, tuple(joins)))
         for each in joins:
             if each.kind != "seq":
-                raise QueryError("SEQ stands beside another join", hint=_ALONE_HINT, place=each.place)
+                raise QueryError("SEQ cannot be combined with another join", hint=_ALONE_HINT, place=each.place)
         sequence = self._sequence()
         here = self.cursor.place()
         if self.cursor.token and self._join() is not None:
-            raise QueryError("a sequence stands alone in its FROM", hint=_ALONE_HINT, place=here)
+            raise QueryError("a sequence cannot be joined in the same FROM", hint=_ALONE_HINT, place=here)
         return FromClause(source, tuple(joins), sequence)
 
     def with_window_after(self, read: FromClause) -> FromClause:
@@ -81,7 +81,7 @@ class FromParser:
             return read
         found = bare_window(self.cursor)
         if (read.source.window if not read.joins else read.window) is not None:
-            raise QueryError("a second window stands after WHERE", hint="Write one of them.", place=found.place)
+            raise QueryError("a second window is given after WHERE", hint="Write one of them.", place=found.place)
         if read.joins:
             return replace(read, window=found)
         return replace(read, source=replace(read.source, window=found))
@@ -115,7 +115,7 @@ class FromParser:
         name = cursor.name("a stream", "FROM takes a stream, a union of streams or a subquery in parentheses.")
         if cursor.take_type(TokenType.DOT):
             raise QueryError(
-                f'stream "{name.text}" has no parts', hint="Streams have one name, without a dot.", place=name.place
+                f'a dot follows stream "{name.text}"', hint="A stream has one name, without a dot.", place=name.place
             )
         return name, None
 
@@ -218,7 +218,7 @@ class FromParser:
         first = cursor.token
         on = cursor.expression("a condition after ON", _SEQ_HINT) if cursor.take_type(TokenType.ON) else None
         if cursor.at_type(TokenType.USING):
-            raise QueryError("USING stands in a sequence", hint=_SEQ_HINT, place=cursor.place())
+            raise QueryError("USING is not allowed in a sequence", hint=_SEQ_HINT, place=cursor.place())
         cursor.expect("MODE", hint=_SEQ_HINT)
         mode: Literal["recent", "chronicle"] = "recent" if cursor.take("RECENT") else "chronicle"
         if mode == "chronicle":
@@ -232,15 +232,15 @@ def _check_truth(truth: Name | None, sources: list[Name | Body]) -> None:
     names = [each.text.lower() for each in sources if isinstance(each, Name)]
     if truth is None or (len(sources) > 1 and truth.text.lower() in names):
         return
-    fact = f'"{truth.text}" is no stream of this union' if len(sources) > 1 else "TRUTH stands without a union"
+    fact = f'"{truth.text}" is not a stream of this union' if len(sources) > 1 else "TRUTH is given without a union"
     raise QueryError(fact, hint=_TRUTH_HINT, place=truth.place)
 
 
 def _refuse_in_the_middle(laid: WindowClause | None, name: Name | None) -> None:
     if (found := laid or name) is not None:
         raise QueryError(
-            f"a {'name' if laid is None else 'window'} stands in the middle of a union",
-            hint="It holds for the whole union: put it after the last stream.",
+            f"a {'name' if laid is None else 'window'} is not allowed inside a union",
+            hint="It applies to the whole union: put it after the last stream.",
             place=found.place,
         )
 

@@ -41,7 +41,7 @@ def interval_of_words(text: str, place: Place | None) -> int:
         position = found.end()
     if position == 0 or text[position:].strip():
         raise QueryError(
-            f'"{text.strip()}" is no length of time',
+            f'"{text.strip()}" is not a length of time',
             hint="Write a number and a unit, for example 5 MINUTES or 250 MILLISECONDS.",
             place=place,
         )
@@ -55,7 +55,7 @@ def microseconds(amount: str, unit: str, place: Place | None) -> int:
         raise QueryError(f'a "{name}" has no fixed length', hint="Use DAYS or WEEKS, for example 30 DAYS.", place=place)
     if name not in UNITS:
         raise QueryError(
-            f'"{unit}" is no unit of time',
+            f'"{unit}" is not a unit of time',
             hint="The units are microseconds, milliseconds, seconds, minutes, hours, days and weeks.",
             place=place,
         )

@@ -70,7 +70,7 @@ def _parse(source: SourceText, tokens: list[Token], read: Callable[[SelectParser
         raise cursor.wrong("something else", _STATEMENTS) from None
     if cursor.token:
         raise QueryError(
-            f'"{cursor.token.text}" does not fit here',
+            f'unexpected "{cursor.token.text}"',
             hint="Something before it is missing or misspelt, or a semicolon is missing.",
             place=cursor.place(),
         )
@@ -87,7 +87,7 @@ def _complaint(error: ParseError, cursor: Cursor) -> QueryError:
     elif "Required keyword" in str(error):
         fact = f"something is missing before {found}"
     else:
-        fact = f"{found} does not fit here"
+        fact = f"unexpected {found}"
     return QueryError(fact, hint="Check the text at and before this place.", place=place)
 
 

@@ -109,7 +109,7 @@ class SelectParser:
             return False
         if not isinstance(node, (exp.Anonymous, exp.Filter)):
             raise QueryError(
-                "a window stands after something that is no aggregate",
+                "a window follows something that is not an aggregate",
                 hint="Put the window after the stream in FROM, or after an aggregate such as count(*).",
                 place=self.cursor.place(),
             )

@@ -53,7 +53,9 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
         place = cursor.place()
         kind, clause = _clause(cursor)
         if kind in clauses:
-            raise QueryError(f'stream "{name.text}" has two clauses of one kind', hint="Keep one of them.", place=place)
+            raise QueryError(
+                f'stream "{name.text}" has two clauses of the same kind', hint="Keep one of them.", place=place
+            )
         clauses[kind] = clause
     columns = tuple(each for each in definitions if isinstance(each, ColumnDefinition))
     watermarks = tuple(each for each in definitions if isinstance(each, Watermark))
@@ -151,7 +153,7 @@ def _ets(cursor: Cursor) -> EtsClause:
     while (word := next((each for each in ("SKEW", "LULL") if cursor.take(each)), None)) is not None:
         if word.lower() in lengths:
             raise QueryError(
-                f"{word} stands twice", hint="Keep one of them.", place=cursor.source.of_token(cursor.last)
+                f"{word} is given twice", hint="Keep one of them.", place=cursor.source.of_token(cursor.last)
             )
         lengths[word.lower()] = cursor.length(_ETS_HINT)
     return EtsClause("on_demand" if every is None else "every", every, **lengths, place=place)

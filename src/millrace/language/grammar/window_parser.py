@@ -38,7 +38,7 @@ def window(cursor: Cursor) -> WindowClause:
             parts["qualifier"], part = part, cursor.name("the time column after WA", _WINDOW_HINT)
         if name in parts:
             raise QueryError(
-                f"{name.upper()} stands twice in a window", hint=_WINDOW_HINT, place=cursor.source.of_token(word)
+                f"{name.upper()} is given twice in a window", hint=_WINDOW_HINT, place=cursor.source.of_token(word)
             )
         parts[name] = part
         cursor.take_type(TokenType.COMMA)
@@ -131,7 +131,7 @@ def table_function(cursor: Cursor) -> tuple[Name, WindowClause] | None:
         )
     if called not in _TABLE_FUNCTIONS:
         raise QueryError(
-            f'"{word.text}" is no table function', hint="FROM takes TUMBLE, HOP and SESSION.", place=cursor.place()
+            f'"{word.text}" is not a table function', hint="FROM takes TUMBLE, HOP and SESSION.", place=cursor.place()
         )
     found = _table_function_body(cursor, word)
     if wrapped:

@@ -179,7 +179,7 @@ def bind_chain(given: WrittenJoin) -> BoundJoin:
     window = given.inputs[0].window
     if window is not None and all(each.kind == "asof" for each in given.clauses):
         raise QueryError(
-            "a window stands in an as-of join", hint="It answers every row once: leave the window out.", place=window
+            "an as-of join cannot have a window", hint="It answers every row once: leave the window out.", place=window
         )
     chain = _Chain(given)
     keys, nodes = chain.keys()

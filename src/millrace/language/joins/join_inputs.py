@@ -102,7 +102,7 @@ def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | Non
         raise QueryError(f'"{relation.qualifier}" has a dot', hint="Give it another name with AS.", place=place)
     if relation.unit == "rows":
         raise QueryError(
-            f'the rows of "{relation.qualifier}" have no time, for they are results of a ROWS window',
+            f'the rows of "{relation.qualifier}" have no time, because they are results of a ROWS window',
             hint="Join streams, or results of time windows.",
             place=place,
         )
@@ -123,21 +123,25 @@ def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | Non
 
 def _check_window(clause: WindowClause) -> None:
     if clause.slide is not None:
-        raise QueryError("SLIDE stands in a window of a join", hint=_AGGREGATE_HINT, place=clause.place)
+        raise QueryError("a window of a join cannot have SLIDE", hint=_AGGREGATE_HINT, place=clause.place)
     if clause.kind == "session":
-        raise QueryError("SESSION stands in a window of a join", hint=_AGGREGATE_HINT, place=clause.place)
+        raise QueryError("a join cannot have a SESSION window", hint=_AGGREGATE_HINT, place=clause.place)
     if clause.kind == "unlimited":
         raise QueryError(
-            "a window of a join without an end keeps rows for ever",
+            "a join with an UNLIMITED window would keep rows for ever",
             hint="Write [RANGE 5 MINUTES], or ASOF JOIN for the last row before each.",
             place=clause.place,
         )
     if clause.kind == "rows" and clause.attribute is not None:
         raise QueryError(
-            "WA does not go with ROWS", hint="Rows are counted in order of their time.", place=clause.attribute.place
+            "WA cannot be combined with ROWS",
+            hint="Rows are counted in order of their time.",
+            place=clause.attribute.place,
         )
     if clause.kind == "range" and clause.partition:
-        raise QueryError("PARTITION BY goes with ROWS", hint="Join on equal columns instead.", place=clause.place)
+        raise QueryError(
+            "PARTITION BY is only allowed with ROWS", hint="Join on equal columns instead.", place=clause.place
+        )
 
 
 def settled(given: JoinInput, expressions: Iterable[Expression]) -> JoinInput:

@@ -67,7 +67,7 @@ class JoinScope(Scope):
             return Typed(once.value, pa.array([], once.type), place)
         if len(candidates) > 1:
             raise QueryError(
-                f'column "{node.name}" is there in several inputs',
+                f'column "{node.name}" exists in several inputs',
                 hint=f"Write {' or '.join(candidates)}.",
                 place=place,
             )
@@ -86,7 +86,7 @@ class JoinScope(Scope):
         parts = [part.name for part in node.parts[:-1]]
         if parts and (len(parts) > 1 or self.of(parts[0]) is None):
             raise QueryError(
-                f'"{".".join(parts)}" is not what this query reads from',
+                f'"{".".join(parts)}" is not an input of this query',
                 hint=f"{did_you_mean(parts[0], self.inputs)}The inputs are {listed(self.inputs)}.",
                 place=place,
             )

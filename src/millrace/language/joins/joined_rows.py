@@ -52,13 +52,13 @@ def check_limits(limits: TimeLimits, given: WrittenJoin) -> None:
     """Refuse conditions on times that no rows can meet, and lengths of time beyond all reason."""
     if max((abs(most) for most in limits.most.values()), default=0) > LONGEST:
         raise QueryError(
-            "what the join says about times is too long",
+            "an interval in the conditions of the join is too long",
             hint="It is at most 1,000,000 days.",
             place=given.clauses[-1].place,
         )
     if limits.contradict():
         raise QueryError(
-            "no rows can meet what the join says about their times",
+            "no rows can satisfy the conditions of the join on their times",
             hint="Check the signs: y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS.",
             place=given.clauses[-1].place,
         )
@@ -137,7 +137,7 @@ def _mixed(given: WrittenJoin, inputs: Sequence[JoinInput]) -> str | None:
 def _timeless(error: Timeless, given: WrittenJoin) -> QueryError:
     kept = given.inputs[error.part]
     return QueryError(
-        f'no column of "{kept.qualifier}" holds its time, which joins with several others need',
+        f'no column of "{kept.qualifier}" holds its time, which a join of several inputs needs',
         hint="Select its time column, or join it to one other input in a subquery.",
         place=kept.place,
     )

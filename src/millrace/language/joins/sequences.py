@@ -44,7 +44,7 @@ def as_of(given: WrittenJoin, position: int, timed: Sequence[int]) -> AsOf:
             given.inputs[each].time_name or f"{given.inputs[each].qualifier}.ts" for each in (position, 0)
         )
         raise QueryError(
-            "a window stands in an as-of join",
+            "an as-of join cannot have a window",
             hint=f"Say how far back in ON: {looked_up} >= {answered} - INTERVAL 5 MINUTES.",
             place=window,
         )
@@ -132,8 +132,8 @@ def _comparison(found: JoinInput, answered: JoinInput) -> str:
 def _untimed(given: JoinInput, place: Place | None) -> QueryError:
     """The refusal of an input without a column that holds its time."""
     return QueryError(
-        f'no column of "{given.qualifier}" holds the time at which its rows are there',
-        hint="Select the time column of a stream; a result of a window is there at its end: aggregate over a window "
+        f'no column of "{given.qualifier}" holds the time of its rows',
+        hint="Select the time column of the stream. The time of a window result is its end: aggregate over a window "
         "such as [RANGE 1 DAY SLIDE 1 DAY], and compare window_end.",
         place=place,
     )
@@ -191,12 +191,12 @@ def _conditions(
     on = sort_conditions(given.on[-1], given.inputs)
     if on.rest or on.single or on.constant:
         place = next(each.place for each in given.on[-1] if not _is_key(each, [*on.equal, *on.spare]))
-        raise QueryError("ON of a sequence takes equal columns alone", hint=_KEYS_ONLY, place=place)
+        raise QueryError("ON of a sequence takes only equal columns", hint=_KEYS_ONLY, place=place)
     where = sort_conditions(given.where, given.inputs)
     keyed = [*where.equal, *where.spare]
     if clause.outer and keyed:
         raise QueryError(
-            "WHERE says which rows of an outer sequence go together",
+            "WHERE cannot match the rows of an outer sequence",
             hint="Put it into ON, before MODE: a SEQ b ON a.k = b.k MODE RECENT OUTER. WHERE would drop the rows that "
             "OUTER keeps.",
             place=keyed[0].place,
@@ -217,7 +217,7 @@ def _check(given: WrittenJoin, clause: SequenceClause, limited: bool) -> None:
     for each in given.inputs:
         if each.range is not None or each.rows is not None:
             raise QueryError(
-                "a window stands in a sequence",
+                "a sequence cannot have a window",
                 hint="Say how far back with WITHIN INTERVAL 5 MINUTES.",
                 place=each.window or each.place,
             )
@@ -227,7 +227,7 @@ def _check(given: WrittenJoin, clause: SequenceClause, limited: bool) -> None:
         extent(clause.within, "WITHIN", least=0)
     if clause.mode == "chronicle" and clause.within is None and not limited:
         raise QueryError(
-            "MODE CHRONICLE keeps rows that nothing has used for ever",
+            "MODE CHRONICLE would keep unmatched rows for ever",
             hint="Say how far back with WITHIN INTERVAL 5 MINUTES, or how many rows with WITH (state_limit = 100000).",
             place=clause.place,
         )

@@ -97,7 +97,7 @@ def written_call(node: exp.Expr) -> AggregateCall:
 def _ignoring_nulls(call: AggregateCall) -> AggregateCall:
     """`first(x) IGNORE NULLS` is first(x) over the rows where x is not null."""
     if AGGREGATE_NAMES.get(call.name) not in ("first", "last"):
-        raise QueryError("IGNORE NULLS goes with first and last", hint="Leave it out.")
+        raise QueryError("IGNORE NULLS is only allowed with first and last", hint="Leave it out.")
     return replace(call, where=(*call.where, exp.Is(this=call.arguments[0], expression=exp.Null()).not_()))
 
 
@@ -127,8 +127,8 @@ class AggregateCalls:
         for part in (*call.arguments, *call.where):
             for inner in aggregates_in(part, self.users):
                 raise QueryError(
-                    f'the aggregate "{called_name(inner)}" cannot stand here',
-                    hint="Aggregates stand in the select list and in HAVING, not inside one another.",
+                    f'the aggregate "{called_name(inner)}" is not allowed here',
+                    hint="Aggregates are allowed in the select list and in HAVING, not inside one another.",
                     place=place_of(inner),
                 )
 
@@ -222,7 +222,7 @@ class AggregateCalls:
         """`percentile_cont(p) WITHIN GROUP (ORDER BY x)`."""
         if call.value_order is None or call.name != "percentile_cont":
             raise QueryError(
-                "WITHIN GROUP and percentile_cont go together",
+                "WITHIN GROUP and percentile_cont need each other",
                 hint="Write percentile_cont(0.5) WITHIN GROUP (ORDER BY x), or percentile(x, 0.5).",
             )
         (given,) = self._arguments(call, 1)

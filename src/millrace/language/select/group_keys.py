@@ -61,7 +61,7 @@ class GroupKeys(ExpressionBinder):
             self.over(over)
         for aggregate in aggregates_in(node, self.users):
             raise QueryError(
-                "an aggregate stands in GROUP BY",
+                "an aggregate is not allowed in GROUP BY",
                 hint="Group by columns; aggregates are selected.",
                 place=place_of(aggregate),
             )

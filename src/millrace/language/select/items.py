@@ -110,7 +110,7 @@ def check_names(columns: Named) -> None:
         if name.lower().startswith("__"):
             raise QueryError(
                 f'the name "{name}" is reserved',
-                hint="Names with two underscores in front are ours.",
+                hint="Names that begin with two underscores are reserved for Millrace.",
                 place=bound.place,
             )
         if pa.types.is_null(bound.type):

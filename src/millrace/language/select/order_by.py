@@ -24,7 +24,7 @@ def ordered(order: tuple[OrderItem, ...], relation: BoundRelation, functions: Fu
     wrong = order[1].expression if found is not None else item.expression
     names = _names(relation)
     raise QueryError(
-        "a stream without end can be ordered by its time alone, from early to late",
+        "an unbounded stream can only be ordered by its time, ascending",
         hint=f"Write ORDER BY {names[0]}." if names else "Leave ORDER BY out: this stream has no time column.",
         place=place_of(wrong),
     )

@@ -87,8 +87,8 @@ class Binder:
             return relation
         if inside:
             raise QueryError(
-                "ORDER BY stands in a subquery",
-                hint="Order holds for a whole query: put ORDER BY at its end.",
+                "ORDER BY is not allowed in a subquery",
+                hint="Order applies to a whole query: put ORDER BY at its end.",
                 place=place_of(body.order[0].expression),
             )
         relation = ordered(body.order, relation, self.functions)
@@ -183,7 +183,7 @@ class Binder:
             binder.over(over)
         for aggregate in aggregates_in(node, self.users):
             raise QueryError(
-                "an aggregate stands in WHERE",
+                "an aggregate is not allowed in WHERE",
                 hint="WHERE chooses rows before they are aggregated; use HAVING.",
                 place=place_of(aggregate),
             )
@@ -278,7 +278,7 @@ class Binder:
         found = binder.qualify(select.qualify)
         if binder.ranks.ranking is None:
             raise QueryError(
-                "QUALIFY chooses by a rank, and there is none",
+                "QUALIFY needs a rank, and the select has none",
                 hint="Use WHERE or HAVING, or add row_number() OVER (PARTITION BY window_start ORDER BY ...).",
                 place=found.place,
             )

@@ -44,7 +44,7 @@ def _check_units(inputs: list[BoundRelation], place: Place | None) -> None:
     """Row numbers and times are no common progress."""
     if len({each.unit for each in inputs}) > 1:
         raise QueryError(
-            "a union brings results of ROWS windows together with rows that have a time",
+            "a union cannot mix results of ROWS windows with rows that have a time",
             hint="Use time windows in all inputs, or write one query for each.",
             place=place,
         )

@@ -55,7 +55,7 @@ def bind_access(
     if has_windows(root):
         raise QueryError(
             "ACCESS is for queries without windows",
-            hint="Leave it out: a window is let go when it is the turn of its key.",
+            hint="Leave it out: a window is released when its key has its turn.",
             place=clauses[0].place,
         )
     found = tuple(_access(each, root, functions) for each in clauses)
@@ -66,8 +66,8 @@ def bind_access(
     for before, after in pairwise(clauses):
         if before.when is None:
             raise QueryError(
-                "ACCESS without WHEN holds for all keys, and another class follows",
-                hint="Put it last.",
+                "ACCESS without WHEN is followed by another class",
+                hint="It applies to all keys: put it last.",
                 place=after.place,
             )
     return found
@@ -76,7 +76,7 @@ def bind_access(
 def _access(clause: AccessClause, root: Node, functions: Functions) -> Access:
     if clause.every.micros <= 0:
         raise QueryError(
-            "answers cannot be read every 0 seconds", hint="Write ACCESS EVERY INTERVAL 1 MINUTE.", place=clause.place
+            "ACCESS EVERY takes a positive interval", hint="Write ACCESS EVERY INTERVAL 1 MINUTE.", place=clause.place
         )
     if clause.when is None:
         return Access(clause.every.micros)
@@ -117,8 +117,8 @@ def altered_queue(query: Query, options: Options) -> None:
     if with_queues(query.root, query) != with_queues(query.root, after):
         before = query.options.get("queue", "none" if mode_of(query.root, query.options) == "plain" else "inplace")
         raise QueryError(
-            f'the queue of query "{query.name}" cannot become "{setting.value.text}": it is {before}, and with the '
-            "other the query is carried out by other operators",
+            f'the queue of query "{query.name}" cannot be changed from {before} to "{setting.value.text}": '
+            "the query would need other operators",
             hint="Drop the query and add it anew.",
             place=setting.value.place,
         )

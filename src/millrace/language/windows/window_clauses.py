@@ -74,7 +74,7 @@ def _window(clause: WindowClause, limited: bool) -> AnyWindow:
         return _unlimited(clause, limited)
     if clause.partition and clause.kind == "range":
         raise QueryError(
-            "PARTITION BY goes with ROWS",
+            "PARTITION BY is only allowed with ROWS",
             hint="A time window is the same for all groups: write GROUP BY.",
             place=clause.place,
         )
@@ -94,7 +94,7 @@ def _unlimited(clause: WindowClause, limited: bool) -> TrailingWindow:
     _refuse_slide(clause, "It gives a result for each row: leave SLIDE out.")
     if clause.partition:
         raise QueryError(
-            "PARTITION BY goes with ROWS", hint="Write GROUP BY with the same columns.", place=clause.place
+            "PARTITION BY is only allowed with ROWS", hint="Write GROUP BY with the same columns.", place=clause.place
         )
     if not limited:
         raise QueryError(
@@ -107,7 +107,7 @@ def _unlimited(clause: WindowClause, limited: bool) -> TrailingWindow:
 
 def _refuse_slide(clause: WindowClause, hint: str) -> None:
     if clause.slide is not None:
-        raise QueryError(f"SLIDE does not go with {clause.kind.upper()}", hint=hint, place=clause.slide.place)
+        raise QueryError(f"SLIDE cannot be combined with {clause.kind.upper()}", hint=hint, place=clause.slide.place)
 
 
 def _slide(clause: WindowClause) -> Length | RowCount | None:
@@ -145,7 +145,7 @@ def _over(clause: WindowClause, relation: BoundRelation) -> BoundRelation:
         return _counted(clause, relation)
     if relation.unit == "rows":
         raise QueryError(
-            "a time window is over rows that are counted",
+            "a time window needs rows that have a time",
             hint="The results of a ROWS window have no time; group by its window_start and window_end.",
             place=clause.place,
         )
@@ -155,14 +155,14 @@ def _over(clause: WindowClause, relation: BoundRelation) -> BoundRelation:
 def _counted(clause: WindowClause, relation: BoundRelation) -> BoundRelation:
     if clause.attribute is not None:
         raise QueryError(
-            "WA does not go with ROWS",
+            "WA cannot be combined with ROWS",
             hint="Rows are counted as they enter; leave WA out.",
             place=clause.attribute.place,
         )
     node = numbered(relation.node)
     if node is None:
         raise QueryError(
-            "the rows of this input are not counted",
+            "a ROWS window cannot count the rows of this input",
             hint="ROWS windows are over streams and unions of streams; over results use [RANGE ...].",
             place=clause.place,
         )
@@ -211,8 +211,8 @@ def _no_choice(found: str, attribute: Name, choices: JoinedTimes) -> QueryError:
     names = choices.names()
     hint = f"Write WA {names[0]}, or leave WA" if names else "Leave WA"
     return QueryError(
-        f'rows of this join cannot go by "{found}"',
-        hint=f"{hint} out: then they go by the latest of their times.",
+        f'"{found}" cannot be the time of the rows of this join',
+        hint=f"{hint} out: then they have the latest of their times.",
         place=attribute.place,
     )
 
@@ -253,7 +253,7 @@ def refuse_window_without_aggregate(windows: Windows) -> None:
     """A window says over what to aggregate, and nothing else."""
     for clause in windows.all():
         raise QueryError(
-            "a window stands in a query without an aggregate",
+            "a window is given in a query without an aggregate",
             hint="Remove the window, or aggregate over it, for example with count(*).",
             place=clause.place,
         )
@@ -290,7 +290,7 @@ def _length(node: exp.Expr, place: Place | None, hint: str) -> Length:
         return Length(int(node.this.name), place=place)
     if isinstance(node, exp.Literal) and node.is_string:
         return Length(interval_of_words(node.name, place), place=place)
-    raise QueryError("a length of time is expected", hint=hint, place=place)
+    raise QueryError("expected a length of time", hint=hint, place=place)
 
 
 # window_start, window_end, window.start, window

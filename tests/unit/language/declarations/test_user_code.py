@@ -59,25 +59,25 @@ SQL = "CREATE AGGREGATE f({}) RETURNS DOUBLE LANGUAGE SQL AS INITIALIZE ({}) ITE
 @pytest.mark.parametrize(
     ("text", "fact", "offending"),
     [
-        ("CREATE AGGREGATE sum(INT) RETURNS INT LANGUAGE PYTHON AS 'a:B'", "is a function already", "sum"),
-        ("CREATE AGGREGATE f(INT) RETURNS INT LANGUAGE PYTHON AS 'a.B'", "is no place of a class", "'a.B'"),
+        ("CREATE AGGREGATE sum(INT) RETURNS INT LANGUAGE PYTHON AS 'a:B'", "is already a function", "sum"),
+        ("CREATE AGGREGATE f(INT) RETURNS INT LANGUAGE PYTHON AS 'a.B'", "does not name a class", "'a.B'"),
         ("CREATE AGGREGATE f(MONEY) RETURNS INT LANGUAGE PYTHON AS 'a:B'", 'type "MONEY" is unknown', "MONEY"),
         ("CREATE AGGREGATE f(INT) RETURNS INT LANGUAGE JAVA AS 'a:B'", "expected PYTHON or SQL", "JAVA"),
         ("CREATE AGGREGATE f(INT) RETURNS INT AS 'a:B'", "expected LANGUAGE", "AS"),
         (P95 + P95.rstrip(";"), "declared twice", "p95"),
         (SQL.format("DOUBLE", "a = 0", "a = a", "a"), "needs a name of its own", "DOUBLE"),
         (SQL.format("x DOUBLE", "a = y", "a = a", "a"), 'column "y" does not exist', "y"),
-        (SQL.format("x DOUBLE", "x = 0", "x = x", "x"), 'the name "x" is taken', "x"),
+        (SQL.format("x DOUBLE", "x = 0", "x = x", "x"), 'the name "x" is already used', "x"),
         (SQL.format("x DOUBLE", "a = NULL", "a = x", "a"), 'the variable "a" has no type', "NULL"),
-        (SQL.format("x DOUBLE", "a = 0", "b = x", "a"), '"b" is no variable', "b"),
+        (SQL.format("x DOUBLE", "a = 0", "b = x", "a"), '"b" is not a variable', "b"),
         (SQL.format("x DOUBLE", "a = 0", "a = x, a = 1", "a"), '"a" is assigned twice', "a"),
         (SQL.format("x DOUBLE", "a = 0", "a = other.a", "a"), 'column "other.a" does not exist', "other.a"),
         (SQL.format("x DOUBLE", "a = 0.0", "a = x", "x"), 'column "x" does not exist', "x"),
         (f"{P95} SELECT p95(srcIP) FROM main1 {WINDOW}", "the argument is STRING, not DOUBLE", "srcIP"),
         (f"{P95} SELECT p95(len, len) FROM main1 {WINDOW}", "takes 1 argument, not 2", "p95(len, len)"),
         (f"{P95} SELECT p95(DISTINCT len) FROM main1 {WINDOW}", "neither DISTINCT nor", "p95(DISTINCT len)"),
-        (f"{P95} SELECT sum(p95(len)) FROM main1 {WINDOW}", "cannot stand here", "p95(len)"),
-        (f"{P95} SELECT len FROM main1 WHERE p95(len) > 1", "an aggregate stands in WHERE", "p95(len)"),
+        (f"{P95} SELECT sum(p95(len)) FROM main1 {WINDOW}", "not allowed here", "p95(len)"),
+        (f"{P95} SELECT len FROM main1 WHERE p95(len) > 1", "an aggregate is not allowed in WHERE", "p95(len)"),
         (f"{P95} SELECT p95(len) FROM main1", "never ends", "p95(len)"),
     ],
 )
@@ -136,7 +136,7 @@ def test_the_second_state_is_named_where_another_is_written() -> None:
         "CREATE AGGREGATE f(x INT) RETURNS INT LANGUAGE SQL AS INITIALIZE (t = 0) ITERATE ({}) MERGE ({}) TERMINATE t"
     )
     merged = refusal(text.format("t = x", "t = t + oter.t"))
-    assert '"oter" is no state' in merged.fact
+    assert '"oter" is not a state' in merged.fact
     assert "write other.t" in merged.hint
     assert merged.place is not None and merged.place.text == "oter.t"
     assert "Write the name alone" in refusal(text.format("t = state.t", "t = t")).hint

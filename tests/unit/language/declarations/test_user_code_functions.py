@@ -72,10 +72,10 @@ def test_it_may_stand_in_a_block_of_an_aggregate_in_sql() -> None:
 @pytest.mark.parametrize(
     ("text", "fact", "offending"),
     [
-        ("CREATE FUNCTION lower(INT) RETURNS INT LANGUAGE PYTHON AS 'a:b'", "is a function already", "lower"),
-        ("CREATE FUNCTION Sum(INT) RETURNS INT LANGUAGE PYTHON AS 'a:b'", "is a function already", "Sum"),
-        ("CREATE FUNCTION if(INT) RETURNS INT LANGUAGE PYTHON AS 'a:b'", "is a function already", "if"),
-        ("CREATE FUNCTION f(INT) RETURNS INT LANGUAGE PYTHON AS 'a.b'", "is no place of a function", "'a.b'"),
+        ("CREATE FUNCTION lower(INT) RETURNS INT LANGUAGE PYTHON AS 'a:b'", "is already a function", "lower"),
+        ("CREATE FUNCTION Sum(INT) RETURNS INT LANGUAGE PYTHON AS 'a:b'", "is already a function", "Sum"),
+        ("CREATE FUNCTION if(INT) RETURNS INT LANGUAGE PYTHON AS 'a:b'", "is already a function", "if"),
+        ("CREATE FUNCTION f(INT) RETURNS INT LANGUAGE PYTHON AS 'a.b'", "does not name a function", "'a.b'"),
         ("CREATE FUNCTION f(INT) RETURNS INT LANGUAGE PYTHON AS b", "the place of a function in quotes", "b"),
         ("CREATE FUNCTION f(MONEY) RETURNS INT LANGUAGE PYTHON AS 'a:b'", 'type "MONEY" is unknown', "MONEY"),
         ("CREATE FUNCTION f(INT) RETURNS MONEY LANGUAGE PYTHON AS 'a:b'", 'type "MONEY" is unknown', "MONEY"),

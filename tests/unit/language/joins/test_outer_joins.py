@@ -99,7 +99,7 @@ def test_an_as_of_join_above_a_join_goes_by_the_time_that_it_compares() -> None:
             "for ever",
             "c.ts <=",
         ),
-        (f"SELECT a.len FROM control a LEFT JOIN main1 b ON {BAND} AND a.ts > b.ts", "no rows can meet", "signs"),
+        (f"SELECT a.len FROM control a LEFT JOIN main1 b ON {BAND} AND a.ts > b.ts", "no rows can satisfy", "signs"),
     ],
 )
 def test_an_outer_join_that_keeps_rows_for_ever_is_refused(text: str, fact: str, hint: str) -> None:

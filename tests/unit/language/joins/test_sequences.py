@@ -64,7 +64,7 @@ def test_the_time_of_a_pair_is_that_of_the_row_that_is_answered() -> None:
     text = "FROM main1 b ASOF JOIN control a ON a.ts <= b.ts"
     assert isinstance(root(f"SELECT b.ts {text} ORDER BY ts"), OrderByTime)
     assert root(f"SELECT b.ts, count(*) AS n {text} GROUP BY b.ts")
-    assert "cannot go by" in refusal(f"SELECT count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE WA a.ts] {text}").fact
+    assert "cannot be the time" in refusal(f"SELECT count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE WA a.ts] {text}").fact
 
 
 # SEQ
@@ -143,9 +143,9 @@ def test_a_chronicle_is_bounded_by_time_or_by_a_number_of_rows() -> None:
          "no row is as far back", "a.ts >= b.ts -", "ASOF"),
         ("main1 b ASOF RIGHT JOIN control a ON a.ts <= b.ts", "cannot be RIGHT", "ASOF LEFT JOIN",
          "ASOF"),
-        ("main1 b ASOF JOIN control [RANGE 1 MINUTE] a ON a.ts <= b.ts", "a window stands in an as-of",
+        ("main1 b ASOF JOIN control [RANGE 1 MINUTE] a ON a.ts <= b.ts", "an as-of join cannot have a window",
          "a.ts >= b.ts - INTERVAL", "[RANGE 1 MINUTE]"),
-        ("main1 [RANGE 1 MINUTE] b ASOF JOIN control a ON a.ts <= b.ts", "a window stands in an as-of",
+        ("main1 [RANGE 1 MINUTE] b ASOF JOIN control a ON a.ts <= b.ts", "an as-of join cannot have a window",
          "leave the window out", "[RANGE 1 MINUTE]"),
         ("main1 b ASOF JOIN control a USING (len)", "does not say which rows",
          "MATCH_CONDITION (a.ts <= b.ts) before USING", "ASOF"),
@@ -160,23 +160,23 @@ def test_a_chronicle_is_bounded_by_time_or_by_a_number_of_rows() -> None:
         ("main1 b ASOF JOIN control a ON a.ts BETWEEN b.ts - INTERVAL 2000000 DAYS AND b.ts", "too far back",
          "1,000,000 days", "ASOF"),
         ("control a SEQ main1 b MODE CHRONICLE OUTER WITHIN 5 MINUTES WHERE b.len > 3 AND a.len = b.len",
-         "WHERE says which rows", "into ON, before MODE", "a.len = b.len"),
+         "WHERE cannot match", "into ON, before MODE", "a.len = b.len"),
         ("control SEQ main1 MODE RECENT WITHIN 2000000 DAYS", "WITHIN is too long", "1,000,000 days",
          "2000000 DAYS"),
-        ("control SEQ main1 MODE RECENT, other", "a sequence stands alone", "subquery", ","),
-        ("control SEQ main1 MODE RECENT JOIN other c ON c.ts = main1.ts", "a sequence stands alone",
+        ("control SEQ main1 MODE RECENT, other", "a sequence cannot be joined", "subquery", ","),
+        ("control SEQ main1 MODE RECENT JOIN other c ON c.ts = main1.ts", "a sequence cannot be joined",
          "subquery", "JOIN"),
-        ("control SEQ main1 USING (len) MODE RECENT", "USING stands in a sequence", "in this order", "USING"),
+        ("control SEQ main1 USING (len) MODE RECENT", "USING is not allowed in a sequence", "in this order", "USING"),
         ("control SEQ main1 WITHIN 5 MINUTES MODE RECENT", "expected MODE", "in this order", "WITHIN"),
         ("control a SEQ main1 b ON a.len = b.len SEQ other c ON c.len = b.len MODE RECENT", "expected MODE",
          "in this order", "SEQ"),
         ("control SEQ main1", "expected MODE", "MODE RECENT", ""),
         ("control SEQ main1 MODE LATEST", "expected RECENT or CHRONICLE", "MODE RECENT", "LATEST"),
         ("control SEQ main1 MODE CHRONICLE", "for ever", "WITHIN INTERVAL 5 MINUTES", "MODE CHRONICLE"),
-        ("control SEQ main1, other MODE RECENT", "SEQ stands beside another join", "subquery", ","),
-        ("control a SEQ main1 b ON a.len < b.len MODE RECENT", "takes equal columns alone", "WHERE",
+        ("control SEQ main1, other MODE RECENT", "SEQ cannot be combined with another join", "subquery", ","),
+        ("control a SEQ main1 b ON a.len < b.len MODE RECENT", "takes only equal columns", "WHERE",
          "a.len < b.len"),
-        ("control [RANGE 1 MINUTE] a SEQ main1 b MODE RECENT", "a window stands in a sequence",
+        ("control [RANGE 1 MINUTE] a SEQ main1 b MODE RECENT", "a sequence cannot have a window",
          "WITHIN", "[RANGE 1 MINUTE]"),
     ],
 )  # fmt: skip

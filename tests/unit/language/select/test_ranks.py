@@ -108,7 +108,7 @@ def test_a_rank_without_a_name_is_called_after_its_function() -> None:
             f"SELECT rank() OVER ({BY_WINDOW} ORDER BY n), dense_rank() OVER ({BY_WINDOW} ORDER BY n) FROM ({COUNTS})",
             "two ranks",
         ),
-        (f"SELECT n FROM ({COUNTS}) QUALIFY n > 1", "there is none"),
+        (f"SELECT n FROM ({COUNTS}) QUALIFY n > 1", "the select has none"),
     ],
 )
 def test_a_wrong_rank_is_refused(text: str, fact: str) -> None:
@@ -133,7 +133,7 @@ def test_a_wrong_rank_is_refused(text: str, fact: str) -> None:
 )
 def test_a_rank_that_chooses_outside_qualify_is_refused(text: str, offending: str) -> None:
     error = refusal(text)
-    assert "a function with OVER cannot stand here" in error.fact
+    assert "a function with OVER is not allowed here" in error.fact
     assert "QUALIFY" in error.hint
     assert error.place is not None and error.place.text.startswith(offending)
 

@@ -80,7 +80,7 @@ def test_what_a_part_without_updates_computes_has_the_name_it_had() -> None:
         ("UPDATE KEY (v)", '"v" is DOUBLE and cannot be part of an update key', "v"),
         ("UPDATE KEY (k, ts)", '"ts" is a time of the stream', "ts"),
         ("ALSO BY seen ORDERED UPDATE KEY (seen)", '"seen" is a time of the stream', "seen"),
-        ("UPDATE KEY (k, k)", '"k" stands twice', "k"),
+        ("UPDATE KEY (k, k)", '"k" is listed twice', "k"),
         ("UPDATE KEY (z)", 'column "z" does not exist', "z"),
         ("UPDATE KEY (k) WITH (strategy = 'bfs')", 'option "strategy" is none of a stream', "strategy"),
         ("UPDATE KEY (k) WITH (queue = 'fast')", 'option "queue" cannot be "fast"', "'fast'"),
@@ -245,9 +245,9 @@ def test_a_union_may_name_its_source_of_truth() -> None:
 @pytest.mark.parametrize(
     ("text", "fact", "offending"),
     [
-        ("SELECT * FROM quotes UNION more TRUTH cut", '"cut" is no stream of this union', "cut"),
-        ("SELECT * FROM quotes TRUTH quotes", "TRUTH stands without a union", "quotes"),
-        ("SELECT * FROM quotes TRUTH quotes UNION more", "in the middle of a union", "quotes"),
+        ("SELECT * FROM quotes UNION more TRUTH cut", '"cut" is not a stream of this union', "cut"),
+        ("SELECT * FROM quotes TRUTH quotes", "TRUTH is given without a union", "quotes"),
+        ("SELECT * FROM quotes TRUTH quotes UNION more", "not allowed inside a union", "quotes"),
     ],
 )
 def test_a_wrong_source_of_truth_is_refused(text: str, fact: str, offending: str) -> None:
@@ -344,8 +344,8 @@ def test_access_is_by_classes_of_keys_as_the_results_name_them() -> None:
         ("EVERY 1 MINUTE WHEN v > 3", "v FROM gauge", '"v" is not part of the update key', "v > 3"),
         ("EVERY 1 MINUTE WHEN z", "symbol FROM quotes", 'column "z" does not exist', "z"),
         ("EVERY 1 MINUTE WHEN symbol", "symbol FROM quotes", "the condition of WHEN", "symbol"),
-        ("EVERY 1 MINUTE, EVERY 1 HOUR", "symbol FROM quotes", "holds for all keys", "EVERY 1 HOUR"),
-        ("EVERY 0 SECONDS", "symbol FROM quotes", "every 0 seconds", "EVERY 0 SECONDS"),
+        ("EVERY 1 MINUTE, EVERY 1 HOUR", "symbol FROM quotes", "followed by another class", "EVERY 1 HOUR"),
+        ("EVERY 0 SECONDS", "symbol FROM quotes", "takes a positive interval", "EVERY 0 SECONDS"),
         ("EVERY 1 MINUTE", "symbol FROM plain", "ACCESS is for update queries", "EVERY 1 MINUTE"),
         ("EVERY 1 MINUTE", "symbol FROM whole", "ACCESS is for update queries", "EVERY 1 MINUTE"),
         ("EVERY 1 MINUTE", COUNTS.removeprefix("SELECT "), "for queries without windows", "EVERY 1 MINUTE"),
@@ -392,10 +392,10 @@ def test_the_queue_of_a_query_may_change_where_its_operators_stay(select: str, o
 @pytest.mark.parametrize(
     ("select", "options", "fact", "offending"),
     [
-        (f"AS {COUNTS}", "queue = 'append'", 'of query "q" cannot become "append": it is inplace', "'append'"),
-        (f"WITH (queue = 'append') AS {COUNTS}", "queue = 'inplace'", 'cannot become "inplace": it is append',
+        (f"AS {COUNTS}", "queue = 'append'", 'of query "q" cannot be changed from inplace to "append"', "'append'"),
+        (f"WITH (queue = 'append') AS {COUNTS}", "queue = 'inplace'", 'cannot be changed from append to "inplace"',
          "'inplace'"),
-        ("AS SELECT symbol, x FROM plain", "queue = 'append_shed'", "it is none", "'append_shed'"),
+        ("AS SELECT symbol, x FROM plain", "queue = 'append_shed'", "changed from none", "'append_shed'"),
         ("WITH (queue = 'append') AS SELECT price FROM quotes", "queue = 'inplace'", '"symbol" is not selected',
          "'inplace'"),
         ("AS SELECT symbol FROM quotes", "keep = 0.5", 'option "keep" has no effect', "keep"),

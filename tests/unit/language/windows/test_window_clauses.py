@@ -134,8 +134,8 @@ def test_an_unlimited_window_needs_a_limit_of_state() -> None:
 @pytest.mark.parametrize(
     ("text", "fact", "offending"),
     [
-        ("FROM main1 [RANGE UNLIMITED PRECEDING SLIDE 1 s]", "SLIDE does not go with UNLIMITED", "1 s"),
-        ("FROM main1 [SESSION 1 s SLIDE 1 s]", "SLIDE does not go with SESSION", "1 s"),
+        ("FROM main1 [RANGE UNLIMITED PRECEDING SLIDE 1 s]", "SLIDE cannot be combined with UNLIMITED", "1 s"),
+        ("FROM main1 [SESSION 1 s SLIDE 1 s]", "SLIDE cannot be combined with SESSION", "1 s"),
         ("FROM main1 [ROWS 5 SLIDE 1 s]", "SLIDE of a ROWS window is a number of rows", "1 s"),
         ("FROM main1 [RANGE 5 s SLIDE 1]", "SLIDE of a RANGE window is a length of time", "1"),
         ("FROM main1 [ROWS 0]", "ROWS is not positive", "0"),
@@ -149,16 +149,20 @@ def test_an_unlimited_window_needs_a_limit_of_state() -> None:
         ("FROM main1 [SESSION 1000000 DAYS 1 us]", "SESSION is too long", "1000000 DAYS 1 us"),
         ("FROM main1 WINDOW 200000 WEEKS", "RANGE is too long", "200000 WEEKS"),
         ("FROM main1 GROUP BY window(ts, '200000 weeks')", "RANGE is too long", "'200000 weeks'"),
-        ("FROM main1 [ROWS 5 WA ts]", "WA does not go with ROWS", "ts"),
+        ("FROM main1 [ROWS 5 WA ts]", "WA cannot be combined with ROWS", "ts"),
         ("FROM main1 [ROWS 5 RANGE 1 s]", "a window has RANGE and ROWS", "[ROWS 5 RANGE 1 s]"),
-        ("FROM main1 [RANGE 5 s PARTITION BY len]", "PARTITION BY goes with ROWS", "[RANGE 5 s PARTITION BY len]"),
+        (
+            "FROM main1 [RANGE 5 s PARTITION BY len]",
+            "PARTITION BY is only allowed with ROWS",
+            "[RANGE 5 s PARTITION BY len]",
+        ),
         ("FROM main1 [ROWS 5 PARTITION BY lenn]", 'column "lenn" does not exist', "lenn"),
         ("FROM main1 [ROWS 5 PARTITION BY len] GROUP BY srcIP", "GROUP BY and PARTITION BY differ", "len"),
         ("FROM main1 [ROWS 5 PARTITION BY len] GROUP BY len, srcIP", "GROUP BY and PARTITION BY differ", "len"),
         ("FROM SESSION(TABLE main1 PARTITION BY len, DESCRIPTOR(ts), 1 s)", "GROUP BY and PARTITION BY differ", "len"),
         ("FROM main1 GROUP BY session_window(ts)", '"session_window" takes', "session_window(ts)"),
-        ("FROM (SELECT count(*) AS n FROM main1 [SESSION 1 s]) [ROWS 5]", "not counted", "[ROWS 5]"),
-        ("FROM (SELECT count(*) AS n FROM main1 [ROWS 5]) [RANGE 5 s]", "over rows that are counted", "[RANGE 5 s]"),
+        ("FROM (SELECT count(*) AS n FROM main1 [SESSION 1 s]) [ROWS 5]", "cannot count the rows", "[ROWS 5]"),
+        ("FROM (SELECT count(*) AS n FROM main1 [ROWS 5]) [RANGE 5 s]", "needs rows that have a time", "[RANGE 5 s]"),
     ],
 )
 def test_a_wrong_window_is_refused_at_its_place(text: str, fact: str, offending: str) -> None:

@@ -185,7 +185,7 @@ def test_rates_and_costs_are_read_from_words() -> None:
         (["stream_x=-1"], None, "is no rate"),
         (["stream_z=1"], None, 'no query reads a stream "stream_z"'),
         ([], "0ms", 'cannot cost "0ms"'),
-        ([], "much", "is no length of time"),
+        ([], "much", "is not a length of time"),
     ],
 )
 def test_wrong_words_are_refused_with_a_hint(rates: list[str], pair: str | None, fact: str) -> None:
