@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.e2e.commands import RunOn, millrace, millrace_here
 
 pytest_plugins = ["millrace.testing.fixtures"]
 
@@ -19,6 +23,24 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="rewrite the golden files from the local host")
+
+
+@pytest.fixture
+def run_on(request: pytest.FixtureRequest) -> RunOn:
+    """`run_on(host, script, "--until-end", folder=...)` runs the command line; on Spark, in the session of all tests.
+
+    That session's processes have a working folder of their own, so the paths of the script are made absolute for it.
+    """
+
+    def run(host: str, script: Path | str, *arguments: object, folder: Path) -> CompletedProcess[str]:
+        if host != "spark":
+            return millrace("run", script, "--on", host, *arguments, folder=folder)
+        request.getfixturevalue("spark_session")
+        file = folder / script
+        file.write_text(re.sub(r"path '(?!/)", f"path '{folder}/", file.read_text()))
+        return millrace_here("run", file, *arguments, folder=folder)
+
+    return run
 
 
 # What waits most is begun first, so that no worker is left alone with it at the end.
@@ -36,8 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _lane(item: pytest.Item) -> str:
-    in_process = not _COMMANDS & set(dir(getattr(item, "module", None)))
-    return "spark" if item.get_closest_marker("spark") and in_process else item.nodeid.partition("::")[0]
+    fixtures = getattr(item, "fixturenames", ())
+    elsewhere = "spark_session" not in fixtures and "run_on" not in fixtures and _COMMANDS & set(vars(item.module))
+    return "spark" if item.get_closest_marker("spark") and not elsewhere else item.nodeid.partition("::")[0]
 
 
 def _turn(item: pytest.Item) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from millrace.hosts.run_options import HOSTS
 from tests.differential.test_q1 import comparable, pieces
-from tests.e2e.commands import chatter, millrace
+from tests.e2e.commands import RunOn, chatter
 from tests.reference import same
 
 duckdb = pytest.importorskip(
@@ -61,11 +61,11 @@ ORACLE = {
 
 
 @every_host
-def test_counts_and_servers_of_real_traffic_are_the_batch_answer(host: str, tmp_path: Path) -> None:
+def test_counts_and_servers_of_real_traffic_are_the_batch_answer(host: str, run_on: RunOn, tmp_path: Path) -> None:
     connection = duckdb.connect()
     for name, path in TRAFFIC.items():
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_csv('{path}', header = true, all_varchar = true)")
-    found = run(host, SCRIPT.format(**TRAFFIC), list(ORACLE), tmp_path)
+    found = run(run_on, host, SCRIPT.format(**TRAFFIC), list(ORACLE), tmp_path)
     for query, text in ORACLE.items():
         assert comparable(without_end(found[query])) == comparable(connection.execute(text).fetchall())
 
@@ -94,7 +94,7 @@ FROM flights GROUP BY ALL
 
 @every_host
 def test_flights_per_carrier_and_hour_of_their_scheduled_departure_are_the_batch_answer(
-    host: str, tmp_path: Path
+    host: str, run_on: RunOn, tmp_path: Path
 ) -> None:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
@@ -104,7 +104,7 @@ def test_flights_per_carrier_and_hour_of_their_scheduled_departure_are_the_batch
     folder.mkdir()
     for number, piece in enumerate(pieces(flights, 8)):
         pq.write_table(piece, folder / f"{number}.parquet")
-    found = run(host, FLOWN.format(folder=folder), ["per_hour", "per_month"], tmp_path)
+    found = run(run_on, host, FLOWN.format(folder=folder), ["per_hour", "per_month"], tmp_path)
     connection.register("flights", flights)
     for query, oracle in (("per_hour", HOUR), ("per_month", MONTH)):
         assert same(found[query], connection.sql(oracle).to_arrow_table().to_pylist())
@@ -123,18 +123,18 @@ def departures(connection: Any, months: int) -> pa.Table:
     return departed.to_arrow_table()
 
 
-def run(host: str, script: str, queries: list[str], folder: Path) -> dict[str, list[dict[str, Any]]]:
+def run(run_on: RunOn, host: str, script: str, queries: list[str], folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every query, from files that the command line wrote."""
-    return {query: table.to_pylist() for query, table in answers(host, script, queries, folder).items()}
+    return {query: table.to_pylist() for query, table in answers(run_on, host, script, queries, folder).items()}
 
 
-def answers(host: str, script: str, queries: list[str], folder: Path) -> dict[str, pa.Table]:
+def answers(run_on: RunOn, host: str, script: str, queries: list[str], folder: Path) -> dict[str, pa.Table]:
     """What the command line wrote for every query."""
     for query in queries:
         sink = f"CREATE SINK into_{query} TO parquet OPTIONS (path 'out/{query}');"
         script = script.replace(f"CREATE QUERY {query} AS", f"{sink} CREATE QUERY {query} INTO into_{query} AS")
     (folder / "script.sql").write_text(script)
-    ran = millrace("run", folder / "script.sql", "--on", host, "--until-end", folder=folder)
+    ran = run_on(host, folder / "script.sql", "--until-end", folder=folder)
     assert ran.returncode == 0, ran.stderr
     assert chatter(ran.stderr) == []
     return {query: pq.read_table(folder / "out" / query) for query in queries}

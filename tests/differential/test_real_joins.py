@@ -18,6 +18,7 @@ import pytest
 
 from tests.differential.test_q1 import pieces
 from tests.differential.test_real_data import DATA, FLIGHTS, TRAFFIC, answers, every_host
+from tests.e2e.commands import RunOn
 
 duckdb = pytest.importorskip(
     "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
@@ -69,7 +70,7 @@ ORACLE = {
 
 
 @every_host
-def test_joins_of_real_streams_are_the_batch_answer(host: str, tmp_path: Path) -> None:
+def test_joins_of_real_streams_are_the_batch_answer(host: str, run_on: RunOn, tmp_path: Path) -> None:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     for name, rows in streams(connection, MOST[host]).items():
@@ -77,7 +78,7 @@ def test_joins_of_real_streams_are_the_batch_answer(host: str, tmp_path: Path) -
         (tmp_path / name).mkdir()
         for number, piece in enumerate(pieces(rows, 4)):
             pq.write_table(piece, tmp_path / name / f"{number}.parquet")
-    found = answers(host, script(tmp_path), list(QUERIES), tmp_path)
+    found = answers(run_on, host, script(tmp_path), list(QUERIES), tmp_path)
     assert all(table.num_rows for table in found.values())
     for query, oracle in ORACLE.items():
         connection.register("found", found[query])

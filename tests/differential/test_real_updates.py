@@ -19,7 +19,7 @@ import pytest
 from millrace.language.declarations.query_options import spelling
 from tests.differential.test_q1 import pieces
 from tests.differential.test_real_data import DATA, every_host
-from tests.e2e.commands import millrace
+from tests.e2e.commands import RunOn, millrace
 
 duckdb = pytest.importorskip(
     "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
@@ -60,9 +60,9 @@ Key = tuple[str, str]
 
 
 @every_host
-def test_the_last_answer_of_every_feed_is_its_last_quote(host: str, tmp_path: Path) -> None:
+def test_the_last_answer_of_every_feed_is_its_last_quote(host: str, run_on: RunOn, tmp_path: Path) -> None:
     rows = recorded(MOST[host])
-    found, summary = run(host, rows, tmp_path)
+    found, summary = run(run_on, host, rows, tmp_path)
     quotes, stamped = (distinct(rows[name].to_pylist()) for name in ("quotes", "stamped"))
     for query in (*UPDATES, "in_turns"):
         check_updates(quotes, last_of(rows["quotes"]), found[query])
@@ -149,14 +149,14 @@ def recorded(most: int) -> dict[str, pa.Table]:
     }
 
 
-def run(host: str, rows: Mapping[str, pa.Table], folder: Path) -> tuple[dict[str, list[Row]], Row]:
+def run(run_on: RunOn, host: str, rows: Mapping[str, pa.Table], folder: Path) -> tuple[dict[str, list[Row]], Row]:
     """The results of each query in the order in which they came, and the summary."""
     for name, table in rows.items():
         (folder / name).mkdir()
         for number, piece in enumerate(pieces(table, 4)):
             pq.write_table(piece, folder / name / f"{number}.parquet")
     (folder / "script.sql").write_text(script())
-    ran = millrace("run", "script.sql", "--on", host, "--until-end", "--json", *OPTIONS[host], folder=folder)
+    ran = run_on(host, "script.sql", "--until-end", "--json", *OPTIONS[host], folder=folder)
     assert ran.returncode == 0, ran.stderr
     found = {query: pq.read_table(folder / "out" / query).to_pylist() for query in QUERIES}
     return found, json.loads(ran.stdout.splitlines()[-1])["summary"]

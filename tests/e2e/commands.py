@@ -1,4 +1,4 @@
-"""The command line as a user starts it: a process of its own."""
+"""The command line as a user starts it, in a process of its own; or in this one, where a Spark session is open."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 from time import monotonic, sleep
 
+from millrace.commands.command_line import main
+
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-m", "millrace"]
+RunOn = Callable[..., subprocess.CompletedProcess[str]]
+"""What the fixture `run_on` gives."""
 
 
 def environment() -> dict[str, str]:
@@ -27,6 +32,20 @@ def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, capture_output=True, text=True, cwd=folder, timeout=300, check=False, env=environment()
     )
+
+
+def millrace_here(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command run to its end in this process: on Spark, in the session that is open here."""
+    out, err = StringIO(), StringIO()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    command = [str(each) for each in arguments]
+    try:
+        with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+            code = main(command)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
 class Started:

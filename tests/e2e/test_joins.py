@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import chatter, millrace
+from tests.e2e.commands import RunOn, chatter, millrace
 
 pytestmark = pytest.mark.slow
 
@@ -84,8 +84,8 @@ def written(folder: Path) -> dict[str, list[tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("host", ["virtual", pytest.param("spark", marks=pytest.mark.spark)])
-def test_a_run_writes_what_belongs_together(host: str, tmp_path: Path) -> None:
-    ran = millrace("run", project(tmp_path, SCRIPT), "--on", host, "--until-end", folder=tmp_path)
+def test_a_run_writes_what_belongs_together(host: str, run_on: RunOn, tmp_path: Path) -> None:
+    ran = run_on(host, project(tmp_path, SCRIPT), "--until-end", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
     assert chatter(ran.stderr) == []
     assert written(tmp_path) == EXPECTED

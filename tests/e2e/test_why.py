@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.commands import RunOn, Started, millrace, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -73,8 +73,8 @@ def test_a_local_run_says_which_partition_holds_it_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_on_spark_the_record_of_a_run_that_is_over_says_it_too(tmp_path: Path) -> None:
-    run = millrace("run", stalled(tmp_path), "--available-now", "--checkpoint", "state", folder=tmp_path)
+def test_on_spark_the_record_of_a_run_that_is_over_says_it_too(run_on: RunOn, tmp_path: Path) -> None:
+    run = run_on("spark", stalled(tmp_path), "--available-now", "--checkpoint", "state", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     found = millrace("why", "state", folder=tmp_path)
     assert (found.returncode, found.stderr) == (0, "")
@@ -87,6 +87,6 @@ def test_on_spark_the_record_of_a_run_that_is_over_says_it_too(tmp_path: Path) -
     ]
     data = json.loads(millrace("why", "state", "--json", folder=tmp_path).stdout)
     assert data["waits"]["both"]["awaited"][0]["stream"] == "side"
-    again = millrace("run", tmp_path / "why.sql", "--available-now", "--checkpoint", "state", folder=tmp_path)
+    again = run_on("spark", tmp_path / "why.sql", "--available-now", "--checkpoint", "state", folder=tmp_path)
     assert "nothing new was found to read" in again.stderr
     assert "check the paths" not in again.stderr

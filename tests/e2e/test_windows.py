@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import chatter, millrace
+from tests.e2e.commands import RunOn, chatter, millrace
 
 pytestmark = pytest.mark.slow
 
@@ -71,8 +71,10 @@ def written(folder: Path, sink: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("host", ["local", "virtual", pytest.param("spark", marks=pytest.mark.spark)])
-def test_a_run_writes_sessions_counted_windows_nested_aggregates_and_late_rows(host: str, tmp_path: Path) -> None:
-    ran = millrace("run", project(tmp_path, SCRIPT), "--on", host, "--until-end", folder=tmp_path)
+def test_a_run_writes_sessions_counted_windows_nested_aggregates_and_late_rows(
+    host: str, run_on: RunOn, tmp_path: Path
+) -> None:
+    ran = run_on(host, project(tmp_path, SCRIPT), "--until-end", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
     assert chatter(ran.stderr) == []
     assert {sink: written(tmp_path, sink) for sink in EXPECTED} == EXPECTED
@@ -81,20 +83,20 @@ def test_a_run_writes_sessions_counted_windows_nested_aggregates_and_late_rows(h
 
 
 @pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
-def test_a_run_that_goes_on_from_its_checkpoint_writes_the_same(host: str, tmp_path: Path) -> None:
+def test_a_run_that_goes_on_from_its_checkpoint_writes_the_same(host: str, run_on: RunOn, tmp_path: Path) -> None:
     script = project(tmp_path, SCRIPT)
     later = [tmp_path / "in" / "1.csv", tmp_path / "in" / "2.csv"]
     kept = [path.read_text() for path in later]
     for path in later:
         path.unlink()
-    run = ["run", script, "--on", host, "--checkpoint", "state"]
-    first = millrace(*run, "--available-now", folder=tmp_path)
+    run = [host, script, "--checkpoint", "state"]
+    first = run_on(*run, "--available-now", folder=tmp_path)
     assert first.returncode == 0, first.stderr
     assert written(tmp_path, "fours") == EXPECTED["fours"][:1], "four rows have come"
     assert written(tmp_path, "visits") == []
     for path, text in zip(later, kept, strict=True):
         path.write_text(text)
-    second = millrace(*run, "--until-end", folder=tmp_path)
+    second = run_on(*run, "--until-end", folder=tmp_path)
     assert second.returncode == 0, second.stderr
     assert {sink: written(tmp_path, sink) for sink in EXPECTED} == EXPECTED
 
