@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.pairs import COLUMNS, write_pairs
 from bench.stock_join import Join
 from bench.workload import network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 BAND, WINDOW, LANES = 1, 2, 1_000
 """Seconds, seconds, and the keys of the count."""
@@ -31,7 +31,7 @@ class Chained:
         ends = f"window_start + INTERVAL {WINDOW} SECOND"
         return {"a": ends, "b": f"{ends} + INTERVAL {BAND} SECOND"}
 
-    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+    def ours(self, output: Path, files_per_batch: int | None) -> QueryNetwork:
         """The query as a user of Millrace writes it."""
         window = f"[RANGE {WINDOW} SECONDS SLIDE {WINDOW} SECONDS WA ts]"
         select = f"SELECT lane, count(*) AS n FROM ({self._pairs()}) AS pairs {window} GROUP BY lane"

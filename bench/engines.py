@@ -27,7 +27,7 @@ from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.hosts.spark.source.native_streams import spark_schema
 from millrace.plan.nodes.endpoints import Connector, Stream
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 _STATE = "spark.sql.streaming.stateStore.providerClass"
 _STATE_CLASSES = "org.apache.spark.sql.execution.streaming.state."
@@ -51,7 +51,7 @@ class Task:
     def checkpoint(self, engine: str, number: int) -> Path:
         return self.folder / engine / f"checkpoint-{number}"
 
-    def network(self, engine: str, number: int) -> Network:
+    def network(self, engine: str, number: int) -> QueryNetwork:
         return self._work(number).ours(self.output(engine, number), self.files_per_batch)
 
     def stock(self, engine: str, number: int) -> StockQuery:

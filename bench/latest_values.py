@@ -13,7 +13,7 @@ from bench.answers import WrongAnswers, opened, published
 from bench.links import ORIGIN
 from bench.stock_latest import VERSIONS, Latest
 from bench.workload import Work, network, write_file
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 COLUMNS = "key BIGINT, value DOUBLE, ts TIMESTAMP"
 APART = 10
@@ -35,7 +35,7 @@ class LatestValues:
         """An answer is there as soon as its row is."""
         return {"updates": "ts"}
 
-    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+    def ours(self, output: Path, files_per_batch: int | None) -> QueryNetwork:
         """The query as a user of Millrace writes it."""
         time, queue = "TIMESTAMP BY ts DISORDER INTERVAL 2 SECONDS UPDATE KEY (key)", "WITH (queue = 'inplace')"
         select = "SELECT key, value, ts FROM updates"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bench.links import ORIGIN
 from bench.workload import network, write_file
 from millrace.plan.nodes.endpoints import TIMESTAMP
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 COLUMNS = "key STRING, n BIGINT, ts TIMESTAMP, value DOUBLE"
 """`n` is the number of the row in its stream, as it arrived."""
@@ -45,7 +45,7 @@ class AsOf:
         late = self.disorder["known"]
         return {"asked": "ts", "known": f"ts + INTERVAL {late + 1} MICROSECOND"}
 
-    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+    def ours(self, output: Path, files_per_batch: int | None) -> QueryNetwork:
         """The query as a user of Millrace writes it."""
         times = {name: f"TIMESTAMP BY ts {_order(disorder)}" for name, disorder in self.disorder.items()}
         select = """SELECT asked.key, asked.n AS asked_n, known.n AS known_n, asked.ts, known.value

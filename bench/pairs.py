@@ -13,7 +13,7 @@ import pyarrow as pa
 from bench.links import ORIGIN
 from bench.stock_join import Join
 from bench.workload import network, write_file
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 COLUMNS = "key BIGINT, n BIGINT, ts TIMESTAMP"
 APART = 32
@@ -36,7 +36,7 @@ class BandJoin:
         """Both rows must have come."""
         return {"a": "a_ts", "b": "b_ts"}
 
-    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+    def ours(self, output: Path, files_per_batch: int | None) -> QueryNetwork:
         """The query as a user of Millrace writes it."""
         return network(self.folders, COLUMNS, "TIMESTAMP BY ts ORDERED", self.truth(), output, files_per_batch)
 

@@ -34,7 +34,7 @@ from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 MICROS, SECONDS = 1_000, 30.0
 """Of the rows of a second a core can value less than 1,000."""
@@ -67,7 +67,7 @@ class Overload:
     micros: int = MICROS
     seconds: float = SECONDS
 
-    def network(self, source: Path, queue: str, replay: str = "", budget: str = "") -> Network:
+    def network(self, source: Path, queue: str, replay: str = "", budget: str = "") -> QueryNetwork:
         """The query with a kind of queue."""
         return parse_network(
             _SCRIPT.format(folder=source, queue=queue, replay=replay, budget=budget, micros=self.micros)

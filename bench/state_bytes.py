@@ -28,7 +28,7 @@ from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 BATCHES = 64
 _SECOND = 1_000_000
@@ -62,7 +62,7 @@ def summary(written: list[int]) -> str:
     )
 
 
-def _network(source: str) -> Network:
+def _network(source: str) -> QueryNetwork:
     return parse_network(f"""CREATE STREAM s (key BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM {source};
         CREATE SINK counts TO memory;
         CREATE QUERY counted INTO counts AS

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from millrace.experiments.stock_spark import StockCount, StockQuery
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 
 class Work(Protocol):
@@ -35,7 +35,7 @@ class Work(Protocol):
     def needs(self) -> Mapping[str, str]:
         """By stream, in terms of the results: the time that its rows must have reached for a result to be certain."""
 
-    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+    def ours(self, output: Path, files_per_batch: int | None) -> QueryNetwork:
         """The query as a user of Millrace writes it."""
 
     def truth(self) -> str:
@@ -74,7 +74,7 @@ class Workload:
         """All streams must have passed the end of the window."""
         return dict.fromkeys(self.folders, f"window_start + INTERVAL {self.window} SECOND")
 
-    def ours(self, output: Path, files_per_batch: int | None) -> Network:
+    def ours(self, output: Path, files_per_batch: int | None) -> QueryNetwork:
         """The query as a user of Millrace writes it."""
         time = f"TIMESTAMP BY {self.time} ORDERED {self.silence}"
         return network(self.folders, self.columns, time, self._select(), output, files_per_batch)
@@ -127,7 +127,7 @@ def network(
     output: Path,
     files_per_batch: int | None,
     options: str = "",
-) -> Network:
+) -> QueryNetwork:
     """A query of ours over streams that are folders of parquet files, into a folder of such files.
 
     `time` is the time contract of all streams, or of each one.

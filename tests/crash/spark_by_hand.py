@@ -32,7 +32,7 @@ from millrace.hosts.spark.exchange.rows import Row
 from millrace.hosts.spark.sink.network_sink import NetworkWriter
 from millrace.hosts.spark.source.network_source import NetworkReader
 from millrace.hosts.spark.stage import stage as stages
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from tests.crash.kills import Kill
 from tests.unit.hosts.spark.staged import State
 
@@ -57,7 +57,7 @@ class Disk:
 class SparkByHand:
     """A run of a network in a folder; a killed one is followed by another on the same disk."""
 
-    def __init__(self, network: Network, sinks: Mapping[str, Mapping[str, Any]], folder: Path, disk: Disk) -> None:
+    def __init__(self, network: QueryNetwork, sinks: Mapping[str, Mapping[str, Any]], folder: Path, disk: Disk) -> None:
         self.folder, self.disk = folder, disk
         plans = PlanLog(folder / "plans")
         plans.write(1, Version(network, sinks))

@@ -19,7 +19,7 @@ from millrace.language import parse_network
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Distinct, OrderByTime, Rank, Since
 from tests.property.cases import declared
 from tests.reference import _rows
@@ -88,7 +88,7 @@ class History:
 
     def _answer(self, phase: Phase, number: int, name: str, version: Version) -> list[Row]:
         query = parsed(phase.declarations, name, version)
-        streams = [stream.name for stream in Network((query,)).streams()]
+        streams = [stream.name for stream in QueryNetwork((query,)).streams()]
         start, span = self._start(version.top, streams), (NO_BOUND, END_OF_TIME)
         if not any(isinstance(each, STATEFUL) for each in _walk(query.root)):
             # Nothing is remembered: what comes in the phase is answered in it.
@@ -103,7 +103,7 @@ class History:
         """The answer over all rows from their starts on."""
         key = phase.declarations, query.name, version
         if key not in self._known:
-            tree = self._begun(query.root, version, [stream.name for stream in Network((query,)).streams()])
+            tree = self._begun(query.root, version, [stream.name for stream in QueryNetwork((query,)).streams()])
             self._known[key] = _rows(tree, self.rows(len(self.phases)))
         return self._known[key]
 

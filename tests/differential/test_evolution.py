@@ -14,7 +14,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Ending
 from millrace.hosts.run_options import RunOptions
 from millrace.language import bind_changes, parse_network, read_file
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
 from tests.property.cases import batch
 from tests.reference import multiset
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Host = Callable[..., "LocalRun | SparkRun"]
 
 
-def on_local(network: Network, ending: Ending, checkpoint: Path, **given: Any) -> LocalRun:
+def on_local(network: QueryNetwork, ending: Ending, checkpoint: Path, **given: Any) -> LocalRun:
     return LocalRun(network, RunOptions("local", ending, checkpoint), **given)
 
 
@@ -83,7 +83,7 @@ def test_eight_changes_to_four_queries(tmp_path: Path, pieces: int) -> None:
 def test_eight_changes_to_four_queries_on_spark(tmp_path: Path, spark_session: SparkSession) -> None:
     from millrace.hosts.spark.host import SparkRun
 
-    def on_spark(network: Network, ending: Ending, checkpoint: Path, **given: Any) -> SparkRun:
+    def on_spark(network: QueryNetwork, ending: Ending, checkpoint: Path, **given: Any) -> SparkRun:
         return SparkRun(network, RunOptions("spark", ending, checkpoint, stages=3), session=spark_session, **given)
 
     check_all(tmp_path, 2, on_spark)

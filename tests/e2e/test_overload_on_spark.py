@@ -22,7 +22,7 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.stage.bucket_queues import STALEST
 from millrace.hosts.spark.stage.budget import FIRST_ROWS
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from tests.e2e.commands import wait_for
 from tests.e2e.slow_functions import SECONDS
 
@@ -45,7 +45,7 @@ CREATE QUERY every WITH (queue = 'append') INTO every_row AS SELECT k, slow(v) A
 """
 
 
-def network(folder: Path) -> Network:
+def network(folder: Path) -> QueryNetwork:
     return parse_network(SCRIPT.format(folder=folder))
 
 

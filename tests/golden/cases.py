@@ -18,7 +18,7 @@ import pyarrow as pa
 from millrace.connectors.inputs import open_input, read_schema
 from millrace.language import parse_network
 from millrace.plan.nodes.endpoints import Connector, Stream
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.updates.queue_placement import key_of
 from tests.reference import evaluate, settled
 
@@ -47,7 +47,7 @@ class Golden:
         return self.sql.startswith("-- error:")
 
     @property
-    def network(self) -> Network:
+    def network(self) -> QueryNetwork:
         return parse_network(self.sql)
 
     def text(self, name: str) -> str:
@@ -76,7 +76,7 @@ def golden_queries(*, refused: bool) -> list[Golden]:
     return [each for each in found if each.is_refusal == refused]
 
 
-def together(goldens: Iterable[Golden]) -> tuple[Network, dict[str, list[pa.Table]]]:
+def together(goldens: Iterable[Golden]) -> tuple[QueryNetwork, dict[str, list[pa.Table]]]:
     """All queries in one network under the names of their folders, and its inputs; equal streams are shared."""
     queries, inputs, streams = [], {}, {}
     for golden in goldens:
@@ -85,7 +85,7 @@ def together(goldens: Iterable[Golden]) -> tuple[Network, dict[str, list[pa.Tabl
             assert streams.setdefault(stream.name, stream) == stream, "streams of one name are the same"
             assert inputs.setdefault(stream.name, rows) == rows, "streams of one name hold the same rows"
         queries += [replace(query, name=f"{golden.name}_{query.name}") for query in golden.network.queries]
-    return Network(tuple(queries)), inputs
+    return QueryNetwork(tuple(queries)), inputs
 
 
 def _cut(rows: pa.Table, pieces: int) -> list[pa.Table]:

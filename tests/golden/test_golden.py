@@ -13,10 +13,10 @@ from millrace.errors import MillraceError
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
-from millrace.plan.explain.explain import explain
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.endpoints import Connector
 from millrace.plan.nodes.node import walk
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.nodes.relational_nodes import OrderByTime
 from millrace.plan.physical.stages import physical
 from millrace.testing import Host, in_memory
@@ -116,7 +116,7 @@ def is_ordered(golden: Golden, query: str) -> bool:
     return any(isinstance(node, OrderByTime) for node in walk(root))
 
 
-def _on_files(network: Network, folder: Path) -> Network:
+def _on_files(network: QueryNetwork, folder: Path) -> QueryNetwork:
     streams = {}
     for stream in network.streams():
         (folder / stream.name).mkdir()

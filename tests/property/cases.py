@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from tests.reference import evaluate, multiset
 
 Row = dict[str, Any]
@@ -41,7 +41,7 @@ class Case:
     rows: dict[str, list[Row]]
 
     @property
-    def network(self) -> Network:
+    def network(self) -> QueryNetwork:
         return parse_network(self.sql)
 
     def expected(self) -> list[tuple[Any, ...]]:

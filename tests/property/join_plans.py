@@ -14,7 +14,7 @@ from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantW
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, Scan, Union
 from tests.property.cases import SCHEMA, SECOND, Row
 from tests.property.joins import METHODS, ending
@@ -27,7 +27,7 @@ STREAMS = ("s0", "s1", "s2")
 class PlanCase:
     """A network of one query, and the rows of every stream in their order of arrival."""
 
-    network: Network
+    network: QueryNetwork
     rows: dict[str, list[Row]]
 
 
@@ -158,6 +158,6 @@ def plan_cases(draw: st.DrawFn, kind: str) -> PlanCase:
     ]
     root = draw(KINDS[kind](streams))
     options = {"join": draw(st.sampled_from(METHODS))} if kind == "ordered" else {}
-    network = Network((Query("q", root, Sink("q", Connector("memory")), options),))
+    network = QueryNetwork((Query("q", root, Sink("q", Connector("memory")), options),))
     rows = {each.name: draw(ending(disorders[each.name])) for each in network.streams()}
     return PlanCase(network, rows)

@@ -16,7 +16,7 @@ from millrace.kernel.elements import NO_BOUND, without_reserved
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.snapshot import Place
 from millrace.plan.nodes.node import walk
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.nodes.relational_nodes import OrderByTime
 from millrace.plan.physical.stages import physical
 from millrace.testing import Host
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 class Driver:
     """An executor that may be saved and restored between any two pushes."""
 
-    def __init__(self, network: Network, rows_per_step: int | None) -> None:
+    def __init__(self, network: QueryNetwork, rows_per_step: int | None) -> None:
         self.plan = physical(network)
         self.rows_per_step = rows_per_step
         self.executor = self._started()

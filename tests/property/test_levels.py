@@ -30,7 +30,7 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.language import parse_network
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Project, Scan
 from millrace.plan.physical.stages import physical
 from tests.property.cases import SECOND, Case, batch, cases, declared, schedules
@@ -73,7 +73,7 @@ class Store:
 class Levels:
     """Micro-batches of a network over a few buckets, as Spark would run them."""
 
-    def __init__(self, network: Network, buckets: int, folder: Path, *, live: bool = False) -> None:
+    def __init__(self, network: QueryNetwork, buckets: int, folder: Path, *, live: bool = False) -> None:
         self.plan = physical(network)
         self.folder = folder
         PlanLog(folder / "plans").write(1, Version(network))
@@ -169,7 +169,7 @@ def run(data: st.DataObject, case: Case, folder: Path) -> Levels:
     return levels
 
 
-def on_files(network: Network, folder: Path) -> Network:
+def on_files(network: QueryNetwork, folder: Path) -> QueryNetwork:
     return network.with_streams(
         {
             stream.name: replace(stream, connector=Connector("parquet", {"path": str(folder / stream.name)}))
@@ -237,7 +237,7 @@ def test_two_levels_account_for_every_row_by_every_contract(
     with tempfile.TemporaryDirectory() as folder:
         stream = Stream("s", ADMISSION_SCHEMA, contract, Connector("parquet", {"path": folder}))
         query = Query("q", Project(Scan(stream), (("id", Column("id")),)), Sink("q", Connector("memory")))
-        levels = Levels(Network((query,)), data.draw(st.integers(1, 3), label="buckets"), Path(folder))
+        levels = Levels(QueryNetwork((query,)), data.draw(st.integers(1, 3), label="buckets"), Path(folder))
         alone = True
         for number, together in enumerate(data.draw(pieces(given_rows))):
             parts = data.draw(pieces(together))
@@ -261,7 +261,7 @@ def test_two_levels_account_for_every_row_by_every_contract(
 
 @given(data=st.data(), case=delayed())
 def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
-    data: st.DataObject, case: tuple[Network, list[tuple[int, str, Given]]]
+    data: st.DataObject, case: tuple[QueryNetwork, list[tuple[int, str, Given]]]
 ) -> None:
     network, arrivals = case
     with tempfile.TemporaryDirectory() as folder:
@@ -271,7 +271,9 @@ def test_two_levels_lose_no_row_to_enabling_timestamps_within_the_skew(
     assert multiset(levels.results) == multiset(evaluate(network.queries[0], given_rows))
 
 
-def live_run(data: st.DataObject, network: Network, arrivals: list[tuple[int, str, Given]], folder: Path) -> Levels:
+def live_run(
+    data: st.DataObject, network: QueryNetwork, arrivals: list[tuple[int, str, Given]], folder: Path
+) -> Levels:
     """Each row as a file that is read when it arrives, and wakings by the clock in between."""
     stages._CACHED.clear()
     levels = Levels(on_files(network, folder), data.draw(st.integers(1, 3), label="buckets"), folder, live=True)

@@ -19,7 +19,7 @@ from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.snapshot import Place
 from millrace.language import parse_network
 from millrace.plan.evolution.start_points import start_of
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 from tests.property.cases import EPOCH, Row, batch, declared, queries, rows, schedules
 from tests.reference import evaluate, multiset
@@ -110,8 +110,8 @@ class Changing:
         (query,) = parse_network(self.declarations + text).queries
         return replace(query, name=name)
 
-    def _network(self) -> Network:
-        return Network(tuple(self.queries))
+    def _network(self) -> QueryNetwork:
+        return QueryNetwork(tuple(self.queries))
 
     def _plan(self) -> Physical:
         return physical(self._network())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from tests.property.cases import EPOCH, SECOND, Case, Row, cases, declared, queries, rows, schedules, values
 from tests.property.test_answers import Driver
 from tests.reference import evaluate, multiset
@@ -56,7 +56,7 @@ def test_every_row_is_admitted_late_or_quarantined_whatever_the_batching(data: s
 
 
 @st.composite
-def delayed(draw: st.DrawFn) -> tuple[Network, list[tuple[int, str, Row]]]:
+def delayed(draw: st.DrawFn) -> tuple[QueryNetwork, list[tuple[int, str, Row]]]:
     """Two streams whose rows arrive at most the declared skew after their time, and when each arrives."""
     skew = 2
     promises = [
@@ -76,7 +76,7 @@ def delayed(draw: st.DrawFn) -> tuple[Network, list[tuple[int, str, Row]]]:
 
 @given(data=st.data(), case=delayed())
 def test_enabling_timestamps_within_the_skew_lose_no_row(
-    data: st.DataObject, case: tuple[Network, list[tuple[int, str, Row]]]
+    data: st.DataObject, case: tuple[QueryNetwork, list[tuple[int, str, Row]]]
 ) -> None:
     network, arrivals = case
     driver = Driver(network, None)

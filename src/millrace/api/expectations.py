@@ -10,16 +10,16 @@ from millrace.api.durations import Length, words_of
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.language import parse_interval
 from millrace.plan.explain.cost_notes import Expected
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 
 
-def expected(rates: Sequence[str], pair_cost: Length | None, network: Network) -> Expected:
+def expected(rates: Sequence[str], pair_cost: Length | None, network: QueryNetwork) -> Expected:
     """The rates of streams, given as `main1=10` in rows per second, and the time to compare two rows.
 
     >>> from datetime import timedelta
-    >>> expected([], "0.5ms", Network(())).pair, expected([], timedelta(seconds=1), Network(())).pair
+    >>> expected([], "0.5ms", QueryNetwork(())).pair, expected([], timedelta(seconds=1), QueryNetwork(())).pair
     (500.0, 1000000.0)
     """
     streams = {stream.name.lower(): stream.name for stream in network.streams()}

@@ -26,8 +26,7 @@ from millrace.hosts.why.lag import Lag
 from millrace.language import bind_changes, declarations_of, parse_script, read_file
 from millrace.language.grammar.statements import Declared, QueryStatement
 from millrace.plan.evolution.evolution import Evolution
-from millrace.plan.nodes.query_network import Network as PlanNetwork
-from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 if TYPE_CHECKING:
     from millrace.api.network import Network
@@ -41,7 +40,7 @@ class Handle:
     """A run of a network: at work in a thread of its own, or ended."""
 
     def __init__(
-        self, network: PlanNetwork, options: RunOptions, feeds: Mapping[str, Iterable[Any]], author: Network
+        self, network: QueryNetwork, options: RunOptions, feeds: Mapping[str, Iterable[Any]], author: Network
     ) -> None:
         self._author = author
         self._feeds = feeds

@@ -30,9 +30,9 @@ from millrace.hosts.run_options import HostName
 from millrace.language import parse_script
 from millrace.language.grammar.statements import Declared, QueryStatement, SinkStatement, Statement
 from millrace.language.script import Declarations, bind_network, declare
-from millrace.plan.explain.explain import explain
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.query_network import Network as PlanNetwork
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 
 
@@ -178,7 +178,7 @@ class Network:
         self._accept(query_text(name, relation.sql, sink, options, settings or {}, access))
         return self
 
-    def bound(self) -> PlanNetwork:
+    def bound(self) -> QueryNetwork:
         """The network's plan."""
         return bind_network(self._statements)
 
@@ -213,7 +213,7 @@ class Network:
             return statement.name.text.lower() not in self._names and "max_future_skew" not in statement.options
         return isinstance(statement, SinkStatement)
 
-    def _alone(self, statements: Sequence[Statement], *, parts: bool = False) -> PlanNetwork:
+    def _alone(self, statements: Sequence[Statement], *, parts: bool = False) -> QueryNetwork:
         """The plan of some statements without the queries so far."""
         try:
             return bind_network(statements, self._declared, parts=parts)
@@ -275,7 +275,7 @@ def _connector(stream: str, source: object, options: Mapping[str, object]) -> st
     return source if source.isidentifier() else quoted(source)
 
 
-def _query_names(network: PlanNetwork) -> set[str]:
+def _query_names(network: QueryNetwork) -> set[str]:
     """The names of the queries that were written; late rows that go to a sink are a query of their name, too."""
     late = {each.late_into.lower() for each in network.streams() if each.late_into}
     return {each.name.lower() for each in network.queries} - late

@@ -16,7 +16,7 @@ from millrace.hosts.run_options import HostName, RunOptions
 from millrace.hosts.sinks.sinks import check_sinks
 from millrace.language import parse_interval
 from millrace.plan.evolution.evolution import Evolution
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 TICK = 100_000
 """Microseconds: without a cost to be exact about, virtual time moves in tenths of a second."""
@@ -45,7 +45,7 @@ def run_options(
 
 
 def open_run(
-    network: Network,
+    network: QueryNetwork,
     options: RunOptions,
     listeners: Listeners | None = None,
     feeds: Mapping[str, Iterable[Any]] | None = None,

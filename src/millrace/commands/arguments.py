@@ -10,7 +10,7 @@ from typing import TypeAlias
 from millrace.api.durations import length
 from millrace.errors import RequestError
 from millrace.language import parse_interval, parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The commands of the parser; each command adds itself."""
@@ -45,7 +45,7 @@ def timeout_seconds(options: argparse.Namespace) -> float:
     return micros("--timeout", options.timeout) / 1e6
 
 
-def read_network(file: Path) -> tuple[str, Network]:
+def read_network(file: Path) -> tuple[str, QueryNetwork]:
     """The text of a file, and the network that it describes."""
     try:
         text = file.read_text()

@@ -6,7 +6,7 @@ import argparse
 
 from millrace.api.expectations import expected
 from millrace.commands.arguments import Commands, add_file, read_network
-from millrace.plan.explain.explain import explain
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.physical.stages import physical
 
 

@@ -24,7 +24,7 @@ from millrace.hosts.run_options import HOSTS, RunOptions
 from millrace.language import bind_changes, read_file
 from millrace.plan.evolution.changes import Added, Amendment, NetworkFile
 from millrace.plan.nodes.endpoints import Connector, Sink
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 
 def add_to(commands: Commands) -> None:
@@ -170,8 +170,8 @@ def _stop_on_signals(run: Run) -> None:
 # Results that other processes could not read in memory are shown on the console instead
 
 
-def _shown(network: Network) -> Network:
-    return Network(tuple(map(_shown_query, network.queries)))
+def _shown(network: QueryNetwork) -> QueryNetwork:
+    return QueryNetwork(tuple(map(_shown_query, network.queries)))
 
 
 def _shown_query(query: Query) -> Query:

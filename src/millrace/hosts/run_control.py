@@ -10,7 +10,7 @@ from millrace.hosts.checkpoint.durable_files import lock_checkpoint
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.request_folder import RequestFolder
 from millrace.hosts.run import Run
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 _EVERY = 0.02
 """Seconds between two looks at the folder of requests."""
@@ -24,7 +24,7 @@ class RunControl:
 
     def __init__(
         self,
-        network: Network,
+        network: QueryNetwork,
         changes: LiveChanges | None = None,
         requests: Path | None = None,
         checkpoint: Path | None = None,

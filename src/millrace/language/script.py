@@ -40,7 +40,7 @@ from millrace.language.select.query_binder import Binder, NodePlaces
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.updates.queue_configuration import is_append
 
 Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement | FunctionStatement)
@@ -49,7 +49,7 @@ ALTERABLE = ("strategy", "share", "breaks", "ets_arcs", *ALTERED)
 """The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
 
 
-def parse_network(text: str, *, parts: bool = False) -> Network:
+def parse_network(text: str, *, parts: bool = False) -> QueryNetwork:
     """The network that a script describes. Paths in options stay as they are written.
 
     With `parts` its selects may become parts of queries, whose options decide whether they have update semantics.
@@ -74,7 +74,9 @@ class Declarations:
     functions: dict[str, UserFunction] = field(default_factory=dict)
 
 
-def bind_network(statements: Sequence[Statement], known: Declarations | None = None, *, parts: bool = False) -> Network:
+def bind_network(
+    statements: Sequence[Statement], known: Declarations | None = None, *, parts: bool = False
+) -> QueryNetwork:
     """The network that statements describe, beside what is `known` already.
 
     The statements may be parsed from a text or built in Python: `grammar.statements` needs no places, and errors about
@@ -103,7 +105,7 @@ def bind_network(statements: Sequence[Statement], known: Declarations | None = N
             )
     everything = (*late_queries(declared.streams, declared.sinks, queries), *queries.values())
     # A query may have guarded a stream that queries before it read too.
-    return Network(everything).with_streams({each.name: each for each in declared.streams.values()})
+    return QueryNetwork(everything).with_streams({each.name: each for each in declared.streams.values()})
 
 
 def declare(statements: Iterable[Statement], known: Declarations | None = None) -> Declarations:

@@ -1,6 +1,6 @@
 """From bound statements to query graphs: a network as data, rewritten, cut into stages, explained and evolved.
 
-In comes a `Network` of queries, each a tree of nodes, as the language binds it. Out goes a `Physical` plan, which
+In comes a `QueryNetwork` of queries, each a tree of nodes, as the language binds it. Out goes a `Physical` plan, which
 builds the graphs that the kernel runs.
 
 - `nodes/`      a network as frozen data; what is true of a node type stands with it

@@ -23,7 +23,7 @@ from millrace.kernel.graph.snapshot import Place
 from millrace.kernel.metrics import Metrics
 from millrace.language import parse_interval, parse_network
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 from millrace.testing.tables import Rows, table
 
@@ -47,7 +47,7 @@ class Bench:
     [1]
     """
 
-    def __init__(self, network: str | Network, *, start: int = 0, rows_per_step: int | None = None) -> None:
+    def __init__(self, network: str | QueryNetwork, *, start: int = 0, rows_per_step: int | None = None) -> None:
         self.network = parse_network(network) if isinstance(network, str) else network
         self.clock = StandingClock(start)
         self.start = start

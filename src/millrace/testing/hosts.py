@@ -15,7 +15,7 @@ from millrace.hosts.run_options import HOSTS, HostName, RunOptions
 from millrace.kernel.elements import ARRIVED
 from millrace.language import parse_network
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.testing.tables import Rows
 
 __all__ = ["HOSTS", "Host", "in_memory"]
@@ -45,13 +45,15 @@ class Host:
     name: HostName
     session: Callable[[], Any] | None = None
 
-    def run(self, sql: str | Network, inputs: Mapping[str, Given], *, ending: Ending = "end") -> dict[str, list[Row]]:
+    def run(
+        self, sql: str | QueryNetwork, inputs: Mapping[str, Given], *, ending: Ending = "end"
+    ) -> dict[str, list[Row]]:
         """The rows of every query over the inputs; each table of a list is one batch."""
         run = self.open(sql, inputs, ending=ending)
         run.run()
         return {query: [row for each in tables for row in each.to_pylist()] for query, tables in run.memory.items()}
 
-    def open(self, sql: str | Network, inputs: Mapping[str, Given], *, ending: Ending = "end") -> Run:
+    def open(self, sql: str | QueryNetwork, inputs: Mapping[str, Given], *, ending: Ending = "end") -> Run:
         """A run over the inputs that is not started yet, for tests that need more than its rows."""
         network = in_memory(parse_network(sql) if isinstance(sql, str) else sql)
         streams = {stream.name: stream for stream in network.streams()}
@@ -64,14 +66,14 @@ class Host:
         return SparkRun(network, RunOptions("spark", ending), feeds=feeds, session=self.session())
 
 
-def in_memory(network: Network) -> Network:
+def in_memory(network: QueryNetwork) -> QueryNetwork:
     """The network with every result kept in memory, whatever its sinks are.
 
     >>> net = parse_network("CREATE STREAM s (v INT) LATENT TIMESTAMP FROM iterable; SELECT v FROM s;")
     >>> in_memory(net).queries[0].sink.connector.format
     'memory'
     """
-    return Network(tuple(replace(each, sink=Sink(each.name, Connector("memory"))) for each in network.queries))
+    return QueryNetwork(tuple(replace(each, sink=Sink(each.name, Connector("memory"))) for each in network.queries))
 
 
 def _tables(stream: Stream, given: Given) -> list[pa.Table]:

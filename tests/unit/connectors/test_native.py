@@ -11,12 +11,12 @@ from millrace.connectors.inputs import open_input
 from millrace.errors import RequestError
 from millrace.hosts.sinks.sinks import file_sinks
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED"
 
 
-def network(source: str, sink: str = "memory") -> Network:
+def network(source: str, sink: str = "memory") -> QueryNetwork:
     return parse_network(f"{STREAM} FROM {source}; CREATE SINK o TO {sink}; CREATE QUERY q INTO o AS SELECT v FROM s")
 
 

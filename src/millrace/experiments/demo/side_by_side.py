@@ -20,7 +20,7 @@ from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run import Run
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 if TYPE_CHECKING:
     from millrace.experiments.stock_spark import StockSpark
@@ -35,7 +35,7 @@ _GRACE = 8.0
 _HEARTBEAT = 5.0
 
 
-def q1(feed: Feed, folder: Path) -> Network:
+def q1(feed: Feed, folder: Path) -> QueryNetwork:
     """The query over the links' folders."""
     return parse_network("\n".join([*(_stream(link, folder) for link in feed.links), select(feed)]))
 

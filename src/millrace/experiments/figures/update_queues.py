@@ -25,7 +25,7 @@ from millrace.kernel.elements import Times
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
 from millrace.plan.nodes.endpoints import TIMESTAMP
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 
 APPEND, SHED, FIFO, IN_PLACE = "append", "append, shedding", "update FIFO", "IN-PLACE"
@@ -168,7 +168,7 @@ def text(queue: str, options: str = "", *, ordered: bool = True) -> str:
 CREATE QUERY mapped WITH ({spelling("queue", queue)}{options}) AS SELECT k, v + 0 AS v, ts FROM s;"""
 
 
-def costs(network: Network, seconds: Mapping[str, float]) -> Costs:
+def costs(network: QueryNetwork, seconds: Mapping[str, float]) -> Costs:
     """What a row costs at the last operator of each query."""
     nodes = physical(network).whole().nodes
     last = {name: nodes[name].inputs[0].producer.name for name in seconds}

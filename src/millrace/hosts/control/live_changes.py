@@ -28,7 +28,7 @@ from millrace.kernel.graph.executor import Executor
 from millrace.plan.evolution.changes import Added, Altered, BindChanges, Change, Dropped, ReadFile, WaitsListed, amended
 from millrace.plan.evolution.evolution import Evolution, evolve, merged
 from millrace.plan.evolution.start_points import StartPoints, StreamProgress, reduced, start_of
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 Start = Callable[[Query], StartPoints]
@@ -68,7 +68,7 @@ class HistoryEntry:
 class _Proposal:
     """What the network would be after a request."""
 
-    network: Network
+    network: QueryNetwork
     script: str
     entry: HistoryEntry
     answers: Answers
@@ -82,13 +82,13 @@ class LiveChanges:
     """
 
     def __init__(
-        self, network: Network, script: str = "", bind: BindChanges | None = None, read: ReadFile | None = None
+        self, network: QueryNetwork, script: str = "", bind: BindChanges | None = None, read: ReadFile | None = None
     ) -> None:
         self.network = network
         self.file = script
         """The text of the file that is in force."""
         self.history: list[HistoryEntry] = []
-        self.ran: Network | None = None
+        self.ran: QueryNetwork | None = None
         """The network of the run that this one goes on from, as it was."""
         self.evolution: Evolution | None = None
         """What becomes of that network, where this run's is another one."""
@@ -99,7 +99,7 @@ class LiveChanges:
         self.script = script
         """The declarations that a request may name."""
         self._first = script
-        self._network: Network | None = None
+        self._network: QueryNetwork | None = None
         """The network of the file that is in force, where it has been read."""
         self._bind, self._read = bind, read
         self._asked: deque[tuple[Callable[[Run], Any], Future[Any]]] = deque()
@@ -278,14 +278,14 @@ class LiveChanges:
                 change = Added(change.query.starting_at(*starts[-1]))
             answers += _answers(change, queries)
             queries = amended(queries, change)
-        return _Proposal(Network(queries), amendment.declared, HistoryEntry(text, tuple(starts)), tuple(answers))
+        return _Proposal(QueryNetwork(queries), amendment.declared, HistoryEntry(text, tuple(starts)), tuple(answers))
 
     def _accept(self, proposal: _Proposal) -> None:
         self.network, self.script = proposal.network, proposal.script
         self.history.append(proposal.entry)
 
 
-def reshape(executor: Executor, before: Network, plan: Physical) -> None:
+def reshape(executor: Executor, before: QueryNetwork, plan: Physical) -> None:
     """Make a graph at work, which was that of a network, what a plan says."""
     graph = executor.graph
     graph.keep(set(graph.nodes) - _replaced(before, plan.network))
@@ -296,7 +296,7 @@ def reshape(executor: Executor, before: Network, plan: Physical) -> None:
         executor.set_breaks(())
 
 
-def _replaced(before: Network, after: Network) -> set[str]:
+def _replaced(before: QueryNetwork, after: QueryNetwork) -> set[str]:
     """The queries that another query of their name replaces."""
     named = {query.name: query for query in after.queries}
     return {
@@ -339,7 +339,7 @@ def _started(query: Query) -> QueryStart:
 
 
 def _streams(query: Query) -> tuple[str, ...]:
-    return tuple(stream.name for stream in Network((query,)).streams())
+    return tuple(stream.name for stream in QueryNetwork((query,)).streams())
 
 
 class _Ended(RequestError):

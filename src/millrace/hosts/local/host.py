@@ -38,7 +38,7 @@ from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.evolution.start_points import StreamProgress
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 _MOMENT = 10_000
@@ -54,7 +54,7 @@ class LocalRun:
 
     def __init__(
         self,
-        network: Network,
+        network: QueryNetwork,
         options: RunOptions | None = None,
         *,
         feeds: Mapping[str, Iterable[Any]] | None = None,
@@ -75,7 +75,7 @@ class LocalRun:
             self._control.close()
             raise
 
-    def _open(self, network: Network, checkpoint: Path | None, feeds: Mapping[str, Iterable[Any]] | None) -> None:
+    def _open(self, network: QueryNetwork, checkpoint: Path | None, feeds: Mapping[str, Iterable[Any]] | None) -> None:
         self._checkpoint = Checkpoint(checkpoint, physical(network)) if checkpoint is not None else None
         resumed = self._loaded(self._checkpoint) if self._checkpoint is not None else None
         plan = physical(self.changes.network)

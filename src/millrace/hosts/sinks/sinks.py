@@ -23,7 +23,7 @@ from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.durable_files import make_folder
 from millrace.hosts.sinks.writers import check_writer
 from millrace.plan.nodes.endpoints import Sink, Stream
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 _RESULTS = re.compile(r"part-\d{8}(-\d{4})?\.\w+")
 
@@ -135,7 +135,7 @@ def file_sinks(queries: Sequence[Query], *, relayed: bool = False) -> dict[str, 
         for name, sink in found.items():
             if _place(sink) == _place(query.sink):
                 raise _one_folder(name, query.name)
-        _keep_apart(query.sink, Network(tuple(queries)).streams())
+        _keep_apart(query.sink, QueryNetwork(tuple(queries)).streams())
         found[query.name] = query.sink
     return {name: sink for name, sink in found.items() if not is_native_sink(sink)}
 

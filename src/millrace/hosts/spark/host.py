@@ -51,7 +51,7 @@ from millrace.hosts.spark.source.python_streams import PythonStreams, has_read
 from millrace.hosts.spark.streaming_query import network_rows, started
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import StreamProgress
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 _POLL = 0.1
@@ -64,7 +64,7 @@ class SparkRun:
 
     def __init__(
         self,
-        network: Network,
+        network: QueryNetwork,
         options: RunOptions | None = None,
         *,
         feeds: Mapping[str, Any] | None = None,
@@ -155,7 +155,7 @@ class SparkRun:
         finally:
             self._commits.release()
 
-    def _check_spark(self, network: Network) -> None:
+    def _check_spark(self, network: QueryNetwork) -> None:
         """Refuse streams that Spark cannot read, and sinks that it cannot write to."""
         _make_active(self.session)
         plan = physical(network)
@@ -392,7 +392,7 @@ class SparkRun:
         return self._committed.staleness(query)
 
 
-def _reads_natively(network: Network) -> bool:
+def _reads_natively(network: QueryNetwork) -> bool:
     """True if Spark itself reads streams: then the source that can be held is not the only one."""
     return any(is_native(stream.connector) for stream in network.streams())
 

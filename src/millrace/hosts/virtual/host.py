@@ -31,7 +31,7 @@ from millrace.kernel.metrics import Metrics
 from millrace.kernel.progress.ingress import Ingress
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 
@@ -53,7 +53,7 @@ class VirtualRun:
 
     def __init__(
         self,
-        network: Network,
+        network: QueryNetwork,
         options: RunOptions | None = None,
         *,
         feeds: Mapping[str, Iterable[Any]] | None = None,

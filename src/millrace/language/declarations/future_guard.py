@@ -10,13 +10,13 @@ from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.statements import Setting
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 
 def guarded(query: Query, setting: Setting, streams: dict[str, Stream]) -> Query:
     """The query over guarded streams; `streams` (by name in lower case) follow."""
     skew = parse_interval(setting.value.text)
-    external = [each.name.lower() for each in Network((query,)).streams() if each.time.kind == "external"]
+    external = [each.name.lower() for each in QueryNetwork((query,)).streams() if each.time.kind == "external"]
     if not external:
         raise QueryError(
             'option "max_future_skew" is for external timestamps',
@@ -33,18 +33,18 @@ def guarded(query: Query, setting: Setting, streams: dict[str, Stream]) -> Query
                 place=setting.value.place,
             )
         streams[name] = _with_skew(streams[name], skew)
-    return Network((query,)).with_streams({stream.name: stream for stream in streams.values()}).queries[0]
+    return QueryNetwork((query,)).with_streams({stream.name: stream for stream in streams.values()}).queries[0]
 
 
 def as_running(streams: dict[str, Stream], queries: Sequence[Query]) -> dict[str, Stream]:
     """The streams with the guards that running queries have given them."""
-    running = {each.name.lower(): each.time.max_future_skew for each in Network(tuple(queries)).streams()}
+    running = {each.name.lower(): each.time.max_future_skew for each in QueryNetwork(tuple(queries)).streams()}
     return {name: _with_skew(each, running.get(name, each.time.max_future_skew)) for name, each in streams.items()}
 
 
 def refuse_new_guards(streams: dict[str, Stream], queries: Sequence[Query], place: Place | None) -> None:
     """Refuse to guard a stream whose rows have been let in without."""
-    for stream in Network(tuple(queries)).streams():
+    for stream in QueryNetwork(tuple(queries)).streams():
         declared = streams.get(stream.name.lower(), stream)
         if declared.time.max_future_skew != stream.time.max_future_skew:
             raise QueryError(

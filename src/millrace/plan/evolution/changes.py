@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ BindChanges = Callable[[str, str, Sequence[Query]], Amendment]
 class NetworkFile:
     """A whole file: the network that it describes, its streams by name, and all declarations that hold with it."""
 
-    network: Network
+    network: QueryNetwork
     streams: Mapping[str, Stream]
     declared: str
 

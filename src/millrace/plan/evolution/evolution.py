@@ -31,7 +31,7 @@ from millrace.plan.evolution.start_points import StartPoints, StreamProgress, st
 from millrace.plan.explain.time_text import clock_text
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Since, Union
 from millrace.plan.physical.operator_choice import has_state
 from millrace.plan.physical.stages import physical, since_points
@@ -93,8 +93,8 @@ class Evolved:
 class Evolution:
     """A network that takes the place of another one, and what becomes of all that was there."""
 
-    network: Network
-    before: Network
+    network: QueryNetwork
+    before: QueryNetwork
     told: tuple[Evolved, ...]
     """What becomes of each query, but for its operators."""
 
@@ -128,7 +128,9 @@ class Evolution:
         return {"queries": [each.data() for each in self.queries], "streams": self.streams}
 
 
-def evolve(before: Network, after: Network, points: StreamProgress, *, spread: bool = False) -> Evolution | None:
+def evolve(
+    before: QueryNetwork, after: QueryNetwork, points: StreamProgress, *, spread: bool = False
+) -> Evolution | None:
     """The network that goes on as `after` from the state of `before`; None where nothing changes.
 
     `points` say how far the streams of `before` have come. `spread` is for a host that spreads rows over buckets: a
@@ -142,7 +144,7 @@ def evolve(before: Network, after: Network, points: StreamProgress, *, spread: b
     for query in after.queries:
         found[query.name] = _QueryEvolution(query, named.get(query.name), previous, points, leaving).evolved()
     order = [*(name for name in named if name in found), *(name for name in found if name not in named)]
-    network = Network(tuple(found[name][0] for name in order)).with_streams(_streams(after))
+    network = QueryNetwork(tuple(found[name][0] for name in order)).with_streams(_streams(after))
     if network == before:
         return None
     told = [found[name][1] for name in order]
@@ -151,13 +153,13 @@ def evolve(before: Network, after: Network, points: StreamProgress, *, spread: b
     return Evolution(network, before, tuple(told))
 
 
-def beginning(network: Network) -> Evolution:
+def beginning(network: QueryNetwork) -> Evolution:
     """A network that goes on from nothing."""
     told = tuple(Evolved(query.name, "started", began=NO_BOUND) for query in network.queries)
-    return Evolution(network, Network(()), told)
+    return Evolution(network, QueryNetwork(()), told)
 
 
-def merged(running: Network, old: Network, new: Network, declared: Mapping[str, Stream]) -> Network:
+def merged(running: QueryNetwork, old: QueryNetwork, new: QueryNetwork, declared: Mapping[str, Stream]) -> QueryNetwork:
     """What runs, with all that is different in a new file from the old one: queries added since then stay.
 
     `declared` are the streams of the new file.
@@ -171,17 +173,17 @@ def merged(running: Network, old: Network, new: Network, declared: Mapping[str, 
         elif name in at_work:
             # It may have been altered since, or taken out for good.
             queries.append(at_work[name])
-    return Network((*queries, *(each for name, each in at_work.items() if name not in then and name not in now)))
+    return QueryNetwork((*queries, *(each for name, each in at_work.items() if name not in then and name not in now)))
 
 
 # Streams
 
 
-def _streams(network: Network) -> dict[str, Stream]:
+def _streams(network: QueryNetwork) -> dict[str, Stream]:
     return {stream.name: stream for stream in network.streams()}
 
 
-def _check_streams(before: Network, after: Network) -> None:
+def _check_streams(before: QueryNetwork, after: QueryNetwork) -> None:
     """Refuse streams that cannot go on as they are declared now."""
     old, new = _streams(before), _streams(after)
     for name in old.keys() & new.keys():
@@ -306,7 +308,7 @@ class _QueryEvolution:
 # What is said
 
 
-def _operators(told: Iterable[Evolved], before: Network, after: Network) -> Iterable[Evolved]:
+def _operators(told: Iterable[Evolved], before: QueryNetwork, after: QueryNetwork) -> Iterable[Evolved]:
     """What is said of each query, with its operators that keep state and those that start empty."""
     ran, runs = Graph(), Graph()
     physical(before).shape(ran)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Numbered, Since, scans_of
 from millrace.plan.nodes.update_nodes import WindowQueue
 from millrace.plan.physical.levels import Cuts
@@ -27,7 +27,7 @@ class _PreviousPart:
 class PreviousPlan:
     """All parts of the trees that ran; `spread` if rows are spread over buckets."""
 
-    def __init__(self, network: Network, *, spread: bool) -> None:
+    def __init__(self, network: QueryNetwork, *, spread: bool) -> None:
         self.spread = spread
         self.whole: dict[str, object] = {}
         """What each query computed, by its name."""
@@ -86,7 +86,7 @@ def _bare(node: Node) -> Node:
 def without_start(query: Query) -> Node:
     """The tree that a query is carried out by, whatever its start."""
     fresh = replace(query, tree=None, since=NO_BOUND, outlets_since=())
-    return physical(Network((fresh,))).roots[0][1]
+    return physical(QueryNetwork((fresh,))).roots[0][1]
 
 
 def can_be_cut(node: Node) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.progress.time_contract import SEQUENCE
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import scans_of
 
 StreamProgress = Mapping[str, Mapping[str, Any]]
@@ -49,7 +49,7 @@ def reduced(points: StreamProgress) -> dict[str, dict[str, Any]]:
 
 
 def _of(query: Query, points: StreamProgress) -> list[Mapping[str, Any]]:
-    return [points[stream.name] for stream in Network((query,)).streams() if stream.name in points]
+    return [points[stream.name] for stream in QueryNetwork((query,)).streams() if stream.name in points]
 
 
 def _start(streams: Iterable[Mapping[str, Any]]) -> Microseconds:

@@ -1,6 +1,6 @@
 """A network as frozen data that pickles: the language builds it, all other parts of `plan` read it.
 
-- `query_network`     `Network` and `Query`: what one run carries out together
+- `query_network`     `QueryNetwork` and `Query`: what one run carries out together
 - `endpoints`         `Stream`, `Sink` and their `Connector`: what is declared
 - `node`              the base of all nodes: what every part of a plan asks of one
 - `relational_nodes`  scans, filters, projections, unions, ranks, orders

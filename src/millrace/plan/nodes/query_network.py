@@ -47,7 +47,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Network:
+class QueryNetwork:
     """All that one run carries out together."""
 
     queries: tuple[Query, ...]
@@ -57,7 +57,7 @@ class Network:
         found = {scan.stream.name: scan.stream for query in self.queries for scan in scans_of(query.root)}
         return tuple(found.values())
 
-    def with_streams(self, streams: Mapping[str, Stream]) -> Network:
+    def with_streams(self, streams: Mapping[str, Stream]) -> QueryNetwork:
         """The network with some of its streams replaced, by name."""
 
         def replaced(node: Node) -> Node:
@@ -65,7 +65,7 @@ class Network:
                 return replace(node, stream=streams.get(node.stream.name, node.stream))
             return node.map_children(replaced)
 
-        return Network(
+        return QueryNetwork(
             tuple(
                 replace(query, root=replaced(query.root), tree=None if query.tree is None else replaced(query.tree))
                 for query in self.queries

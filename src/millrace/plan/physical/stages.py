@@ -23,7 +23,7 @@ from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.content_names import stream_columns
 from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Since, Slack, scan_of, scans_of
 from millrace.plan.physical.graph_builder import GraphBuilder, port_source, scan_leaf
 from millrace.plan.physical.group_promises import rolled_up
@@ -38,7 +38,7 @@ from millrace.plan.updates.queue_placement import with_queues
 class Physical:
     """A network after all rules, ready to be built as graphs."""
 
-    network: Network
+    network: QueryNetwork
     roots: tuple[tuple[Query, Node], ...]
 
     def columns_read(self, stream: str) -> list[str]:
@@ -158,7 +158,7 @@ class Physical:
         return graph
 
 
-def physical(network: Network) -> Physical:
+def physical(network: QueryNetwork) -> Physical:
     """The network after all rules, with the user functions that it calls imported and checked."""
     for function in _functions_of(network):
         loaded(function)
@@ -169,7 +169,7 @@ def physical(network: Network) -> Physical:
     return Physical(network, tuple((query, _prepared(query)) for query in network.queries))
 
 
-def _functions_of(network: Network) -> list[UserFunction]:
+def _functions_of(network: QueryNetwork) -> list[UserFunction]:
     """The user functions that queries and the time contracts of their streams call, each once."""
     roots = (root for query in network.queries for root in (query.root, query.tree) if root is not None)
     computed = [each for root in roots for node in walk(root) for each in node.expressions()]

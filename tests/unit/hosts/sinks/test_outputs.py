@@ -9,10 +9,10 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.sinks import file_sinks
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 
-def network(folder: Path, *, sink: str = "out", mode: str = "") -> Network:
+def network(folder: Path, *, sink: str = "out", mode: str = "") -> QueryNetwork:
     """One csv stream of a folder `in` copied to a folder."""
     (folder / "in").mkdir(exist_ok=True)
     return parse_network(f"""

@@ -13,7 +13,7 @@ from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, run_name, write_epoch, write_staged
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import bind_changes, parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from tests.unit.hosts.fed import Fed, received, row
 from tests.unit.hosts.kept_epochs import KeptEpochs, calls, kept
 
@@ -21,7 +21,7 @@ COLUMNS = "n INT, ts TIMESTAMP"
 PLACE = "tests.unit.hosts.kept_epochs:KeptEpochs"
 
 
-def network(folder: Path, options: str | None = None) -> Network:
+def network(folder: Path, options: str | None = None) -> QueryNetwork:
     """One csv stream of a folder `in` to a writer that keeps rows in the folder `kept`."""
     (folder / "in").mkdir(exist_ok=True)
     return parse_network(declared(folder, options))

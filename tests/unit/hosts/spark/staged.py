@@ -22,7 +22,7 @@ from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.hosts.spark.source.wakeups import WakeupPartition, wakeup_rows
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.stage import _CACHED, Stage
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 
 Key = tuple[str, int]
@@ -53,7 +53,7 @@ class Staged:
 
     def __init__(
         self,
-        network: Network,
+        network: QueryNetwork,
         folder: Path,
         *,
         buckets: Sequence[int] = (3, 5, 8),
@@ -74,7 +74,7 @@ class Staged:
         self.read: dict[str, int] = defaultdict(int)
         self.wants: dict[str, int] = {}
 
-    def change(self, network: Network) -> None:
+    def change(self, network: QueryNetwork) -> None:
         """Go on by another plan."""
         self.version += 1
         self.plan = physical(network)

@@ -13,7 +13,7 @@ from staged import Staged
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.language import bind_changes, parse_network, read_file
 from millrace.plan.nodes.endpoints import Connector
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical
 from tests.differential.evolution_cases import History, Phase, Row, scripted, steady
 from tests.property.cases import batch
@@ -42,7 +42,7 @@ class Asked:
     def lag(self) -> Any: ...
 
 
-def on_files(network: Network, folder: Path) -> Network:
+def on_files(network: QueryNetwork, folder: Path) -> QueryNetwork:
     read = Connector("parquet", {"path": str(folder)})
     return network.with_streams({each.name: replace(each, connector=read) for each in network.streams()})
 

@@ -17,7 +17,7 @@ from millrace.kernel.progress.time_contract import LATE, SEQUENCE, TimeContract
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, Window
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Project, Scan
 
 SECOND = 1_000_000
@@ -29,8 +29,8 @@ def stream(**time: Any) -> Stream:
     return Stream("s", SCHEMA, TimeContract("external", "ts", **time), Connector("parquet", {"path": "none"}))
 
 
-def network(**roots: Node) -> Network:
-    return Network(tuple(Query(name, root, Sink(name, Connector("memory"))) for name, root in roots.items()))
+def network(**roots: Node) -> QueryNetwork:
+    return QueryNetwork(tuple(Query(name, root, Sink(name, Connector("memory"))) for name, root in roots.items()))
 
 
 def counts(scan: Scan, window: Window) -> Aggregate:

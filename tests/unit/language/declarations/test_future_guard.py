@@ -5,7 +5,7 @@ import pytest
 from millrace.errors import QueryError
 from millrace.language import bind_changes, parse_network
 from millrace.plan.evolution.changes import Added
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 MINUTE = 60_000_000
 STREAMS = """
@@ -56,7 +56,7 @@ def test_a_running_stream_keeps_the_guard_it_has() -> None:
     running = parse_network(STREAMS + "CREATE QUERY q AS SELECT v FROM a WITH (max_future_skew = '1 minute')").queries
     (added,) = bind_changes(STREAMS, "ADD QUERY r AS SELECT v FROM a", running).changes
     assert isinstance(added, Added)
-    assert Network((added.query,)).streams()[0].time.max_future_skew == MINUTE
+    assert QueryNetwork((added.query,)).streams()[0].time.max_future_skew == MINUTE
     with pytest.raises(QueryError, match="another max_future_skew"):
         bind_changes(STREAMS, "ADD QUERY r AS SELECT v FROM a WITH (max_future_skew = '2 minutes')", running)
     running = parse_network(STREAMS + "CREATE QUERY q AS SELECT v FROM a").queries

@@ -12,7 +12,7 @@ from millrace.language import parse_network, read_file
 from millrace.plan.evolution.evolution import Evolution, Evolved, beginning, evolve, merged
 from millrace.plan.evolution.start_points import StreamProgress, start_of
 from millrace.plan.nodes.node import walk
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.nodes.relational_nodes import Since
 from millrace.plan.physical.stages import physical
 
@@ -30,7 +30,7 @@ OUTER = f"SELECT max(n) AS most FROM ({INNER}) [RANGE 60 SECONDS SLIDE 60 SECOND
 JOINED = "SELECT a.k, b.v FROM s AS a JOIN r AS b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS"
 
 
-def network(declared: str = STREAMS, **queries: str) -> Network:
+def network(declared: str = STREAMS, **queries: str) -> QueryNetwork:
     return parse_network(declared + "".join(f"CREATE QUERY {name} AS {text};" for name, text in queries.items()))
 
 
@@ -46,7 +46,9 @@ POINTS: StreamProgress = {"s": at(100), "r": at(90)}
 START = 100 * SECOND + 1
 
 
-def evolved(before: Network, after: Network, points: StreamProgress = POINTS, *, spread: bool = False) -> Evolution:
+def evolved(
+    before: QueryNetwork, after: QueryNetwork, points: StreamProgress = POINTS, *, spread: bool = False
+) -> Evolution:
     found = evolve(before, after, points, spread=spread)
     assert found is not None
     return found
@@ -112,7 +114,7 @@ def test_an_aggregate_on_top_of_what_a_query_was_and_one_taken_off_again() -> No
 
 def test_a_kept_part_keeps_the_start_that_it_had() -> None:
     before = network(q=INNER)
-    joined = Network((before.queries[0].starting_at(5 * SECOND),))
+    joined = QueryNetwork((before.queries[0].starting_at(5 * SECOND),))
     found = evolved(joined, network(q=OUTER))
     assert starts(found, "q") == [5 * SECOND, START]
     again = evolved(found.network, network(q=f"{INNER} HAVING count(*) > 3"), {"s": at(200), "r": at(190)})
@@ -155,7 +157,7 @@ def test_options_that_make_another_operator_start_it_anew() -> None:
 def test_what_remembers_nothing_goes_on_without_a_start() -> None:
     found = evolved(network(q="SELECT k FROM s"), network(q="SELECT k, v FROM s WHERE v > 1"))
     assert told(found, "q").began is None and starts(found, "q") == []
-    joined = Network((network(q="SELECT k FROM s").queries[0].starting_at(5 * SECOND),))
+    joined = QueryNetwork((network(q="SELECT k FROM s").queries[0].starting_at(5 * SECOND),))
     assert starts(evolved(joined, network(q="SELECT v FROM s")), "q") == [5 * SECOND]
 
 
@@ -166,7 +168,7 @@ def test_a_query_that_joins_has_a_start_whatever_it_shares() -> None:
     assert (told(found, "p").became, told(found, "q").became) == ("started", "kept")
     (live,) = network(w="SELECT v FROM s").queries
     live = live.starting_at(*start_of(live, POINTS))
-    assert physical(Network((live,))).roots[0][1] == next(
+    assert physical(QueryNetwork((live,))).roots[0][1] == next(
         root for query, root in physical(found.network).roots if query.name == "w"
     )
 
@@ -180,9 +182,9 @@ def test_a_query_that_comes_under_another_name_goes_on() -> None:
 
 def test_the_part_of_its_own_is_taken_before_that_of_others_and_the_earliest_of_those() -> None:
     first, later = network(a=INNER).queries[0], network(b=INNER).queries[0].starting_at(50 * SECOND)
-    own = evolved(Network((first, later)), network(a=INNER, b=f"{INNER} HAVING count(*) > 1"))
+    own = evolved(QueryNetwork((first, later)), network(a=INNER, b=f"{INNER} HAVING count(*) > 1"))
     assert starts(own, "b") == [50 * SECOND]
-    other = evolved(Network((later, first)), network(a=INNER, b=INNER, c=OUTER))
+    other = evolved(QueryNetwork((later, first)), network(a=INNER, b=INNER, c=OUTER))
     assert starts(other, "c") == [START]
 
 
@@ -255,7 +257,7 @@ def test_a_sink_may_be_another_one() -> None:
 def test_a_new_file_is_applied_to_what_runs() -> None:
     old, new = network(a=INNER, b="SELECT k FROM s", c="SELECT v FROM s"), network(a=OUTER, b="SELECT k FROM s")
     live = network(d="SELECT ts FROM s").queries[0].starting_at(START)
-    running = Network((*old.queries[:1], old.queries[2], live))
+    running = QueryNetwork((*old.queries[:1], old.queries[2], live))
     found = merged(running, old, new, read_file(STREAMS).streams)
     # One has changed, one had been taken out, one is gone from the file, one was asked for.
     assert [query.name for query in found.queries] == ["a", "d"]

@@ -15,12 +15,12 @@ from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.language import parse_network
 from millrace.plan.explain.cost_notes import Expected, cost_notes
-from millrace.plan.explain.explain import explain
 from millrace.plan.explain.join_labels import following_label, join_label, join_notes, rows_join_label
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Sink, Stream
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Project, Scan
 from millrace.plan.physical.stages import physical
 
@@ -170,7 +170,7 @@ def test_where_a_column_says_how_long_there_is_no_formula() -> None:
 
 # What the user says
 
-NETWORK = Network((Query("q", IN_ORDER, Sink("q", Connector("memory"))),))
+NETWORK = QueryNetwork((Query("q", IN_ORDER, Sink("q", Connector("memory"))),))
 
 
 def test_rates_and_costs_are_read_from_words() -> None:

@@ -9,7 +9,7 @@ import pytest
 from millrace.kernel import operators
 from millrace.kernel.graph.graph import Graph
 from millrace.language import parse_network
-from millrace.plan.explain.explain import explain
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.relational_nodes import Filter, Numbered
 from millrace.plan.physical.stages import physical

@@ -13,7 +13,7 @@ from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantW
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import OrderByTime, Project, Rank, Scan, Union
 from millrace.plan.physical.levels import Crossing
 from millrace.plan.physical.stages import Physical, physical
@@ -35,7 +35,7 @@ def by(node: Node, *keys: str, window: Window | InstantWindow | SessionWindow = 
 
 def plan(root: Node, **options: str) -> Physical:
     """The plan of one query."""
-    return physical(Network((Query("q", root, Sink("q", Connector("memory")), options),)))
+    return physical(QueryNetwork((Query("q", root, Sink("q", Connector("memory")), options),)))
 
 
 def crossings(found: Physical) -> list[tuple[int, int, tuple[str, ...] | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millrace.language import parse_network
-from millrace.plan.explain.explain import explain
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.node import walk
 from millrace.plan.physical.pane_choice import PaneChoice, pane_choice

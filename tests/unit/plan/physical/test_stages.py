@@ -6,7 +6,7 @@ import pytest
 
 from millrace.errors import RequestError
 from millrace.language import parse_network
-from millrace.plan.explain.explain import explain
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.physical.stages import Physical, physical
 
 STREAMS = """

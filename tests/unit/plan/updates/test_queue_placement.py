@@ -11,10 +11,10 @@ from millrace.kernel.updates.queue_settings import QueueSettings
 from millrace.language import parse_network
 from millrace.plan.evolution.evolution import evolve
 from millrace.plan.evolution.start_points import StreamProgress
-from millrace.plan.explain.explain import explain
+from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.nodes.relational_nodes import RollUp, Since
 from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.physical.operator_choice import settings_of
@@ -45,7 +45,7 @@ WINDOW = "[RANGE 5 MINUTES SLIDE 1 MINUTE]"
 COUNTS = f"SELECT k, count(*) AS m FROM a {WINDOW} GROUP BY k"
 
 
-def network(**queries: str) -> Network:
+def network(**queries: str) -> QueryNetwork:
     return parse_network(STREAMS + "".join(f"CREATE QUERY {name} {text};" for name, text in queries.items()))
 
 
@@ -360,7 +360,7 @@ def test_a_window_queue_goes_on_with_its_aggregates_or_not_at_all() -> None:
 
 def test_a_query_that_joins_later_starts_below_its_queue() -> None:
     query = network(q="AS SELECT k, v FROM a").queries[0].starting_at(50 * SECOND)
-    ((_, tree),) = physical(Network((query,))).roots
+    ((_, tree),) = physical(QueryNetwork((query,))).roots
     below = queue(tree)
     assert isinstance(below, UpdateQueue)
     assert [each.time for each in walk(below.inputs[0]) if isinstance(each, Since)] == [50 * SECOND]

@@ -20,7 +20,7 @@ from pyspark import cloudpickle
 
 from millrace.hosts.checkpoint.checkpoint import other_version
 from millrace.hosts.checkpoint.durable_files import replace_file
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 _SUFFIX = ".plan"
@@ -32,7 +32,7 @@ _KEPT = 3
 class Version:
     """A network as it runs from some micro-batch on, and where its results go."""
 
-    network: Network
+    network: QueryNetwork
     sinks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By query: {"format", "path", "options"}; with "writer", a `WriterSpec`, the path is where rows are staged; with
     "latest" {"path", "key"}, the latest answers by the key are written too."""

@@ -28,7 +28,7 @@ from millrace.hosts.spark.commit_log.commit_log import Record
 from millrace.hosts.spark.source.feed_files import count_files, count_removed, put_rows, remove_files
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.plan.nodes.endpoints import Connector, Stream
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 _AT_ONCE = 20
@@ -49,7 +49,7 @@ class PythonStreams:
         """The frame that was given for a stream that Spark reads; None if its connector says all."""
         return self._feeds.get(stream)
 
-    def network(self, plan: Physical) -> Network:
+    def network(self, plan: Physical) -> QueryNetwork:
         """The plan's network with fed streams read from files; refuses streams that cannot be found."""
         for stream in plan.network.streams():
             name = stream.name

@@ -9,7 +9,7 @@ from millrace.errors import CheckpointError
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.checkpoint_manifest import CheckpointManifest
 from millrace.hosts.spark.host import SparkRun
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -24,5 +24,5 @@ def test_a_run_refuses_a_checkpoint_of_another_layout_before_it_starts_spark(tmp
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "00000001.plan").write_bytes(b"of the other version")
     with pytest.raises(CheckpointError, match="was made by another version of Millrace"):
-        SparkRun(Network(()), RunOptions("spark", checkpoint=tmp_path))
+        SparkRun(QueryNetwork(()), RunOptions("spark", checkpoint=tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "network.json", "plans"]

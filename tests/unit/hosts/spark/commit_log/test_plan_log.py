@@ -7,14 +7,14 @@ import pytest
 
 from millrace.errors import CheckpointError
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 
 def test_versions_are_read_by_number_and_old_ones_go(tmp_path: Path) -> None:
     log = PlanLog(tmp_path / "plans")
     assert log.newest() == 0
     for number in range(1, 6):
-        log.write(number, Version(Network(()), {f"q{number}": {"format": "csv"}}))
+        log.write(number, Version(QueryNetwork(()), {f"q{number}": {"format": "csv"}}))
     assert log.newest() == 5
     assert list(log.read(4).sinks) == ["q4"]
     assert len(list((tmp_path / "plans").iterdir())) == 3
@@ -23,12 +23,12 @@ def test_versions_are_read_by_number_and_old_ones_go(tmp_path: Path) -> None:
 def test_a_version_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     log = PlanLog(tmp_path)
     for name in ("one", "other"):
-        log.write(1, Version(Network(()), {name: {}}))
+        log.write(1, Version(QueryNetwork(()), {name: {}}))
         assert list(log.read(1).sinks) == [name]
 
 
 def test_reading_a_version_lets_its_classes_be_found(tmp_path: Path) -> None:
-    PlanLog(tmp_path).write(1, Version(Network(()), paths=("beside-the-file",)))
+    PlanLog(tmp_path).write(1, Version(QueryNetwork(()), paths=("beside-the-file",)))
     try:
         PlanLog(tmp_path).read(1)
         assert "beside-the-file" in sys.path
@@ -38,7 +38,7 @@ def test_reading_a_version_lets_its_classes_be_found(tmp_path: Path) -> None:
 
 def test_a_version_that_names_a_module_of_another_release_is_refused(tmp_path: Path) -> None:
     log = PlanLog(tmp_path / "plans")
-    log.write(1, Version(Network(())))
+    log.write(1, Version(QueryNetwork(())))
     (tmp_path / "plans" / "00000001.plan").write_bytes(b"cmillrace.network\nNetwork\n.")
     with pytest.raises(CheckpointError, match=f'"{tmp_path}" was made by another version of Millrace'):
         log.read(1)

@@ -17,7 +17,7 @@ from millrace.hosts.spark.stage.stage import _CACHED
 from millrace.kernel.progress.order import PerGroup
 from millrace.kernel.progress.partition_progress import PartitionProgress
 from millrace.language import parse_network
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.testing.hosts import in_memory
 
 SECOND = 1_000_000
@@ -26,7 +26,7 @@ ORDERS = {"groups": "PUNCTUATED BY until PER (k)", "partitions": "ORDERED PARTIT
 COUNTS = "SELECT k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k"
 
 
-def network(order: str, *queries: str) -> Network:
+def network(order: str, *queries: str) -> QueryNetwork:
     columns = "(k STRING, ts TIMESTAMP, until TIMESTAMP)"
     streams = [
         f"CREATE STREAM s {columns} TIMESTAMP BY ts {ORDERS[order]} FROM parquet OPTIONS (path 'none');",

@@ -18,7 +18,7 @@ from millrace.hosts.spark.exchange.rows import pack
 from millrace.hosts.spark.sink.destinations import Destinations
 from millrace.hosts.spark.sink.network_sink import TaskOutput
 from millrace.hosts.spark.source.python_streams import Polls, has_read
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 1}
 SQL = """CREATE STREAM s (k STRING, n BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM iterable;
@@ -31,7 +31,7 @@ def queries(sql: str = SQL) -> tuple[Query, ...]:
 
 def committed(folder: Path, sinks: Destinations, batch: int, *partitions: list[tuple[str, int]]) -> None:
     """A micro-batch with results (k, n) in each partition."""
-    PlanLog(folder / "plans").write(1, Version(Network(()), sinks.specs))
+    PlanLog(folder / "plans").write(1, Version(QueryNetwork(()), sinks.specs))
     tasks: list[TaskOutput] = []
     schema = pa.schema([("output", pa.string()), ("blob", pa.binary()), ("note", pa.string())])
     for number, rows in enumerate(partitions):
@@ -83,7 +83,7 @@ def test_a_replayed_micro_batch_replaces_what_it_gave(tmp_path: Path) -> None:
 
 def test_an_aborted_micro_batch_leaves_nothing(tmp_path: Path) -> None:
     sinks = Destinations(tmp_path, queries(), fresh=True)
-    PlanLog(tmp_path / "plans").write(1, Version(Network(()), sinks.specs))
+    PlanLog(tmp_path / "plans").write(1, Version(QueryNetwork(()), sinks.specs))
     schema = pa.schema([("output", pa.string()), ("blob", pa.binary()), ("note", pa.string())])
     told = [
         {"output": "__report", "blob": None, "note": json.dumps(REPORT)},

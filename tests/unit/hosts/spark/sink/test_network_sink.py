@@ -13,14 +13,14 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack
 from millrace.hosts.spark.sink.network_sink import TaskOutput, clean
-from millrace.plan.nodes.query_network import Network
+from millrace.plan.nodes.query_network import QueryNetwork
 
 REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 2}
 
 
 def writer(folder: Path) -> ToyWriter:
     sinks = {"out": {"format": "parquet", "path": str(folder / "out")}}
-    PlanLog(folder / "plans").write(2, Version(Network(()), sinks))
+    PlanLog(folder / "plans").write(2, Version(QueryNetwork(()), sinks))
     return ToyWriter({"folder": str(folder)})
 
 

@@ -16,7 +16,7 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, InstantWindow, Window
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
-from millrace.plan.nodes.query_network import Network, Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Project, Scan, Union
 from millrace.plan.physical.stages import physical
 
@@ -29,7 +29,7 @@ def stream(name: str, column: tuple[str, pa.DataType], **time: Any) -> Stream:
     return Stream(name, schema, TimeContract("external", "ts", **time), Connector("parquet", {"path": "none"}))
 
 
-def network(outer: InstantWindow | Window | None = None, **time: Any) -> Network:
+def network(outer: InstantWindow | Window | None = None, **time: Any) -> QueryNetwork:
     """Counts per device and ten seconds, and how many devices had each count."""
     inner = Aggregate(
         Scan(stream("s", ("k", pa.string()), **time)),
@@ -40,7 +40,7 @@ def network(outer: InstantWindow | Window | None = None, **time: Any) -> Network
     keys = ("n",) if isinstance(outer, Window) else ("window_start", "n")
     devices = (Aggregation("devices", "count"),)
     root = Aggregate(inner, outer or InstantWindow(), tuple((name, Column(name)) for name in keys), devices)
-    return Network((Query("spread", root, Sink("spread", Connector("memory"))),))
+    return QueryNetwork((Query("spread", root, Sink("spread", Connector("memory"))),))
 
 
 def rows(*pairs: tuple[str, float]) -> pa.Table:
@@ -149,7 +149,7 @@ def test_three_levels_and_a_stream_that_is_read_on_a_later_one(tmp_path: Path) -
     minutes = Window(60 * SECOND, 60 * SECOND)
     both = Aggregate(Union((spread, other)), minutes, (("n", Column("n")),), (Aggregation("times", "count"),))
     sink = Sink("memory", Connector("memory"))
-    net = Network((Query("kinds", kinds, sink), Query("both", both, sink)))
+    net = QueryNetwork((Query("kinds", kinds, sink), Query("both", both, sink)))
     plan = physical(net)
     assert (plan.depth, sorted(each.level for each in plan.crossings())) == (3, [2, 3, 3])
     assert {each.stream.name: each.level for each in plan.exchanges()} == {"s": 1, "other": 3}
