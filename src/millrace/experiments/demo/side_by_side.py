@@ -97,13 +97,13 @@ class SideBySide:
     def remarks(self) -> list[str]:
         """What a reader must know to judge the delays."""
         lag = max(link.lag + link.span for link in self.feed.links)
-        told = [f"(a row is up to {lag:.1f} s old when it arrives, so no window can be complete sooner)"]
+        remarks = [f"(a row is up to {lag:.1f} s old when it arrives, so no window can be complete sooner)"]
         if self.feeder.lateness > SKEW / 2:
-            told.append(
+            remarks.append(
                 f"(this machine was too busy: a file came {self.feeder.lateness:.1f} s later than it was due, "
                 f"so the promised skew of {SKEW} s may not have held)"
             )
-        return told
+        return remarks
 
     # The two systems
 
@@ -181,12 +181,12 @@ class SideBySide:
     def _watch(self) -> None:
         """Report the state, until the feed is over and the last windows have had their time."""
         end = max(file.due for file in self.files) + _GRACE
-        told = 0.0
+        shown = 0.0
         while self.feeder.elapsed() < end:
             self._check()
             time.sleep(0.2)
-            if self.feeder.elapsed() - told >= _HEARTBEAT:
-                told = self.feeder.elapsed() // _HEARTBEAT * _HEARTBEAT
+            if self.feeder.elapsed() - shown >= _HEARTBEAT:
+                shown = self.feeder.elapsed() // _HEARTBEAT * _HEARTBEAT
                 self._say(f"{self.feeder.elapsed():5.1f} s  {self._state()}")
 
     def _state(self) -> str:

@@ -118,7 +118,7 @@ def _start(pool: Executor, count: int) -> None:
 def results(figure: Figure, pool: Executor, known: dict[Case, Measured], done: Callable[[int, int], None]) -> Results:
     """Run all cases of a figure that are not `known`; after each, `done` gets the number finished, and of how many."""
     cases = figure.cases()
-    running = {pool.submit(measure, case): case for case in cases.values() if case not in known}
+    running = {pool.submit(case.measure): case for case in cases.values() if case not in known}
     try:
         for number, future in enumerate(as_completed(running), 1):
             known[running[future]] = future.result()
@@ -128,8 +128,3 @@ def results(figure: Figure, pool: Executor, known: dict[Case, Measured], done: C
             f'a process that worked on figure "{figure.name}" has died', hint="Free some memory, and run it again."
         ) from error
     return Results({point: known[case] for point, case in cases.items()})
-
-
-def measure(case: Case) -> Measured:
-    """Run a case; called in a process of its own."""
-    return case.measure()
