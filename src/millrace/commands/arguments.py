@@ -18,7 +18,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add_file(command: argparse.ArgumentParser) -> None:
     """Add the file with the queries."""
-    command.add_argument("file", type=Path, metavar="FILE")
+    command.add_argument("file", type=Path, metavar="FILE", help="a file of SQL statements")
 
 
 def add_json(command: argparse.ArgumentParser, help: str = "one JSON object per line") -> None:

@@ -35,7 +35,10 @@ def add_to(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser("latest", help="show the latest answer of each key of an update query")
     command.add_argument(
-        "folder", type=Path, metavar="DIR", help="the --checkpoint folder of a run, or --control of one at work"
+        "folder",
+        type=Path,
+        metavar="DIR",
+        help="the --checkpoint folder of a run, or the --control folder of one at work",
     )
     command.add_argument("query", metavar="QUERY")
     command.add_argument(
@@ -44,7 +47,7 @@ def add_to(commands: Commands) -> None:
         metavar="VALUE",
         help="one key: its values in order, or column=value; exit code 1 if it has no answer",
     )
-    command.add_argument("--follow", action="store_true", help="go on with what changes, until the run ends")
+    command.add_argument("--follow", action="store_true", help="then show what changes, until the run ends")
     command.add_argument("--refresh", action="store_true", help="first ask polled streams for rows")
     command.add_argument("--staleness", action="store_true", help="how stale each key is, in microseconds")
     add_timeout(command)

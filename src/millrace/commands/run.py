@@ -50,7 +50,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         action="store_const",
         const="available",
         default="stopped",
-        help="process what is there and stop; windows stay open",
+        help="process the rows that are there, and stop; windows stay open",
     )
     ends.add_argument(
         "--until-end",
@@ -59,11 +59,16 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         const="end",
         help="take the end of every file as the end of its stream",
     )
-    add("--checkpoint", type=Path, metavar="DIR", help="keep state here, and go on from it")
-    add("--dry-run", action="store_true", help="say what would become of the queries in the checkpoint, and stop")
+    add("--checkpoint", type=Path, metavar="DIR", help="the folder that keeps the state, and from which a run resumes")
+    add("--dry-run", action="store_true", help="show what would become of the queries in the checkpoint; run nothing")
     add("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
-    add("--trigger", default="500 milliseconds", metavar="INTERVAL", help="between micro-batches on Spark")
-    add("--stages", type=int, metavar="N", help="stateful stages of a new checkpoint on Spark, to leave room for more")
+    add(
+        "--trigger",
+        default="500 milliseconds",
+        metavar="INTERVAL",
+        help="between micro-batches on Spark (default: 500 ms)",
+    )
+    add("--stages", type=int, metavar="N", help="least number of stateful stages of a new checkpoint on Spark")
     add(
         "--set",
         action="append",
@@ -76,11 +81,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--control",
         type=Path,
         metavar="DIR",
-        help="let `millrace control DIR` change queries (with a checkpoint: in it)",
+        help="the folder through which `millrace control` changes queries (default: in the checkpoint)",
     )
-    add("--profile", action="store_true", help="say where the time of micro-batches on Spark went")
+    add("--profile", action="store_true", help="report where the time of micro-batches on Spark went")
     add_json(command, "results and summary as JSON lines")
-    add("-v", "--verbose", action="store_true", help="log more of Spark")
+    add("-v", "--verbose", action="store_true", help="let Spark log more")
     command.set_defaults(carry_out=_run)
 
 

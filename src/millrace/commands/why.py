@@ -26,7 +26,10 @@ def add_to(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser("why", help="say which stream holds results back, since when, and what releases them")
     command.add_argument(
-        "folder", type=Path, metavar="DIR", help="the --checkpoint folder of a run, or --control of one at work"
+        "folder",
+        type=Path,
+        metavar="DIR",
+        help="the --checkpoint folder of a run, or the --control folder of one at work",
     )
     add_timeout(command)
     add_json(command, "one object")
