@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 
 from millrace.api.durations import Length, words_of
@@ -12,36 +12,41 @@ from millrace.language import parse_interval
 from millrace.plan.explain.cost_notes import Expected
 from millrace.plan.nodes.query_network import QueryNetwork
 
-_NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 
+def expected(rates: Mapping[str, float | str], pair_cost: Length | None, network: QueryNetwork) -> Expected:
+    """The rows per second of streams, and the time to compare two rows, if it is known.
 
-def expected(rates: Sequence[str], pair_cost: Length | None, network: QueryNetwork) -> Expected:
-    """The rates of streams, given as `main1=10` in rows per second, and the time to compare two rows.
-
-    >>> from datetime import timedelta
-    >>> expected([], "0.5ms", QueryNetwork(())).pair, expected([], timedelta(seconds=1), QueryNetwork(())).pair
+    >>> expected({}, "0.5ms", QueryNetwork(())).pair, expected({}, timedelta(seconds=1), QueryNetwork(())).pair
     (500.0, 1000000.0)
     """
     streams = {stream.name.lower(): stream.name for stream in network.streams()}
     cost = words_of(pair_cost) if isinstance(pair_cost, timedelta) else pair_cost
-    return Expected(dict(_rate(each, streams) for each in rates), None if cost is None else _micros(cost))
+    found = {_stream(name.strip(), streams): _rate(name, rate) for name, rate in rates.items()}
+    return Expected(found, None if cost is None else _micros(cost))
 
 
-def _rate(text: str, streams: dict[str, str]) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    if not re.fullmatch(_NUMBER, number.strip()):
-        raise RequestError(f'"{text}" is no rate of a stream', hint="Write a stream and its rows per second: main1=10.")
-    if name.strip().lower() not in streams:
+def _stream(name: str, streams: Mapping[str, str]) -> str:
+    if name.lower() not in streams:
+        hint = f"{did_you_mean(name, streams.values())}The streams are {listed(streams.values())}."
+        raise RequestError(f'no query reads a stream "{name}"', hint=hint)
+    return streams[name.lower()]
+
+
+def _rate(name: str, given: float | str) -> float:
+    try:
+        rate = float(given)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < float("inf"):
         raise RequestError(
-            f'no query reads a stream "{name.strip()}"',
-            hint=f"{did_you_mean(name.strip(), streams.values())}The streams are {listed(streams.values())}.",
+            f'"{given}" is no rate of stream "{name.strip()}"', hint="Give the stream's rows per second: main1=10."
         )
-    return streams[name.strip().lower()], float(number)
+    return rate
 
 
 def _micros(text: str) -> float:
     """A length of time in microseconds, which may be a fraction."""
-    found = re.fullmatch(rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*", text)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z]+)\s*", text)
     length = float(found[1]) * parse_interval(f"1 {found[2]}") if found else float(parse_interval(text))
     if length <= 0:
         raise RequestError(f'a pair of rows cannot cost "{text}"', hint="Write a length of time such as 0.5ms.")

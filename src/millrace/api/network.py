@@ -229,8 +229,7 @@ class Network:
         "0.5ms", it estimates what in-order joins will cost.
         """
         plan = physical(self.bound())
-        given = [f"{name}={rate}" for name, rate in (rates or {}).items()]
-        return explain(plan, expected(given, pair_cost, plan.network))
+        return explain(plan, expected(rates or {}, pair_cost, plan.network))
 
     def run(
         self,

@@ -27,5 +27,6 @@ def add_to(commands: Commands) -> None:
 
 def _explain(options: argparse.Namespace) -> int:
     plan = physical(read_network(options.file)[1])
-    print(explain(plan, expected(options.rate, options.pair_cost, plan.network)))
+    rates = dict(each.partition("=")[::2] for each in options.rate)
+    print(explain(plan, expected(rates, options.pair_cost, plan.network)))
     return 0

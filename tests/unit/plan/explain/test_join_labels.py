@@ -174,21 +174,22 @@ NETWORK = QueryNetwork((Query("q", IN_ORDER, Sink("q", Connector("memory"))),))
 
 
 def test_rates_and_costs_are_read_from_words() -> None:
-    found = expected(["stream_x=1.5", "STREAM_Y = 10"], "0.25us", NETWORK)
+    found = expected({"stream_x": 1.5, "STREAM_Y ": " 10"}, "0.25us", NETWORK)
     assert (found.rates, found.pair) == ({"stream_x": 1.5, "stream_y": 10.0}, 0.25)
 
 
 @pytest.mark.parametrize(
     ("rates", "pair", "fact"),
     [
-        (["stream_x"], None, '"stream_x" is no rate'),
-        (["stream_x=-1"], None, "is no rate"),
-        (["stream_z=1"], None, 'no query reads a stream "stream_z"'),
-        ([], "0ms", 'cannot cost "0ms"'),
-        ([], "much", "is not a length of time"),
+        ({"stream_x": ""}, None, '"" is no rate of stream "stream_x"'),
+        ({"stream_x": -1}, None, "is no rate"),
+        ({"stream_x": "nan"}, None, "is no rate"),
+        ({"stream_z": 1}, None, 'no query reads a stream "stream_z"'),
+        ({}, "0ms", 'cannot cost "0ms"'),
+        ({}, "much", "is not a length of time"),
     ],
 )
-def test_wrong_words_are_refused_with_a_hint(rates: list[str], pair: str | None, fact: str) -> None:
+def test_wrong_words_are_refused_with_a_hint(rates: dict[str, float | str], pair: str | None, fact: str) -> None:
     with pytest.raises(RequestError, match=fact) as raised:
         expected(rates, pair, NETWORK)
     assert raised.value.hint
