@@ -37,14 +37,17 @@ def cost_notes(join: Join, method: Method, options: Mapping[str, str], expected:
     window = _window(join)
     if window is None:
         return
-    c = f"c = {_micros_text(expected.seconds * 1e6)} per pair{'' if expected.pair is not None else ', as an example'}"
+    micros = expected.seconds * 1e6
+    length = interval_text(int(micros)) if micros == int(micros) else f"{micros:g} MICROSECONDS"
+    c = f"c = {length} per pair{'' if expected.pair is not None else ', as an example'}"
     product = switching_product(expected.seconds, window, alpha)
     switch = f"l1 * l2 = alpha / (c * |w|) = {product:.4g} on"
     yield f"cost (003): Filter-Order pays from {switch}, for {c}, |w| = {window:g} s"
     rates = [_rate(each, expected.rates) for each in join.inputs]
     if None in rates:
         if expected.rates:
-            unknown = [name for name in dict.fromkeys(_streams(join)) if name not in expected.rates]
+            streams = dict.fromkeys(each.stream.name for each in scans_of(join))
+            unknown = [name for name in streams if name not in expected.rates]
             yield f"cost (003): no rate is known for {', '.join(unknown)}"
         return
     cost = JoinCost.of(expected.seconds, window, (rates[0] or 0.0, rates[1] or 0.0))
@@ -75,12 +78,8 @@ def _window(join: Join) -> float | None:
 
 def _rate(node: Node, rates: Mapping[str, float]) -> float | None:
     """How many rows per second an input sends, before filters; None where a rate is missing or rows are aggregated."""
-    known = [rates.get(name) for name in _streams(node)]
+    known = [rates.get(each.stream.name) for each in scans_of(node)]
     return None if None in known or not known else sum(each for each in known if each is not None)
-
-
-def _streams(node: Node) -> list[str]:
-    return [each.stream.name for each in scans_of(node)]
 
 
 def _figures(cost: JoinCost, method: Method, alpha: float) -> Iterator[str]:
@@ -92,19 +91,11 @@ def _figures(cost: JoinCost, method: Method, alpha: float) -> Iterator[str]:
     rates = f"{cost.slow:g} and {cost.fast:g} rows per second"
     yield f"cost (003): at {rates} the load is 2 * c * |w| * l1 * l2 = {cost.load:.3g}: it {verdict}"
     yield (
-        f"cost (003): mean response of the fast stream: Sync-Filter {_seconds(cost.sync_filter)}, "
-        f"Filter-Order {_seconds(cost.filter_order)}, I_rel {cost.improvement:.3g} (evenly spaced; at random "
-        f"{_seconds(cost.sync_filter_poisson)} and {_seconds(cost.filter_order_poisson)})"
+        f"cost (003): mean response of the fast stream: Sync-Filter {cost.sync_filter:.3g} s, "
+        f"Filter-Order {cost.filter_order:.3g} s, I_rel {cost.improvement:.3g} (evenly spaced; at random "
+        f"{cost.sync_filter_poisson:.3g} s and {cost.filter_order_poisson:.3g} s)"
     )
     if method == "adaptive":
         chosen = cost.adaptive(alpha)
         sign = ">=" if chosen == "filter_order" else "<"
         yield f"cost (003): Adaptive is in {_PAPER[chosen]}: c * |w| * l1 * l2 = {cost.work:.3g} {sign} {alpha:g}"
-
-
-def _seconds(length: float) -> str:
-    return f"{length:.3g} s"
-
-
-def _micros_text(micros: float) -> str:
-    return interval_text(int(micros)) if micros == int(micros) else f"{micros:g} MICROSECONDS"

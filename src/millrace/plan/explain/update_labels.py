@@ -35,7 +35,9 @@ def queue_label(queue: AnyQueue, options: Mapping[str, str]) -> str:
     settings = settings_of(options)
     kind = "window queue" if isinstance(queue, WindowQueue) else "update queue"
     kind = "append queue" if settings.policy in LOSSLESS else kind
-    return f"{kind}{_key_text(queue)}, {settings.policy}, {_memory(settings)}"
+    key = "" if queue.key is None else f" by {', '.join(queue.key)}" if queue.key else " of one key"
+    memory = f"pages of {settings.page} locations" if settings.memory == "paged" else "naive memory (baseline)"
+    return f"{kind}{key}, {settings.policy}, {memory}"
 
 
 def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) -> Iterator[str]:
@@ -43,7 +45,8 @@ def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) ->
     settings = settings_of(options)
     if isinstance(queue, WindowQueue):
         length = f"{interval_text(queue.range)} every {interval_text(queue.slide)}"
-        closed = "the bound passes its end" if queue.close == "bound" else _own(queue)
+        own = f"a row of the key is less than {interval_text(queue.tick)} before its end, or after it"
+        closed = "the bound passes its end" if queue.close == "bound" else own
         yield f"commits to {_WINDOWS[queue.update_window]}, of {length} for each key; complete when {closed}"
     else:
         kept = f", {settings.keep:g} of them are kept" if settings.policy == "append_shed" and settings.keep else ""
@@ -55,20 +58,6 @@ def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) ->
         yield f"releases at most {settings.budget_rows} rows at a time"
     if settings.budget_time is not None:
         yield f"releases at a time what takes at most {interval_text(settings.budget_time)}"
-
-
-def _own(queue: WindowQueue) -> str:
-    return f"a row of the key is less than {interval_text(queue.tick)} before its end, or after it"
-
-
-def _key_text(queue: AnyQueue) -> str:
-    if queue.key is None:
-        return ""
-    return f" by {', '.join(queue.key)}" if queue.key else " of one key"
-
-
-def _memory(settings: QueueSettings) -> str:
-    return f"pages of {settings.page} locations" if settings.memory == "paged" else "naive memory (baseline)"
 
 
 def _place(queue: AnyQueue, settings: QueueSettings) -> str:

@@ -22,10 +22,12 @@ class JoinCost:
     """A window join: `pair` is c, `window` is |w|, `slow` and `fast` are λ1 and λ2.
 
     >>> cost = JoinCost.of(pair=0.0005, window=60, rates=(10, 1))
-    >>> cost.slow, cost.fast, cost.between
-    (1, 10, 10.0)
-    >>> round(cost.work, 3), round(cost.load, 3)
-    (0.3, 0.6)
+    >>> cost.between, cost.keeps_up, round(cost.work, 3), round(cost.load, 3)
+    (10.0, True, 0.3, 0.6)
+    >>> round(cost.sync_filter, 3), round(cost.filter_order, 3), round(cost.improvement, 3)
+    (0.715, 0.55, 0.231)
+    >>> cost.adaptive(alpha=0.25), round(assured_improvement(0.25), 3), round(switching_product(0.0005, 60, 0.25), 3)
+    ('filter_order', 0.2, 8.333)
     """
 
     pair: float
@@ -40,7 +42,7 @@ class JoinCost:
 
     @property
     def between(self) -> float:
-        """n: how many fast rows come from one slow row to the next."""
+        """n: how many fast rows arrive from one slow row to the next."""
         return self.fast / self.slow
 
     @property
@@ -49,31 +51,18 @@ class JoinCost:
         return self.pair * self.window * self.slow
 
     @property
-    def probe_fast(self) -> float:
-        """C_T = c|w|λ2: what a slow row takes, which is compared with a window of fast ones."""
-        return self.pair * self.window * self.fast
-
-    @property
     def work(self) -> float:
         """c|w|λ1λ2: what the rows of either stream take per second; the adaptive join compares it with its alpha."""
-        return self.pair * self.window * self.slow * self.fast
+        return self.probe_slow * self.fast
 
     @property
     def keeps_up(self) -> bool:
-        """Equation 1, c|w| < 1/(λ1λ2): each stream by itself is processed as fast as it arrives.
-
-        >>> JoinCost.of(0.0016, 60, (1, 10)).keeps_up, JoinCost.of(0.0017, 60, (1, 10)).keeps_up
-        (True, False)
-        """
+        """Equation 1, c|w| < 1/(λ1λ2): True if each stream by itself is processed as fast as it arrives."""
         return self.work < 1
 
     @property
     def load(self) -> float:
-        """2c|w|λ1λ2: the share of one processor that both streams take together; from 1 on the join falls behind.
-
-        >>> round(JoinCost.of(0.0008, 60, (1, 10)).load, 2)
-        0.96
-        """
+        """2c|w|λ1λ2: the share of one processor that both streams take together; from 1 on the join falls behind."""
         return 2 * self.work
 
     # Evenly spaced rows
@@ -83,19 +72,12 @@ class JoinCost:
         """Equation 3: the mean response time with Sync-Filter; n times that is equation 2.
 
         Beside the wait of Filter-Order a fast row waits for the work on the rows before it, and for its own.
-
-        >>> round(JoinCost.of(0.0005, 60, (1, 10)).sync_filter, 3)
-        0.715
         """
         return self.filter_order + (self.between + 1) / 2 * self.probe_slow
 
     @property
     def filter_order(self) -> float:
-        """Equation 5: the mean response time with Filter-Order, whatever a pair costs; n times that is equation 4.
-
-        >>> round(JoinCost.of(0.0005, 60, (1, 10)).filter_order, 3)
-        0.55
-        """
+        """Equation 5: the mean response time with Filter-Order, whatever a pair costs; n times that is equation 4."""
         return 1 / self.slow - (self.between - 1) / (2 * self.fast)
 
     @property
@@ -103,9 +85,6 @@ class JoinCost:
         """Equation 7: by how much Filter-Order is faster, as a share of Sync-Filter: c|w|λ1λ2 / (1 + c|w|λ1λ2).
 
         It is equation 6 reduced, and tends to 1/2 as the work approaches what equation 1 allows (equation 8).
-
-        >>> round(JoinCost.of(0.0005, 60, (1, 10)).improvement, 3)
-        0.231
         """
         return self.work / (1 + self.work)
 
@@ -113,48 +92,27 @@ class JoinCost:
 
     @property
     def filter_order_poisson(self) -> float:
-        """The mean response time with Filter-Order where rows come at random: until the next slow row, 1/λ1.
-
-        >>> JoinCost.of(0.0005, 60, (1, 10)).filter_order_poisson
-        1.0
-        """
+        """The mean response time with Filter-Order where rows arrive at random: until the next slow row, 1/λ1."""
         return 1 / self.slow
 
     @property
     def sync_filter_poisson(self) -> float:
-        """The mean response time with Sync-Filter where rows come at random, as long as the load is low.
+        """The mean response time with Sync-Filter where rows arrive at random, as long as the load is low.
 
         A fast row finds n others before it on average, twice as many as where rows are evenly spaced.
-
-        >>> round(JoinCost.of(0.0005, 60, (1, 10)).sync_filter_poisson, 3)
-        1.33
         """
         return 1 / self.slow + (self.between + 1) * self.probe_slow
 
-    # The adaptive join
-
     def adaptive(self, alpha: float) -> Method:
-        """The method that the adaptive join comes to: Filter-Order from c|w|λ1λ2 >= alpha on.
-
-        >>> [JoinCost.of(0.0005, 60, rates).adaptive(0.25) for rates in ((1, 8), (1, 10))]
-        ['sync_filter', 'filter_order']
-        """
+        """The method that the adaptive join settles on: Filter-Order from c|w|λ1λ2 >= alpha on."""
         return "filter_order" if self.work >= alpha else "sync_filter"
 
 
 def switching_product(pair: float, window: float, alpha: float) -> float:
-    """The product of both rates from which on the adaptive join uses Filter-Order: alpha / (c|w|).
-
-    >>> round(switching_product(0.0005, 60, 0.3), 6)
-    10.0
-    """
+    """The product of both rates from which on the adaptive join uses Filter-Order: alpha / (c|w|)."""
     return alpha / (pair * window)
 
 
 def assured_improvement(alpha: float) -> float:
-    """The relative improvement that is reached wherever the adaptive join uses Filter-Order (003 section 6).
-
-    >>> round(assured_improvement(0.9), 2)
-    0.47
-    """
+    """The relative improvement that is reached wherever the adaptive join uses Filter-Order (003 section 6)."""
     return alpha / (1 + alpha)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,13 @@ class TimeLimits:
         self.most: dict[tuple[int, int], int] = {}
         for each in limits:
             self._lower(each.first, each.later, each.most)
-        for through in range(count):
-            for first in range(count):
-                for later in range(count):
-                    self._by_way_of(first, through, later)
-
-    def _by_way_of(self, first: int, through: int, later: int) -> None:
-        to, on = self.most.get((first, through)), self.most.get((through, later))
-        if to is not None and on is not None and first != through != later:
-            self._lower(first, later, to + on)
+        for through, first, later in product(range(count), repeat=3):
+            to, on = self.most.get((first, through)), self.most.get((through, later))
+            if to is not None and on is not None and first != through != later:
+                self._lower(first, later, to + on)
 
     def _lower(self, first: int, later: int, most: int) -> None:
-        known = self.most.get((first, later))
-        self.most[first, later] = most if known is None else min(known, most)
+        self.most[first, later] = min(most, self.most.get((first, later), most))
 
     def of(self, first: int, later: int) -> int | None:
         """How far a row of `later` may be after one of `first`; None: any time."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import mergeable, partial_bytes
-from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, Window
+from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
 from millrace.plan.nodes.relational_nodes import scans_of
 
 FLUSH = "lazy_flush(1)"
@@ -27,7 +27,7 @@ _RATED = ("generate", "nexmark")
 
 @dataclass(frozen=True)
 class PaneChoice:
-    """True for `buffered` if rows are kept instead of partials, and why."""
+    """`buffered` is True if rows are kept instead of partials; `why` says for what reason."""
 
     buffered: bool
     why: str
@@ -52,9 +52,9 @@ def pane_choice(node: Aggregate, options: Mapping[str, str]) -> PaneChoice:
         if not mergeable(each.function):
             name = each.function if isinstance(each.function, str) else each.function.name
             return PaneChoice(True, f"{name} cannot merge partials")
-    wished = options.get("panes", "auto")
-    if wished != "auto":
-        return PaneChoice(wished == "off", f"panes = {wished}")
+    asked = options.get("panes", "auto")
+    if asked != "auto":
+        return PaneChoice(asked == "off", f"panes = {asked}")
     given = node.input.schema
     partial = sum(
         partial_bytes(each.function, [one.type_in(given) for one in each.arguments]) for each in node.aggregations
@@ -66,11 +66,8 @@ def pane_choice(node: Aggregate, options: Mapping[str, str]) -> PaneChoice:
             False, f"a partial takes {partial} bytes, a row {row}; the number of rows per pane is not known"
         )
     words = f"a pane holds {rows:g} rows of {row} bytes, a partial takes {partial}"
-    return PaneChoice(rows * row < partial and not _is_tumbling(node.window), words)
-
-
-def _is_tumbling(window: AnyWindow) -> bool:
-    return not isinstance(window, Window) or window.range == window.slide
+    is_tumbling = not isinstance(node.window, Window) or node.window.range == node.window.slide
+    return PaneChoice(rows * row < partial and not is_tumbling, words)
 
 
 def _rows_per_pane(node: Aggregate) -> float | None:

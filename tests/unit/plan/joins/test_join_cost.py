@@ -49,11 +49,15 @@ def test_at_the_limit_of_equation_1_the_improvement_is_greatest() -> None:
 def test_equation_1_says_that_each_stream_s_probes_fit_between_its_rows() -> None:
     for pair in (0.9 / 600, 1.1 / 600):
         cost = replace(FIG_7, pair=pair)
-        assert cost.keeps_up == (cost.probe_slow < 1 / cost.fast) == (cost.probe_fast < 1 / cost.slow)
+        assert (
+            cost.keeps_up == (cost.probe_slow < 1 / cost.fast) == (cost.pair * cost.window * cost.fast < 1 / cost.slow)
+        )
 
 
 def test_one_processor_carries_the_probes_of_both_streams() -> None:
-    assert FIG_7.load == pytest.approx(FIG_7.fast * FIG_7.probe_slow + FIG_7.slow * FIG_7.probe_fast)
+    assert FIG_7.load == pytest.approx(
+        FIG_7.fast * FIG_7.probe_slow + FIG_7.slow * FIG_7.pair * FIG_7.window * FIG_7.fast
+    )
 
 
 def test_the_order_of_the_rates_does_not_matter() -> None:
