@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
 from bench.workload import Work
-from millrace.experiments.demo.sink_watcher import committed_files
+from millrace.experiments.demo.sink_watcher import committed_files, log_entries
 
 
 class WrongAnswers(SystemExit):
@@ -69,13 +68,7 @@ def published(output: Path) -> dict[str, int]:
     if not log.is_dir():
         return {str(path): int(path.stem.split("-")[1]) for path in sorted(output.glob("part-*.parquet"))}
     found: dict[str, int] = {}
-    for batch, entry in numbered(log):
+    for batch, entry in log_entries(log):
         for path in committed_files(entry.read_text()):
             found.setdefault(path, batch)
     return found
-
-
-def numbered(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The entries of one of Spark's logs, in order; a compacted one has a second name."""
-    found = [path for path in folder.iterdir() if path.name[0].isdigit()] if folder.is_dir() else []
-    yield from sorted((int(path.name.split(".")[0]), path) for path in found)

@@ -20,10 +20,10 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from bench.answers import numbered, opened, published
+from bench.answers import opened, published
 from bench.engines import Task
 from bench.workload import Work
-from millrace.experiments.demo.sink_watcher import committed_batches
+from millrace.experiments.demo.sink_watcher import committed_batches, log_entries
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 
 Numbers = npt.NDArray[np.int64]
@@ -108,7 +108,7 @@ def _read_by_stock(checkpoint: Path, streams: Sequence[str]) -> list[dict[str, i
     """The same of stock Spark, whose offsets count entries in a log of each source."""
     logs = [_entries(checkpoint / "sources" / str(number)) for number in range(len(streams))]
     found = []
-    for _, path in numbered(checkpoint / "offsets"):
+    for _, path in log_entries(checkpoint / "offsets"):
         offsets = [json.loads(line) if line.startswith("{") else None for line in path.read_text().splitlines()[2:]]
         ends = [-1 if offset is None else int(offset["logOffset"]) for offset in offsets]
         found.append(
@@ -123,7 +123,7 @@ def _read_by_stock(checkpoint: Path, streams: Sequence[str]) -> list[dict[str, i
 def _entries(log: Path) -> list[int]:
     """The entry in which each file of a source was noted."""
     noted: dict[str, int] = {}
-    for _, path in numbered(log):
+    for _, path in log_entries(log):
         for line in path.read_text().splitlines()[1:]:
             entry = json.loads(line)
             noted[entry["path"]] = int(entry["batchId"])

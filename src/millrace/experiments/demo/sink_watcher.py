@@ -51,14 +51,19 @@ class FileSinkWatcher:
                 self._on_rows(rows)
 
     def _new_files(self) -> Iterator[Path]:
-        names = [path.name for path in self._log.iterdir()] if self._log.is_dir() else []
-        fresh = [name for name in names if name[0].isdigit() and name not in self._seen_batches]
-        for name in sorted(fresh, key=lambda each: int(each.split(".")[0])):
-            self._seen_batches.add(name)
-            for path in committed_files((self._log / name).read_text()):
-                if path not in self._seen_files:
-                    self._seen_files.add(path)
-                    yield Path(path)
+        for _, entry in log_entries(self._log):
+            if entry.name not in self._seen_batches:
+                self._seen_batches.add(entry.name)
+                for path in committed_files(entry.read_text()):
+                    if path not in self._seen_files:
+                        self._seen_files.add(path)
+                        yield Path(path)
+
+
+def log_entries(folder: Path) -> list[tuple[int, Path]]:
+    """The entries of one of Spark's logs by micro-batch, in order; a compacted one has a second name."""
+    found = [path for path in folder.iterdir() if path.name[0].isdigit()] if folder.is_dir() else []
+    return sorted((int(path.name.split(".")[0]), path) for path in found)
 
 
 def committed_files(text: str) -> list[str]:
@@ -69,8 +74,7 @@ def committed_files(text: str) -> list[str]:
 
 def committed_batches(checkpoint: Path) -> int:
     """How many micro-batches a Spark query has committed."""
-    commits = checkpoint / "commits"
-    return sum(path.name.isdigit() for path in commits.iterdir()) if commits.is_dir() else 0
+    return len(log_entries(checkpoint / "commits"))
 
 
 def wait_until(condition: Callable[[], bool], patience: float) -> bool:

@@ -101,15 +101,11 @@ def ets_idle(found: Results) -> list[Claim]:
 
     The union idle-waits while it holds a row whose time has come, and another input holds the row back.
     """
-    shares = found.along(B, "idle")
+    shares, formula = found.along(B, "idle"), "1 - (1 - exp(-x))/x, x = 47.5/rate"
+    off = max(abs(share - waiting(rate)) for rate, share in shares.items())
     return [
         Claim("A waits nearly always (paper: 99 %)", found.level(A, "idle"), low=0.99, unit="%"),
-        Claim(
-            "B waits 1 - (1 - exp(-x))/x, x = 47.5/rate; the greatest difference to that",
-            max(abs(share - waiting(rate)) for rate, share in shares.items()),
-            high=0.02,
-            unit="%",
-        ),
+        Claim(f"B waits {formula}; the greatest difference to that", off, high=0.02, unit="%"),
         Claim("B at 150 ETS per second (paper: about 15 % from 100 on)", shares[150.0], 0.12, 0.18, "%"),
         Claim("C hardly ever waits (paper: below 0.1 %)", found.level(C, "idle"), high=0.001, unit="%"),
     ]

@@ -237,14 +237,12 @@ def oop_band(found: Results) -> list[Claim]:
     """
     in_order, agnostic = _memories(found)
     gaps = [in_order[band] - agnostic[band] for band in agnostic]
-    least_growth = min(after - before for before, after in pairwise(gaps))
+    least = min(after - before for before, after in pairwise(gaps))
     memory, latency = (max(found.ratios(AGNOSTIC, IN_ORDER, each).values()) for each in ("megabytes", "latency"))
     ours, theirs = (sum(found.along(plan, "processor_seconds").values()) for plan in (AGNOSTIC, IN_ORDER))
     return [
         Claim("the memory of order-agnostic is lower; the greatest ratio", memory, high=1.0),
-        Claim(
-            "the gap grows with the band; the least growth from one to the next, in megabytes", least_growth, low=0.05
-        ),
+        Claim("the gap grows with the band; the least growth from one to the next, in megabytes", least, low=0.05),
         Claim("order-agnostic counts sooner; the greatest ratio of latencies", latency, high=0.9),
         Claim("order-agnostic is less work; its processor time over that in order, all bands", ours / theirs, high=1.0),
     ]

@@ -129,7 +129,7 @@ def _semantics_cases() -> dict[Point, WindowCase]:
 def window_semantics(found: Results) -> list[Claim]:
     """002 Fig. 13: staleness of windows: EAGER, LAZY, random and all."""
     whole, ready = (found.along(f"tumbling, {windows}", "staleness") for windows in (EAGER, LAZY))
-    eager, lazy = (found.along(f"slide 1, {windows}", "staleness") for windows in (EAGER, LAZY))
+    eager, lazy = (min(growth(found.along(f"slide 1, {each}", "staleness").values())) for each in (EAGER, LAZY))
     to_half = furthest(value * length / 0.5 for length, value in whole.items())
     to_length = furthest(value / (length / 2) for length, value in ready.items())
 
@@ -142,12 +142,8 @@ def window_semantics(found: Results) -> list[Claim]:
     return [
         about("tumbling: EAGER is stale by 0.5/ω; the furthest ratio", to_half, 1.0, 0.01),
         about("tumbling: LAZY by ω/2; the furthest ratio", to_length, 1.0, 0.05),
-        Claim(
-            "slide 1: EAGER grows with ω; the least growth from one length to the next",
-            min(growth(eager.values())),
-            low=1.1,
-        ),
-        Claim("slide 1: LAZY grows with ω; the least growth", min(growth(lazy.values())), low=1.1),
+        Claim("slide 1: EAGER grows with ω; the least growth from one length to the next", eager, low=1.1),
+        Claim("slide 1: LAZY grows with ω; the least growth", lazy, low=1.1),
         Claim(f"{overlap}: EAGER is below LAZY; the greatest ratio", greatest(EAGER, LAZY), high=0.75),
         Claim(f"{overlap}: LAZY is below random windows; the greatest ratio", greatest(LAZY, RANDOM), high=1),
         Claim(f"{overlap}: random windows are below append; the greatest ratio", greatest(RANDOM, EVERY), high=1),
@@ -209,21 +205,19 @@ def window_arrivals(found: Results) -> list[Claim]:
     )
     short = [own[name][length] for name in ZIPF for length in (2, 10, 20, 50)]
     all_own = [ratio for name in ZIPF for ratio in own[name].values()]
-    falls, counted_falls = ([max(growth(each[name].values())) for name in ZIPF] for each in (own, counted))
+    rise, counted_rise = (max(max(growth(each[name].values())) for name in ZIPF) for each in (own, counted))
     two_rows = min(counted[name][20] for name in ZIPF)
     all_bound = [ratio for each in bound.values() for ratio in each.values()]
     in_turn, zipf_9 = counted[IN_TURN].values(), counted["Zipf 0.9"].values()
     return [
         Claim("own, Zipf: EAGER is worse up to windows of 50; the least ratio", min(short), low=1.0),
         Claim("own, Zipf: for all windows; the least ratio", min(all_own), low=1.0, reproduces=False),
-        Claim("own, Zipf: the ratio falls with ω; the greatest growth", max(falls), high=1.0),
+        Claim("own, Zipf: the ratio falls with ω; the greatest growth", rise, high=1.0),
         Claim("own, round robin: EAGER is better at 200; the ratio", own[IN_TURN][200], high=1.0),
         Claim("own, round robin: at all; the greatest ratio", max(own[IN_TURN].values()), high=1.0, reproduces=False),
         Claim("own, counted, Zipf: EAGER is worse where a window holds two rows; the least ratio", two_rows, low=1.0),
         Claim("own, counted, Zipf 0.9: for all windows; the least ratio", min(zipf_9), low=1.0),
-        Claim(
-            "own, counted, Zipf: the ratio falls with ω, or stays; the greatest growth", max(counted_falls), high=1.02
-        ),
+        Claim("own, counted, Zipf: the ratio falls with ω, or stays; the greatest growth", counted_rise, high=1.02),
         Claim("own, counted, round robin: EAGER is better; the greatest ratio", max(in_turn), high=1.0),
         Claim("bound: EAGER is better throughout; the greatest ratio", max(all_bound), high=1.0),
     ]
