@@ -12,6 +12,7 @@ from millrace.errors import RunError
 from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import folded, leaves
+from millrace.kernel.aggregates.time_partials import partial_inputs
 from millrace.kernel.columns.grouping import groups_of
 from millrace.kernel.columns.integers import Integers, ranges, starts
 from millrace.kernel.elements import (
@@ -27,8 +28,8 @@ from millrace.kernel.elements import (
 )
 from millrace.kernel.operator import StoringOperator
 from millrace.kernel.state import Changes
+from millrace.kernel.stores.hold_buffer import HoldBuffer
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
-from millrace.kernel.stores.waiting_rows import WaitingRows
 
 _NUMBER = "__number"
 _SEQUENCE = "__at"
@@ -105,7 +106,7 @@ class PartitionedRowsAggregate(StoringOperator):
         self.slide = slide
         self.where = where
         self.state_limit = state_limit
-        self._waiting = WaitingRows(partials, () if where is None else (where,))
+        self._waiting = HoldBuffer(PANE, partial_inputs(partials, () if where is None else (where,)))
         self._groups = KeyedRuns()
         self._count = 0
         """How many groups there are."""
@@ -126,7 +127,7 @@ class PartitionedRowsAggregate(StoringOperator):
         until = punctuation.until
         if self._least is not None and self._least < until:
             yield from self._taken(until)
-            self._least = self._waiting.least(until)
+            self._least = self._waiting.least_from(until)
         if until == END_OF_TIME:
             yield from self._left()
         self._bound = until
@@ -256,7 +257,7 @@ class PartitionedRowsAggregate(StoringOperator):
 
     def restore(self, changes: Changes) -> None:
         super().restore(changes)
-        self._least = self._waiting.least(NO_BOUND)
+        self._least = self._waiting.least_from(NO_BOUND)
 
 
 def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.aggregates.span_folds import folded, leaves
+from millrace.kernel.aggregates.span_folds import folded, in_panes, leaves
 from millrace.kernel.columns.grouping import groups_of
-from millrace.kernel.columns.hashing import Hashes
+from millrace.kernel.columns.hashing import Hashes, hashes_of
 from millrace.kernel.columns.integers import Integers, starts
-from millrace.kernel.elements import NO_BOUND, Microseconds, Times, concat_tables
+from millrace.kernel.elements import NO_BOUND, Batch, Microseconds, Times, concat_tables
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
 
@@ -56,6 +56,22 @@ class TimePartials:
             if name in fold.schema.names:
                 made = made.set_column(place, name, fold.column(name))
         return TimePartials(self.codes, self.times, self.counts, made)
+
+
+def partial_inputs(partials: Partials, further: Sequence[str] = ()) -> Callable[[Batch], pa.Table]:
+    """What a hold buffer keeps of batches: the columns partials read, the time as pane, the hash of the keys.
+
+    `further` names columns that are kept too.
+    """
+
+    def kept(batch: Batch) -> pa.Table:
+        rows = in_panes(pa.Table.from_batches([partials.tagged(batch)]), batch.times)
+        for name in further:
+            if name not in rows.schema.names:
+                rows = rows.append_column(name, batch.rows.column(name))
+        return rows.append_column(HASH, pa.array(hashes_of(rows, partials.keys)))
+
+    return kept
 
 
 def points_of(partials: Partials, rows: pa.Table) -> TimePartials:

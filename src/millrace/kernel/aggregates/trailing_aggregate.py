@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from millrace.errors import RunError
 from millrace.kernel.aggregates.panes.window_results import Bounds, window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.aggregates.time_partials import TimePartials, points_of, running, within
+from millrace.kernel.aggregates.time_partials import TimePartials, partial_inputs, points_of, running, within
 from millrace.kernel.aggregates.two_stacks import TwoStacks, small
 from millrace.kernel.elements import (
     ARRIVED,
@@ -26,8 +26,8 @@ from millrace.kernel.elements import (
 )
 from millrace.kernel.operator import StoringOperator
 from millrace.kernel.state import Changes
+from millrace.kernel.stores.hold_buffer import HoldBuffer
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
-from millrace.kernel.stores.waiting_rows import WaitingRows
 
 
 class TrailingAggregate(StoringOperator):
@@ -53,7 +53,7 @@ class TrailingAggregate(StoringOperator):
         self.range = range
         self.counts_rows = counts_rows
         self.state_limit = state_limit
-        self._rows = WaitingRows(partials)
+        self._rows = HoldBuffer(PANE, partial_inputs(partials))
         self._groups = KeyedRuns()
         self._stacked = small(partials)
         self._stacks: TwoStacks | None = None
@@ -74,7 +74,7 @@ class TrailingAggregate(StoringOperator):
         until = punctuation.until
         if self._least is not None and self._least < until:
             yield from self._answers(until)
-            self._least = self._rows.least(until)
+            self._least = self._rows.least_from(until)
         self._bound = until
         self._let_go(until)
         yield punctuation
@@ -149,5 +149,5 @@ class TrailingAggregate(StoringOperator):
 
     def restore(self, changes: Changes) -> None:
         super().restore(changes)
-        self._least = self._rows.least(self._bound)
+        self._least = self._rows.least_from(self._bound)
         self._stacks = None

@@ -18,7 +18,7 @@ from millrace.kernel.elements import (
     Punctuation,
 )
 from millrace.kernel.operator import StoringOperator
-from millrace.kernel.stores.backlog import Backlog
+from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 _PORT = "__port"
 
@@ -38,18 +38,19 @@ class Number(StoringOperator):
     noted = ("number",)
 
     def __init__(self) -> None:
-        self._waiting = Backlog()
+        self._waiting = HoldBuffer()
         self._number = 0
         self.stores = (self._waiting,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        self._waiting.add(batch.rows.append_column(_PORT, pa.array(np.full(len(batch), port, np.int32))))
+        ports = pa.array(np.full(len(batch), port, np.int32))
+        self._waiting.add(Batch(batch.rows.append_column(_PORT, ports)))
         return iter(())
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
-        released = self._waiting.release(punctuation.until)
+        released = self._waiting.release(punctuation.until - 1)
         if released is not None:
-            yield self._numbered(released)
+            yield self._numbered(released.rows)
         until = END_OF_TIME if punctuation.until == END_OF_TIME else self._number
         yield Punctuation(until, punctuation.ets)
 
@@ -67,7 +68,7 @@ class Number(StoringOperator):
         return Batch(kept.set_column(kept.schema.get_field_index(TIME), TIME, pa.array(numbers)))
 
     def wanted(self) -> Microseconds | None:
-        least = self._waiting.least()
+        least = self._waiting.least
         return None if least is None else least + 1
 
     def required(self, until: Microseconds, port: int = 0) -> Microseconds:

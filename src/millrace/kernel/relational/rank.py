@@ -13,7 +13,7 @@ from millrace.kernel.columns.comparison import ordinals
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import RESERVED, TIME, Batch, Element, Mask, Microseconds, Punctuation
 from millrace.kernel.operator import StoringOperator
-from millrace.kernel.stores.backlog import Backlog
+from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 Ordinals = list[npt.NDArray[Any]]
 
@@ -44,17 +44,17 @@ class Rank(StoringOperator):
         self.order = order
         self.name = name
         self.limit = limit
-        self._waiting = Backlog()
+        self._waiting = HoldBuffer()
         self.stores = (self._waiting,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        self._waiting.add(batch.rows)
+        self._waiting.add(batch)
         return iter(())
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
-        released = self._waiting.release(punctuation.until)
+        released = self._waiting.release(punctuation.until - 1)
         if released is not None:
-            yield from self._ranked(released)
+            yield from self._ranked(released.rows)
         yield punctuation
 
     def _ranked(self, rows: pa.RecordBatch) -> Iterator[Batch]:
@@ -95,7 +95,7 @@ class Rank(StoringOperator):
         return rows.add_column(place, self.name, pa.array(ranks))
 
     def wanted(self) -> Microseconds | None:
-        least = self._waiting.least()
+        least = self._waiting.least
         return None if least is None else least + 1
 
 

@@ -1,6 +1,12 @@
-"""Rows that leave in order of time, each when a bound has reached it (the hold buffer of 003 section 5)."""
+"""The hold buffer: rows that wait for a bound, and leave in order of time (003 section 5).
+
+Rows are gathered as they come and sorted when they are looked at, so that single rows cost little and rows that leave
+at once are never kept. Rows of equal time leave in the order in which they came.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -8,12 +14,12 @@ from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Microseconds, con
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
-_FEW = 2**16
-"""Rows are gathered until there are as many, so that single rows cost little, and what leaves at once is not kept."""
+_GATHERED = 2**16
+"""So many rows are gathered at most before they are sorted."""
 
 
 class HoldBuffer:
-    """Rows in order of their time.
+    """Rows in order of their time, which stands in the column `key` of the tables that `kept` makes of batches.
 
     >>> held = HoldBuffer()
     >>> held.add(Batch(pa.record_batch({"v": ["b", "a"], TIME: [7, 5]})))
@@ -23,10 +29,11 @@ class HoldBuffer:
     (['a'], None)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key: str = TIME, kept: Callable[[Batch], pa.Table] | None = None) -> None:
         self.least: Microseconds | None = None
         """The least time of all rows; None when there are none."""
-        self._sorted = SortedRuns(TIME, concat_tables)
+        self._kept = kept
+        self._sorted = SortedRuns(key, concat_tables)
         self._gathered: list[Batch] = []
         self._rows = 0
         self._greatest: Microseconds = 0
@@ -42,7 +49,7 @@ class HoldBuffer:
 
     def add(self, batch: Batch) -> None:
         """Keep rows, in any order."""
-        if self._rows >= _FEW:
+        if self._rows >= _GATHERED:
             self._settle()
         times = batch.times
         least = greatest = int(times[0])
@@ -55,30 +62,48 @@ class HoldBuffer:
         self._gathered.append(batch)
         self._rows += len(batch)
 
-    def release(self, until: Microseconds) -> Batch | None:
-        """Let go of the rows whose time is at most `until`, in order; later rows at that time may be released too."""
-        if self.least is None or self.least > until:
+    def release(self, last: Microseconds) -> Batch | None:
+        """Release the rows whose time is at most `last`, in order; None when there are none."""
+        if self.least is None or self.least > last:
             return None
-        if not len(self._sorted) and self._greatest <= until:
+        if self._kept is None and not len(self._sorted) and self._greatest <= last:
             return self.release_all()
-        self._settle()
-        tables = self._sorted.between(None, until)
-        self._sorted.drop(until)
-        self.least = self._sorted.least()
-        return Batch(concat_tables(tables).to_batches()[0]).sorted_by_time()
+        released = Batch(concat_tables(self.between(None, last)).to_batches()[0])
+        self.drop(last)
+        return released.sorted_by_time()
 
     def release_all(self) -> Batch | None:
-        """Let go of all rows, in order; any may follow."""
+        """Release all rows, in order; any may follow. None when there are none."""
         if self.least is None:
             return None
         if len(self._sorted):
-            self._settle()
-            rows = Batch(concat_tables(self._sorted.between(None, END_OF_TIME)).to_batches()[0])
+            rows = Batch(concat_tables(self.between(None, END_OF_TIME)).to_batches()[0])
             self._sorted.clear()
         else:
             rows = concat(self._gathered)
         self._gathered, self._rows, self.least = [], 0, None
         return rows.sorted_by_time()
+
+    def between(self, first: Microseconds | None, last: Microseconds) -> list[pa.Table]:
+        """The rows with first <= time <= last (first None: from the least on), a table per run."""
+        self._settle()
+        return self._sorted.between(first, last)
+
+    def drop(self, last: Microseconds) -> None:
+        """Release the rows with time <= last without giving them."""
+        self._settle()
+        self._sorted.drop(last)
+        self.least = self._sorted.least()
+
+    def least_from(self, first: Microseconds) -> Microseconds | None:
+        """The least time from `first` on; None when there is none."""
+        found = [table.column(self._sorted.key)[0].as_py() for table in self.between(first, END_OF_TIME)]
+        return min(found, default=None)
+
+    def least_after(self, count: int) -> Microseconds | None:
+        """The least time when `count` rows have been released; None when none is left."""
+        self._settle()
+        return self._sorted.least_after(count)
 
     def changes(self) -> Changes:
         """What changed since the last save."""
@@ -86,12 +111,13 @@ class HoldBuffer:
         return self._sorted.changes()
 
     def restore(self, changes: Changes) -> None:
-        """Go on from saved segments and the note of the last save."""
+        """Continue from saved segments and the note of the last save."""
         self._sorted.restore(changes)
         self.least = self._sorted.least()
 
     def _settle(self) -> None:
         """Keep what has been gathered as one sorted run."""
         if self._gathered:
-            self._sorted.add(pa.Table.from_batches([concat(self._gathered).rows]))
+            batch = concat(self._gathered)
+            self._sorted.add(pa.Table.from_batches([batch.rows]) if self._kept is None else self._kept(batch))
             self._gathered, self._rows = [], 0

@@ -8,13 +8,12 @@ import pyarrow as pa
 import pytest
 
 from millrace.errors import RunError
-from millrace.kernel.aggregates import span_folds
+from millrace.kernel.aggregates import span_folds, time_partials
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate
 from millrace.kernel.aggregates.panes.window_geometry import Instants
 from millrace.kernel.aggregates.partials import AggregateCall, Partials
 from millrace.kernel.aggregates.trailing_aggregate import TrailingAggregate
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
-from millrace.kernel.stores import waiting_rows
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, restarted
 
 AGGREGATIONS = [
@@ -135,7 +134,7 @@ def test_every_place_of_a_row_between_two_flips_is_right(range: int, step: int) 
 
 
 def test_groups_of_one_hash_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_rows, "hashes_of", lambda rows, keys: np.zeros(rows.num_rows, np.int64))
+    monkeypatch.setattr(time_partials, "hashes_of", lambda rows, keys: np.zeros(rows.num_rows, np.int64))
     script = random_script(5, ports=1, batches=40)
     assert results(outputs(stacked(60), script)) == expected_small(script, 60, keyed=True)
     assert results(outputs(trailing(None), script)) == expected(script, None, keyed=True)

@@ -16,7 +16,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.joins.any_order.join_core import Joining
+from millrace.kernel.joins.any_order.join_core import JoinCore
 from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
@@ -47,7 +47,7 @@ class Join(Operator):
         *,
         joint: bool = False,
     ) -> None:
-        self.joining = Joining(schemas, sides, residual, time)
+        self.core = JoinCore(schemas, sides, residual, time)
         self.holds = any(side.outer for side in sides)
         self.joint = joint
         self._outer = [port for port, side in enumerate(sides) if side.outer]
@@ -57,11 +57,11 @@ class Join(Operator):
     @property
     def compared(self) -> int:  # type: ignore[override]
         """How many pairs of rows it has compared so far."""
-        return self.joining.compared
+        return self.core.compared
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         pieces: list[pa.RecordBatch] = []
-        for piece in self.joining.pieces(port, batch):
+        for piece in self.core.pieces(port, batch):
             if piece.num_rows >= _LARGE:
                 yield Batch(piece)
             else:
@@ -70,10 +70,10 @@ class Join(Operator):
             yield Batch(pa.concat_batches(pieces))
 
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
-        made = self.joining.raise_bound(port, punctuation.until)
+        made = self.core.raise_bound(port, punctuation.until)
         if made is not None:
             yield made
-        until = self.joining.until()
+        until = self.core.until()
         if until > self._promised:
             self._promised = until
             yield Punctuation(until, punctuation.ets)
@@ -82,7 +82,7 @@ class Join(Operator):
 
     def _jointly(self) -> Iterator[Element]:
         first, second = (
-            self.joining.unmatched_bound(port) if port in self._outer else self.joining.bounds[port] for port in (0, 1)
+            self.core.unmatched_bound(port) if port in self._outer else self.core.bounds[port] for port in (0, 1)
         )
         if NO_BOUND not in (first, second) and (first, second) != self._promised_jointly:
             self._promised_jointly = (first, second)
@@ -91,7 +91,7 @@ class Join(Operator):
     def wants(self) -> Sequence[Mapping[int, Microseconds]]:
         ways = []
         for port in self._outer:
-            until = self.joining.stores[port].least_until()
+            until = self.core.stores[port].least_until()
             if until is not None:
                 ways.append({1 - port: _after(until)})
         return ways
@@ -99,7 +99,7 @@ class Join(Operator):
     def required(self, until: Microseconds, port: int = 0) -> Microseconds | None:
         if until == END_OF_TIME:
             return until
-        time, stores = self.joining.time, self.joining.stores
+        time, stores = self.core.time, self.core.stores
         needed = [until] if time in ("max", "min", port) or port in self._outer else []
         for other, store in enumerate(stores):
             # Rows that hold the bound back: those whose time may become that of a result, and those given alone.
@@ -110,19 +110,19 @@ class Join(Operator):
 
     @property
     def held(self) -> int:
-        return self.joining.held
+        return self.core.held
 
     @property
     def state_bytes(self) -> int:
-        return self.joining.state_bytes
+        return self.core.state_bytes
 
     def changes(self) -> Changes:
-        changes = self.joining.changes()
+        changes = self.core.changes()
         note = {**changes.note, "promised": self._promised, "jointly": list(self._promised_jointly)}
         return Changes(changes.added, changes.removed, note)
 
     def restore(self, changes: Changes) -> None:
-        self.joining.restore(changes)
+        self.core.restore(changes)
         self._promised = changes.note["promised"]
         first, second = changes.note["jointly"]
         self._promised_jointly = (first, second)

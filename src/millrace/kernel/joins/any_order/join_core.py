@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Microseconds, Times, column_times
-from millrace.kernel.joins.any_order.match_keys import Integers
-from millrace.kernel.joins.any_order.match_run import Questions, Rows
-from millrace.kernel.joins.any_order.match_store import Holder, Matches, passed
-from millrace.kernel.joins.any_order.recent_rows import concat_rows
+from millrace.kernel.joins.any_order.match_run import MatchRows, Questions
+from millrace.kernel.joins.any_order.match_store import Holder, MatchStore, passed
 from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.stores.recent_rows import concat_rows
 
 _FEW = 1024
 """Results of fewer rows, from several places, are made together."""
@@ -34,7 +34,7 @@ Picks = dict[int, tuple[Holder, Integers]]
 """Combinations of rows: by input where its rows stand, and which rows of them."""
 
 
-class _Found:
+class _Combinations:
     """Combinations of rows of those inputs that have been looked at, and what is asked of the next."""
 
     def __init__(self, picks: Mapping[int, tuple[Holder, Integers | None]], asked: Questions) -> None:
@@ -46,7 +46,7 @@ class _Found:
         return {port: (holder, places if rows is None else rows[places]) for port, (holder, rows) in self.picks.items()}
 
 
-class Joining:
+class JoinCore:
     """What a join keeps, and how it matches; see `plan.nodes.Join` for what the arguments mean."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Joining:
         self.bounds: list[Microseconds] = [NO_BOUND] * len(schemas)
         self.compared = 0
         self.stores = [
-            Matches(side, schema, _reach(port, sides))
+            MatchStore(side, schema, _reach(port, sides))
             for port, (side, schema) in enumerate(zip(sides, schemas, strict=True))
         ]
         self._outer = any(side.outer for side in sides)
@@ -105,9 +105,9 @@ class Joining:
                 yield self._alone(port, rows.rows.filter(pa.array(proven)))
         store.add(rows.where(kept))
 
-    def _matches(self, port: int, rows: Rows) -> Iterator[Picks]:
+    def _matches(self, port: int, rows: MatchRows) -> Iterator[Picks]:
         """The matches of rows that have come, in pieces."""
-        found = [_Found({port: (rows, None)}, Questions(rows, None, rows.times, rows.untils))]
+        found = [_Combinations({port: (rows, None)}, Questions(rows, None, rows.times, rows.untils))]
         *others, last = [each for each in range(len(self.stores)) if each != port]
         for other in others:
             found = [each for before in found for each in self._extended(before, other)]
@@ -118,7 +118,7 @@ class Joining:
                 if len(picks[port][1]):
                     yield picks
 
-    def _extended(self, found: _Found, other: int) -> Iterator[_Found]:
+    def _extended(self, found: _Combinations, other: int) -> Iterator[_Combinations]:
         """Combinations with a row of one more input."""
         asked = found.asked
         for run, questions, answers in self.stores[other].answers(asked):
@@ -126,7 +126,7 @@ class Joining:
             picks = {**found.where(questions), other: (run, answers)}
             latest = np.maximum(asked.latest[questions], run.times[answers])
             upper = np.minimum(asked.upper[questions], run.untils[answers])
-            yield _Found(picks, Questions(asked.source, asked.rows(questions), latest, upper))
+            yield _Combinations(picks, Questions(asked.source, asked.rows(questions), latest, upper))
 
     def _passing(self, picks: Picks) -> Picks:
         """The combinations for which the residual condition is true."""

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.integers import dense, distinct
+from millrace.kernel.columns.integers import Integers, dense, distinct
 from millrace.kernel.elements import END_OF_TIME, Mask, Microseconds
-from millrace.kernel.joins.any_order.match_keys import Integers
-from millrace.kernel.joins.any_order.match_run import Rows, Run
-from millrace.kernel.joins.any_order.recent_rows import concat_rows
+from millrace.kernel.joins.any_order.match_run import MatchRows, MatchRun
 from millrace.kernel.state import Segments
+from millrace.kernel.stores.recent_rows import concat_rows
 
 MATCHED = "__matched"
 """The column that says which rows had been matched when the run was made."""
@@ -32,7 +31,7 @@ _MARKS = 8
 class KeptRun:
     """A run under its segment's number."""
 
-    def __init__(self, segments: Segments, run: Run, number: int | None = None, marks: Sequence[int] = ()) -> None:
+    def __init__(self, segments: Segments, run: MatchRun, number: int | None = None, marks: Sequence[int] = ()) -> None:
         self.run = run
         self._segments = segments
         self._marks = list(marks)
@@ -175,24 +174,24 @@ def merged(runs: Sequence[KeptRun], segments: Segments, bound: Microseconds) -> 
     if not parts:
         return None
     flags = [each.matched for each in parts if each.matched is not None]
-    rows = Rows(
+    rows = MatchRows(
         parts[0].reader,
         concat_rows([each.rows for each in parts]),
         np.concatenate([each.times for each in parts]),
         np.concatenate([each.untils for each in parts]),
         np.concatenate(flags) if flags else None,
     )
-    return KeptRun(segments, Run(rows, _numbered(parts)))
+    return KeptRun(segments, MatchRun(rows, _numbered(parts)))
 
 
-def _numbered(parts: Sequence[Rows]) -> tuple[Integers, Integers]:
+def _numbered(parts: Sequence[MatchRows]) -> tuple[Integers, Integers]:
     """The distinct keys of all parts, and the number of each row's key."""
-    known = [(each.distinct, each.codes) if isinstance(each, Run) else dense(each.values) for each in parts]
+    known = [(each.distinct, each.codes) if isinstance(each, MatchRun) else dense(each.values) for each in parts]
     values = distinct(np.concatenate([own for own, _ in known]))
     return values, np.concatenate([np.searchsorted(values, own)[codes] for own, codes in known])
 
 
-def _live(kept: KeptRun, bound: Microseconds) -> Rows:
+def _live(kept: KeptRun, bound: Microseconds) -> MatchRows:
     if kept.count(bound) == len(kept.run):
         return kept.run
     return kept.run.where(kept.run.untils >= bound)

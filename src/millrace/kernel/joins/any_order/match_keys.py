@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns import hashing
 from millrace.kernel.columns.comparison import ordinals, without_null
 from millrace.kernel.columns.hashing import is_text, text_words
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask
-
-Integers = npt.NDArray[np.int64]
 
 _FACTOR = np.uint64(0x94D049BB133111EB)
 _SHIFT = np.uint64(29)

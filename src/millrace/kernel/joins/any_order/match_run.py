@@ -14,9 +14,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.integers import dense, ranges, starts
+from millrace.kernel.columns.integers import Integers, dense, ranges, starts
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times
-from millrace.kernel.joins.any_order.match_keys import Integers, KeyReader, same, same_as_before
+from millrace.kernel.joins.any_order.match_keys import KeyReader, same, same_as_before
 
 FEW = 64
 """Up to so many questions are looked up one by one."""
@@ -33,7 +33,7 @@ _PAIRS = 2**22
 """Pairs that are made at once, at most: each takes memory before a condition refuses it."""
 
 
-class Rows:
+class MatchRows:
     """Rows without null keys, each with its time and the last time that may match it.
 
     They never change; but of an outer side it is noted which have been `matched`.
@@ -89,19 +89,19 @@ class Rows:
         assert self.matched is not None
         self.matched[places] = True
 
-    def where(self, mask: Mask) -> Rows:
+    def where(self, mask: Mask) -> MatchRows:
         """The rows where a mask holds; the rows themselves where it holds everywhere."""
         if mask.all():
             return self
         rows = self.rows.filter(pa.array(mask))
         matched = None if self.matched is None else self.matched[mask]
-        return Rows(self.reader, rows, self.times[mask], self.untils[mask], matched, self.values[mask])
+        return MatchRows(self.reader, rows, self.times[mask], self.untils[mask], matched, self.values[mask])
 
 
 class Questions:
     """What is looked up: some rows, each with the time that an answer must reach and the last that it may have."""
 
-    def __init__(self, source: Rows, places: Integers | None, latest: Times, upper: Times) -> None:
+    def __init__(self, source: MatchRows, places: Integers | None, latest: Times, upper: Times) -> None:
         self.source = source
         self.places = places
         """Which rows of the source ask, None where each does, in their order."""
@@ -120,13 +120,13 @@ class Questions:
         return questions if self.places is None else self.places[questions]
 
 
-class Run(Rows):
+class MatchRun(MatchRows):
     """Rows in order of their key's number and their time.
 
     `numbered`: the distinct keys and each row's number, where they are known.
     """
 
-    def __init__(self, given: Rows, numbered: tuple[Integers, Integers] | None = None) -> None:
+    def __init__(self, given: MatchRows, numbered: tuple[Integers, Integers] | None = None) -> None:
         distinct, codes = numbered or dense(given.values)
         least, greatest = given.span
         code_bits, time_bits = (len(distinct) - 1).bit_length(), (greatest - least).bit_length()
@@ -236,7 +236,7 @@ class Run(Rows):
     def _codes(self, asked: Questions) -> tuple[Integers, bool]:
         """The number here of each question's key, -1 where it has none; whether the keys themselves were compared."""
         source = asked.source
-        if not isinstance(source, Run):
+        if not isinstance(source, MatchRun):
             codes = self._numbers(asked.of(source.values))
             return codes, self._verify(codes, source.columns, asked.places)
         found = self._numbers(source.distinct)

@@ -15,13 +15,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
 from millrace.kernel.joins.any_order.kept_run import MATCHED, RUN, KeptRun, marked, merged
-from millrace.kernel.joins.any_order.match_keys import Integers, KeyReader
-from millrace.kernel.joins.any_order.match_run import FEW, Questions, Rows, Run, shifted
-from millrace.kernel.joins.any_order.recent_rows import ROOM, Young, concat_rows
+from millrace.kernel.joins.any_order.match_keys import KeyReader
+from millrace.kernel.joins.any_order.match_run import FEW, MatchRows, MatchRun, Questions, shifted
+from millrace.kernel.joins.any_order.recent_matches import ROOM, RecentMatches
 from millrace.kernel.joins.sides import Side
 from millrace.kernel.state import Changes, Segments
+from millrace.kernel.stores.recent_rows import concat_rows
 
 _MANY = 12
 """Runs, above which slices become wider."""
@@ -30,10 +32,10 @@ _SIMILAR = 3
 _LOOKED_THROUGH = 2**16
 """Pairs of rows that are looked through rather than searched."""
 
-Holder = Rows | KeptRun | Young
+Holder = MatchRows | KeptRun | RecentMatches
 
 
-class Matches:
+class MatchStore:
     """The rows of one input, kept while they may match."""
 
     def __init__(self, side: Side, schema: pa.Schema, reach: int | None) -> None:
@@ -44,11 +46,11 @@ class Matches:
         self._width = None if reach is None else max(reach // 4, 1)
         self._level = 0
         """How many times the width of slices has been doubled."""
-        self._young = Young(self.reader)
+        self._recent = RecentMatches(self.reader)
         self._runs: list[KeptRun] = []
         self._segments = Segments()
 
-    def read(self, batch: Batch) -> tuple[Rows, pa.RecordBatch | None]:
+    def read(self, batch: Batch) -> tuple[MatchRows, pa.RecordBatch | None]:
         """The rows that may match something, and those that match nothing, if there are any."""
         rows, times = batch.rows, batch.times
         untils, usable = self._untils(rows, times), self.reader.without_null(rows)
@@ -60,10 +62,10 @@ class Matches:
         kept = self._rows(rows.filter(pa.array(usable)), times[usable], untils[usable])
         return kept, rows.filter(pa.array(~usable))
 
-    def _rows(self, rows: pa.RecordBatch, times: Times, untils: Times) -> Rows:
+    def _rows(self, rows: pa.RecordBatch, times: Times, untils: Times) -> MatchRows:
         """Rows ready to ask: many are sorted, so that those of a key ask one after another."""
-        read = Rows(self.reader, rows, times, untils, np.zeros(len(times), np.bool_) if self.side.outer else None)
-        return Run(read) if len(read) > FEW else read
+        read = MatchRows(self.reader, rows, times, untils, np.zeros(len(times), np.bool_) if self.side.outer else None)
+        return MatchRun(read) if len(read) > FEW else read
 
     def _untils(self, rows: pa.RecordBatch, times: Times) -> Times:
         """The last time that may match each row."""
@@ -75,50 +77,50 @@ class Matches:
 
     # Looking up
 
-    def answers(self, asked: Questions) -> Iterator[tuple[KeptRun | Young, Integers, Integers]]:
+    def answers(self, asked: Questions) -> Iterator[tuple[KeptRun | RecentMatches, Integers, Integers]]:
         """Where answers stand, each with pairs of a question, by its place, and a row there that answers it."""
-        if len(self._young) * len(asked) > _LOOKED_THROUGH:
+        if len(self._recent) * len(asked) > _LOOKED_THROUGH:
             self._settle()
         first, last = int(asked.latest.min()), int(asked.upper.max())
         for kept in list(self._runs):
             if kept.run.last >= first and kept.run.span[0] <= last:
                 for pairs in kept.run.answers(asked, self.side.ahead, self.side.until is not None):
                     yield kept, *pairs
-        for pairs in self._young.answers(asked) if len(self._young) else ():
-            yield self._young, *pairs
+        for pairs in self._recent.answers(asked) if len(self._recent) else ():
+            yield self._recent, *pairs
 
     # Keeping
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: MatchRows) -> None:
         """Keep rows."""
         if len(rows) > ROOM // 2:
             self._keep(rows)
             return
-        if len(self._young) + len(rows) > ROOM:
+        if len(self._recent) + len(rows) > ROOM:
             self._make_room()
         if len(rows):
-            self._young.add(rows)
+            self._recent.keep(rows)
 
     def _make_room(self) -> None:
-        """Let rows out of the young ones: those that have been let go, or else all of them."""
-        rows = self._no_longer_young()
+        """Make room among the recent rows: drop those that were released, or else keep all in runs."""
+        rows = self._no_longer_recent()
         live = rows.where(~passed(rows.untils, self.bound))
         if 2 * len(live) > len(rows):
             self._keep(live)
         elif len(live):
-            self._young.add(live)
+            self._recent.keep(live)
 
     def _settle(self) -> None:
-        """Make a run of the young rows."""
-        if len(self._young):
-            self._keep(self._no_longer_young())
+        """Make a run of the recent rows."""
+        if len(self._recent):
+            self._keep(self._no_longer_recent())
 
-    def _no_longer_young(self) -> Rows:
-        """The young rows, which are no longer among them; what has been found there stays where it is."""
-        rows, self._young = self._young.all(), Young(self.reader)
+    def _no_longer_recent(self) -> MatchRows:
+        """The recent rows, which are no longer among them; what has been found there stays where it is."""
+        rows, self._recent = self._recent.all(), RecentMatches(self.reader)
         return rows
 
-    def _keep(self, rows: Rows) -> None:
+    def _keep(self, rows: MatchRows) -> None:
         """Keep rows in runs, a slice each."""
         rows = rows.where(~passed(rows.untils, self.bound))
         if len(rows):
@@ -126,7 +128,7 @@ class Matches:
             self._runs += [KeptRun(self._segments, _run(part)) for part in self._cut(rows)]
             self._merge()
 
-    def _cut(self, rows: Rows) -> Iterator[Rows]:
+    def _cut(self, rows: MatchRows) -> Iterator[MatchRows]:
         """Rows by slices, which are as wide as most of them need; what is far ahead is by itself."""
         first, last, width = _middle(rows.untils, 0.1), _middle(rows.untils, 0.9), self._slice(rows)
         while last - first > width:
@@ -140,7 +142,7 @@ class Matches:
             if len(part):
                 yield part
 
-    def _slice(self, rows: Rows | None = None) -> int:
+    def _slice(self, rows: MatchRows | None = None) -> int:
         """How wide a slice is."""
         if self._width is None and rows is not None:
             # Where a column says how long rows are kept, the first of them are taken for an example.
@@ -184,17 +186,17 @@ class Matches:
             self._runs = [kept for kept in self._runs if kept not in gone]
             self._level -= self._level > 0 and len(self._runs) <= _MANY // 3
         if bound == END_OF_TIME:
-            self._young = Young(self.reader)
+            self._recent = RecentMatches(self.reader)
         return concat_rows(unmatched) if unmatched else None
 
     def _unmatched(self, before: Microseconds, bound: Microseconds) -> list[pa.RecordBatch]:
         """The rows that nothing matched, of those that are let go as one bound follows another."""
         found = [kept.unmatched(before, bound) for kept in self._runs]
-        if len(self._young):
-            young = self._young
-            left = ~young.matched & passed(young.untils, bound) & ~passed(young.untils, before)
+        if len(self._recent):
+            recent = self._recent
+            left = ~recent.matched & passed(recent.untils, bound) & ~passed(recent.untils, before)
             if left.any():
-                found.append(young.rows.filter(pa.array(left)))
+                found.append(recent.rows.filter(pa.array(left)))
         return [each for each in found if each is not None]
 
     # What is kept
@@ -202,34 +204,34 @@ class Matches:
     def least_time(self, *, unmatched: bool = False) -> Microseconds:
         """The least time of the rows that are kept, or of those that nothing has matched yet."""
         times = [kept.least_time(self.bound, unmatched) for kept in self._runs]
-        times += [int(self._young.times[self._young_rows(unmatched)].min(initial=END_OF_TIME))]
+        times += [int(self._recent.times[self._recent_rows(unmatched)].min(initial=END_OF_TIME))]
         return min(times)
 
     def least_until(self) -> Microseconds | None:
         """The bound of the others below which a row that nothing has matched yet is not let go."""
         untils = [until for kept in self._runs if (until := kept.least_until(self.bound)) is not None]
-        young = self._young.untils[self._young_rows(True)]
-        return min([*untils, *([int(young.min())] if len(young) else [])], default=None)
+        recent = self._recent.untils[self._recent_rows(True)]
+        return min([*untils, *([int(recent.min())] if len(recent) else [])], default=None)
 
     def last_until(self, before: Microseconds, *, unmatched: bool = False) -> Microseconds | None:
         """The last time that may match a row whose own time is before another."""
         untils = [kept.last_until(before, self.bound, unmatched) for kept in self._runs]
-        young = self._young.untils[self._young_rows(unmatched) & (self._young.times < before)]
+        recent = self._recent.untils[self._recent_rows(unmatched) & (self._recent.times < before)]
         found = [until for until in untils if until is not None]
-        return max([*found, *([int(young.max())] if len(young) else [])], default=None)
+        return max([*found, *([int(recent.max())] if len(recent) else [])], default=None)
 
-    def _young_rows(self, unmatched: bool) -> Mask:
-        live = ~passed(self._young.untils, self.bound)
-        return live & ~self._young.matched if unmatched else live
+    def _recent_rows(self, unmatched: bool) -> Mask:
+        live = ~passed(self._recent.untils, self.bound)
+        return live & ~self._recent.matched if unmatched else live
 
     def __len__(self) -> int:
-        young = int(np.count_nonzero(self._young_rows(False))) if len(self._young) else 0
-        return young + sum([kept.count(self.bound) for kept in self._runs])
+        recent = int(np.count_nonzero(self._recent_rows(False))) if len(self._recent) else 0
+        return recent + sum([kept.count(self.bound) for kept in self._runs])
 
     @property
     def nbytes(self) -> int:
         """The memory of all rows."""
-        return self._young.nbytes + sum([int(kept.run.rows.nbytes) for kept in self._runs])
+        return self._recent.nbytes + sum([int(kept.run.rows.nbytes) for kept in self._runs])
 
     # State
 
@@ -260,7 +262,7 @@ class Matches:
         if self.side.outer:
             matched = marked(rows, [self._segments.live[mark] for mark in marks])
             rows = rows.drop_columns([MATCHED])
-        run = Run(Rows(self.reader, rows, times, self._untils(rows, times), matched))
+        run = MatchRun(MatchRows(self.reader, rows, times, self._untils(rows, times), matched))
         kept = KeptRun(self._segments, run, number, marks)
         if not run.moved:
             return kept
@@ -269,8 +271,8 @@ class Matches:
         return KeptRun(self._segments, run)
 
 
-def _run(rows: Rows) -> Run:
-    return rows if isinstance(rows, Run) else Run(rows)
+def _run(rows: MatchRows) -> MatchRun:
+    return rows if isinstance(rows, MatchRun) else MatchRun(rows)
 
 
 def passed(untils: Times, bound: Microseconds) -> Mask:

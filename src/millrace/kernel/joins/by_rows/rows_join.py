@@ -31,7 +31,7 @@ from millrace.kernel.joins.by_rows.window_runs import integers
 from millrace.kernel.joins.sides import RowsSide
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes, combined, separated
-from millrace.kernel.stores.backlog import Backlog
+from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +54,15 @@ class _Input:
         self.names = schema.names
         self.keys = side.keys
         self.by_entry = by_entry
-        self.waiting = Backlog()
+        self.waiting = HoldBuffer()
         self.window = _window(side)
 
     def release(self, until: Microseconds) -> _Released | None:
         """Take up the rows before a bound into the window; None when there are none."""
-        rows = self.waiting.release(until)
-        if rows is None:
+        released = self.waiting.release(until - 1)
+        if released is None:
             return None
+        rows = released.rows
         if not self.by_entry and isinstance(self.window, LastRows):
             rows = _by_contents(rows, self.names)
         hashes = hashes_of(rows, self.keys)
@@ -129,7 +130,7 @@ class RowsJoin(Operator):
         self._inputs = (first, second)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        self._inputs[port].waiting.add(batch.rows)
+        self._inputs[port].waiting.add(batch)
         return iter(())
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
@@ -194,7 +195,7 @@ class RowsJoin(Operator):
             yield Batch(made)
 
     def wanted(self) -> Microseconds | None:
-        held = [least for least in (each.waiting.least() for each in self._inputs) if least is not None]
+        held = [least for least in (each.waiting.least for each in self._inputs) if least is not None]
         return min(held) + 1 if held else None
 
     @property

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
-from millrace.kernel.joins.any_order.join_core import Joining
+from millrace.kernel.joins.any_order.join_core import JoinCore
 from millrace.kernel.joins.in_order.input_queues import InputQueues
 from millrace.kernel.joins.in_order.join_monitor import JoinMonitor
 from millrace.kernel.joins.sides import Side
@@ -35,7 +35,7 @@ class OrderedJoin(Operator):
 
     Results leave when their time is no later than the bound of every input. No side is outer.
 
-    State: what `Joining` keeps; input rows that wait, and results that do. Punctuations: the least of all inputs, but
+    State: what `JoinCore` keeps; input rows that wait, and results that do. Punctuations: the least of all inputs, but
     no later than rows that are ready and not yet joined; after what it releases.
     """
 
@@ -61,7 +61,7 @@ class OrderedJoin(Operator):
         """What it does at present; only the adaptive join changes it."""
         self.monitor = JoinMonitor(sides) if method == "adaptive" else None
         self.learns_cost = method == "adaptive"
-        self._joining = Joining(schemas, sides, residual, "max")
+        self._core = JoinCore(schemas, sides, residual, "max")
         self._queues = InputQueues(len(sides))
         self._hold = HoldBuffer()
         self._bounds = [NO_BOUND] * len(sides)
@@ -115,23 +115,23 @@ class OrderedJoin(Operator):
 
     def _join(self, port: int, rows: Batch) -> None:
         """Join rows with those that were joined before; what they make is held."""
-        made = self._joining.arrive(port, rows)
+        made = self._core.arrive(port, rows)
         if made is not None:
             self._hold.add(made)
         times = rows.times
         self._newest = max(self._newest, int(times[0]) if len(times) == 1 else int(times.max()))
         if self.monitor is not None:
-            self.monitor.worked(len(rows), self._joining.compared - self.compared)
-        self.compared = self._joining.compared
+            self.monitor.worked(len(rows), self._core.compared - self.compared)
+        self.compared = self._core.compared
 
     def _advanced(self, ets: bool = False) -> Iterator[Element]:
         """Go as far as the bounds and the rows not yet joined allow: let rows go, and results out."""
         for port, bound in enumerate(self._bounds):
             least = self._queues.least(port)
             reached = bound if least is None else min(bound, least)
-            if reached > self._joining.bounds[port]:
-                self._joining.raise_bound(port, reached)
-        until = self._joining.until()
+            if reached > self._core.bounds[port]:
+                self._core.raise_bound(port, reached)
+        until = self._core.until()
         advanced, self._until = until > self._until, max(until, self._until)
         yield from self._released()
         if advanced:
@@ -170,12 +170,12 @@ class OrderedJoin(Operator):
     @property
     def held(self) -> int:
         if self._held is None:
-            self._held = len(self._queues) + self._joining.held + len(self._hold)
+            self._held = len(self._queues) + self._core.held + len(self._hold)
         return self._held
 
     @property
     def state_bytes(self) -> int:
-        return self._queues.nbytes + self._joining.state_bytes + self._hold.nbytes
+        return self._queues.nbytes + self._core.state_bytes + self._hold.nbytes
 
     def changes(self) -> Changes:
         note = {
@@ -185,12 +185,12 @@ class OrderedJoin(Operator):
             "mode": self.mode,
             "monitor": None if self.monitor is None else self.monitor.note(),
         }
-        return combined([self._joining.changes(), self._hold.changes(), *self._queues.changes()], note)
+        return combined([self._core.changes(), self._hold.changes(), *self._queues.changes()], note)
 
     def restore(self, changes: Changes) -> None:
         joining, hold, *queues = separated(changes)
         note = changes.note
-        self._joining.restore(joining)
+        self._core.restore(joining)
         self._hold.restore(hold)
         self._queues.restore(queues)
         self._bounds = list(note["bounds"])
@@ -198,4 +198,4 @@ class OrderedJoin(Operator):
         if self.monitor is not None:
             self.monitor.restore(note["monitor"])
         self._held = None
-        self.compared = self._joining.compared
+        self.compared = self._core.compared

@@ -52,13 +52,13 @@ class AsofJoin(SequenceJoin[AsofRun]):
         if known.any():
             yield from self._answered(batch.where(known))
         if not known.all():
-            self._waiting.add(batch.where(~known).rows)
+            self._waiting.add(batch.where(~known))
             self._check_limit()
 
     def _released(self) -> Iterator[Batch]:
-        released = self._waiting.release(self._known_until)
+        released = self._waiting.release(self._known_until - 1)
         if released is not None:
-            yield from self._answered(Batch(released))
+            yield from self._answered(released)
         self._store.raise_floor(self._floor())
 
     @property

@@ -48,7 +48,7 @@ class Chronicle(SequenceJoin[FifoRun]):
         else:
             batch = self._may_follow(batch)
             if len(batch):
-                self._waiting.add(batch.rows)
+                self._waiting.add(batch)
                 yield from self._served()
         self._check_limit()
 
@@ -59,10 +59,10 @@ class Chronicle(SequenceJoin[FifoRun]):
     def _served(self) -> Iterator[Batch]:
         """The rows whose turn it is."""
         first, second = self._bounds
-        rows = self._waiting.release(min(second, behind(first) if self.by_entry[0] else first))
-        if rows is None:
+        released = self._waiting.release(min(second, behind(first) if self.by_entry[0] else first) - 1)
+        if released is None:
             return
-        rows = rows if self.by_entry[0] else self._by_contents(rows)
+        rows = released.rows if self.by_entry[0] else self._by_contents(released.rows)
         places, found = self._fifo.take([rows.column(name) for name in self.keys[0]], column_times(rows, TIME))
         yield from self._paired(rows, places, found)
 

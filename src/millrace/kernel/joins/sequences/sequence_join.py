@@ -26,7 +26,7 @@ from millrace.kernel.elements import (
 from millrace.kernel.joins.sequences.key_time_store import AnyKeyTimeRun, KeyTimeStore
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes, combined, separated
-from millrace.kernel.stores.backlog import Backlog
+from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 KeyNames = tuple[Sequence[str], Sequence[str]]
 
@@ -63,7 +63,7 @@ class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
         self.compared = 0
         self._bounds = [NO_BOUND, NO_BOUND]
         self._promised: Microseconds = NO_BOUND
-        self._waiting = Backlog()
+        self._waiting = HoldBuffer()
         self._store = store
         self._timed = False
         """True if rows of the second input say when they arrived."""
@@ -83,7 +83,7 @@ class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
         return iter(())
 
     def wants(self) -> Sequence[Mapping[int, Microseconds]]:
-        least = self._waiting.least()
+        least = self._waiting.least
         return () if least is None else (self._wants(least),)
 
     def _released(self) -> Iterator[Batch]:
@@ -116,7 +116,7 @@ class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
 
     def _floor(self) -> Microseconds:
         """No row that is still to be answered is before this time."""
-        least = self._waiting.least()
+        least = self._waiting.least
         return self._bounds[0] if least is None else min(self._bounds[0], least)
 
     def _paired(self, rows: pa.RecordBatch, places: Integers, found: pa.Table | None) -> Iterator[Batch]:

@@ -37,7 +37,7 @@ def minute_of(minute: int) -> list[int]:
 def kept(driven: Driven, port: int) -> float:
     """How many minutes of an input a join keeps."""
     assert isinstance(driven.operator, Join)
-    return len(driven.operator.joining.stores[port]) / PER_MINUTE
+    return len(driven.operator.core.stores[port]) / PER_MINUTE
 
 
 # 004 Fig. 5: S0.ts - 2 <= S1.ts <= S0.ts + 2, in minutes; rows of S0 are up to five minutes late, S1 is in order.

@@ -1,4 +1,4 @@
-"""Joining against a nested loop over all rows that ever came."""
+"""JoinCore against a nested loop over all rows that ever came."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ from millrace.kernel.joins.any_order import (
     kept_run,
     match_keys,
     match_run,
+    recent_matches,
 )
 from millrace.kernel.joins.any_order import (
     match_store as matches,
 )
-from millrace.kernel.joins.any_order import (
-    recent_rows as young,
-)
 from millrace.kernel.joins.any_order.join import Join
-from millrace.kernel.joins.any_order.join_core import Joining
+from millrace.kernel.joins.any_order.join_core import JoinCore
 from millrace.kernel.joins.sides import JoinTime, Side
 from tests.unit.kernel.check_by_input import check_by_input, outputs, random_scripts, restarted, schemas
 from tests.unit.kernel.check_operator import Script, rows_of
@@ -196,7 +194,7 @@ def test_join_of_three_keeps_the_contract_of_operators_that_work_by_input(name: 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores that make runs, cut, merge and widen slices of a handful of rows."""
-    monkeypatch.setattr(young, "ROOM", 8)
+    monkeypatch.setattr(recent_matches, "ROOM", 8)
     monkeypatch.setattr(matches, "ROOM", 8)
     monkeypatch.setattr(matches, "FEW", 2)
     monkeypatch.setattr(matches, "_MANY", 3)
@@ -284,7 +282,7 @@ def rows_with(port: int, keys: pa.Array, times: Sequence[int]) -> Batch:
 def pairs_of(keys: pa.Array) -> set[tuple[int, int]]:
     """Which rows of a column match each other, by place; all at one instant."""
     sides = (Side(("k0",), 1000), Side(("k1",), 1000))
-    joining = Joining([pa.schema([(f"k{port}", keys.type), (f"n{port}", pa.int64())]) for port in (0, 1)], sides)
+    joining = JoinCore([pa.schema([(f"k{port}", keys.type), (f"n{port}", pa.int64())]) for port in (0, 1)], sides)
     for port in (0, 1):
         columns = {
             f"k{port}": keys,
@@ -321,9 +319,9 @@ def test_keys_of_every_type_match_where_they_are_equal_and_not_null(keys: pa.Arr
 # What is kept
 
 
-def band(reach: int) -> Joining:
+def band(reach: int) -> JoinCore:
     schema = [pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)]
-    return Joining(schema, (Side(("k0",), reach), Side(("k1",), reach)))
+    return JoinCore(schema, (Side(("k0",), reach), Side(("k1",), reach)))
 
 
 def test_row_that_nothing_later_can_match_is_joined_and_not_kept() -> None:
@@ -338,7 +336,7 @@ def test_row_that_nothing_later_can_match_is_joined_and_not_kept() -> None:
 
 def test_row_is_let_go_when_all_other_bounds_have_passed_its_last_match() -> None:
     schema = [pa.schema([(f"k{port}", pa.int64())]) for port in range(3)]
-    joining = Joining(schema, tuple(Side((f"k{port}",), 10) for port in range(3)))
+    joining = JoinCore(schema, tuple(Side((f"k{port}",), 10) for port in range(3)))
     joining.arrive(0, rows_with(0, pa.array([1]), [0]))
     joining.raise_bound(1, 11)
     assert joining.held == 1
@@ -386,7 +384,7 @@ def test_save_costs_what_changed() -> None:
 
 def test_matched_rows_are_saved_beside_the_rows() -> None:
     schema = [pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)]
-    joining = Joining(schema, (Side(("k0",), 10**6, outer=True), Side(("k1",), 10**6)))
+    joining = JoinCore(schema, (Side(("k0",), 10**6, outer=True), Side(("k1",), 10**6)))
     joining.arrive(0, rows_with(0, pa.array(np.arange(5000)), np.arange(5000)))
     joining.changes()
     for step in range(20):
@@ -399,7 +397,7 @@ def test_matched_rows_are_saved_beside_the_rows() -> None:
 
 def test_results_come_in_pieces_where_there_are_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(match_run, "_PAIRS", 2000)
-    joining = Joining([pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)], (Side(ahead=10), Side(ahead=10)))
+    joining = JoinCore([pa.schema([(f"k{port}", pa.int64())]) for port in (0, 1)], (Side(ahead=10), Side(ahead=10)))
     joining.arrive(0, rows_with(0, pa.array(range(600)), [0] * 600))
     joining.changes()
     sizes = [piece.num_rows for piece in joining.pieces(1, rows_with(1, pa.array(range(100)), [0] * 100))]
@@ -410,7 +408,7 @@ def test_results_come_in_pieces_where_there_are_very_many(monkeypatch: pytest.Mo
 def test_rows_found_among_the_young_stay_found_when_those_become_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matches, "_LOOKED_THROUGH", 20)
     schema = [pa.schema([(f"k{port}", pa.int64())]) for port in range(3)]
-    joining = Joining(schema, tuple(Side((f"k{port}",), 100) for port in range(3)))
+    joining = JoinCore(schema, tuple(Side((f"k{port}",), 100) for port in range(3)))
     joining.arrive(1, rows_with(1, pa.array([1]), [0]))
     joining.changes()
     joining.arrive(1, rows_with(1, pa.array([1] * 30), range(30)))
