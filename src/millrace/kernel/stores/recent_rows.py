@@ -57,8 +57,8 @@ class RecentRows:
         start, stop = self._count, self._count + rows.num_rows
         if stop > len(self._numbers[0]):
             self._numbers = [grown(each, stop, 0) for each in self._numbers]
-        for kept, given in zip(self._numbers, numbers, strict=True):
-            kept[start:stop] = given
+        for place, given in enumerate(numbers):
+            self._numbers[place][start:stop] = given
         self._batches.append(rows)
         self._count = stop
 

@@ -62,7 +62,7 @@ class RunStore(Generic[AnyRun]):
         self._segments = Segments()
 
     def __len__(self) -> int:
-        return sum([len(run) for run in self.runs])
+        return sum([len(run) for run in self.runs]) if self.runs else 0
 
     @property
     def nbytes(self) -> int:
@@ -72,9 +72,10 @@ class RunStore(Generic[AnyRun]):
     def add(self, run: AnyRun) -> None:
         """Keep a run behind all others, merged with those of similar size."""
         run.number = self._segments.add(run.table)
-        self.runs.append(run)
-        while len(self.runs) > 1 and (count := self._similar(len(self.runs))) > 1:
-            self.replace(self.runs[-count:])
+        runs = self.runs
+        runs.append(run)
+        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]) and (count := self._similar(len(runs))) > 1:
+            self.replace(runs[-count:])
 
     def merge_similar(self) -> None:
         """Merge neighbours of similar size wherever they are, for runs may have lost rows."""
