@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.hashing import Hashes
-from millrace.kernel.columns.integers import Integers, OrderedPairs, stable_order, starts
+from millrace.kernel.columns.integers import Integers, OrderedPairs, grown, stable_order, starts
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Mask, Microseconds, Times
-from millrace.kernel.joins.by_rows.partition_numbers import Partitions
 from millrace.kernel.joins.by_rows.window_runs import PARTITION, RANK, Found, WindowRuns, integers
 from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.keyed_runs import HASH
 
 _NONE = np.empty(0, np.int64)
@@ -86,7 +86,7 @@ class LastRows(RowWindow):
     def __init__(self, rows: int, partition: Sequence[str] = ()) -> None:
         super().__init__()
         self.rows = rows
-        self._partitions = Partitions(partition)
+        self._partitions = KeyTable(partition)
         self._counts = _NONE
         """How many rows each partition had before the last ones were taken up."""
         self._held = 0
@@ -105,7 +105,7 @@ class LastRows(RowWindow):
     def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
         self._settle()
         partitions = self._partitions.numbers(rows)
-        self._counts = _grown(self._counts, self._partitions.count)
+        self._counts = grown(self._counts, len(self._partitions), 0)
         order = stable_order(partitions)
         ordered = partitions[order]
         begins = np.flatnonzero(starts(ordered))
@@ -146,7 +146,7 @@ class LastRows(RowWindow):
         self._rows.restore(rows)
         self._partitions.restore(partitions)
         # The last row of a partition is always there, so its rank says how many there were.
-        self._counts = _grown(_NONE, self._partitions.count)
+        self._counts = grown(_NONE, len(self._partitions), 0)
         for table in self._rows.tables():
             np.maximum.at(self._counts, integers(table, PARTITION), integers(table, RANK) + 1)
         self._held = int(np.minimum(self._counts, self.rows).sum())
@@ -185,13 +185,3 @@ class LastWhile(RowWindow):
     def restore(self, changes: Changes) -> None:
         self._rows.restore(changes)
         self._floor = changes.note["floor"]
-
-
-def _grown(counts: Integers, size: int) -> Integers:
-    """The counts of so many partitions; those that are new have none."""
-    if len(counts) >= size:
-        return counts
-    # Room for more, so that new partitions do not cost a copy of all each time.
-    grown = np.zeros(max(size, 2 * len(counts)), np.int64)
-    grown[: len(counts)] = counts
-    return grown

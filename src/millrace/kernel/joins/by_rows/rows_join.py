@@ -29,8 +29,7 @@ from millrace.kernel.elements import (
 from millrace.kernel.joins.by_rows.row_windows import LastRows, LastWhile, RowWindow
 from millrace.kernel.joins.by_rows.window_runs import integers
 from millrace.kernel.joins.sides import RowsSide
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 
@@ -56,6 +55,7 @@ class _Input:
         self.by_entry = by_entry
         self.waiting = HoldBuffer()
         self.window = _window(side)
+        self.stores = (self.waiting,) if self.window is None else (self.waiting, self.window)
 
     def release(self, until: Microseconds) -> _Released | None:
         """Take up the rows before a bound into the window; None when there are none."""
@@ -76,29 +76,8 @@ class _Input:
         if self.window is not None:
             self.window.passed(until)
 
-    @property
-    def held(self) -> int:
-        """How many rows wait or are in the window."""
-        return len(self.waiting) + (0 if self.window is None else len(self.window))
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of both."""
-        return self.waiting.nbytes + (0 if self.window is None else self.window.nbytes)
-
-    def changes(self) -> Changes:
-        """What changed since the last save."""
-        return combined([self.waiting.changes(), Changes() if self.window is None else self.window.changes()], {})
-
-    def restore(self, changes: Changes) -> None:
-        """Go on from what was saved."""
-        waiting, window = separated(changes)
-        self.waiting.restore(waiting)
-        if self.window is not None:
-            self.window.restore(window)
-
-
-class RowsJoin(Operator):
+class RowsJoin(StoringOperator):
     """Join each row with the rows of equal keys in the other side's window at its time; a pair once (001 section 5).
 
     A window holds the last rows of a side, of all or of each partition, or those of the last while; a side may have
@@ -128,6 +107,7 @@ class RowsJoin(Operator):
         self.compared = 0
         first, second = (_Input(*each) for each in zip(schemas, sides, by_entry, strict=True))
         self._inputs = (first, second)
+        self.stores = (*first.stores, *second.stores)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._inputs[port].waiting.add(batch)
@@ -197,21 +177,6 @@ class RowsJoin(Operator):
     def wanted(self) -> Microseconds | None:
         held = [least for least in (each.waiting.least for each in self._inputs) if least is not None]
         return min(held) + 1 if held else None
-
-    @property
-    def held(self) -> int:
-        return sum([each.held for each in self._inputs])
-
-    @property
-    def state_bytes(self) -> int:
-        return sum(each.nbytes for each in self._inputs)
-
-    def changes(self) -> Changes:
-        return combined([each.changes() for each in self._inputs], {})
-
-    def restore(self, changes: Changes) -> None:
-        for each, part in zip(self._inputs, separated(changes), strict=True):
-            each.restore(part)
 
 
 def _window(side: RowsSide) -> RowWindow | None:

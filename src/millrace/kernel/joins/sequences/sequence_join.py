@@ -24,14 +24,13 @@ from millrace.kernel.elements import (
     Punctuation,
 )
 from millrace.kernel.joins.sequences.key_time_store import AnyKeyTimeRun, KeyTimeStore
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes, combined, separated
+from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 KeyNames = tuple[Sequence[str], Sequence[str]]
 
 
-class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
+class SequenceJoin(StoringOperator, Generic[AnyKeyTimeRun]):
     """Give each row of the first input with a row of the second that is not after it, once it is known which.
 
     State: the rows of the first input that wait, and the store of the second input; at most `state_limit` rows
@@ -39,6 +38,7 @@ class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
     Promises for single groups, and for pairs of times, end here.
     """
 
+    noted = ("bounds", "promised", "timed")
     kept = ""
     """What the rows of the store are, for the error at the limit."""
 
@@ -65,11 +65,12 @@ class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
         self._promised: Microseconds = NO_BOUND
         self._waiting = HoldBuffer()
         self._store = store
+        self.stores = (self._waiting, store)
         self._timed = False
         """True if rows of the second input say when they arrived."""
 
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
-        self._bounds[port] = punctuation.until
+        self._bounds = [punctuation.until if place == port else bound for place, bound in enumerate(self._bounds)]
         yield from self._released()
         until = min(self._bounds)
         if until > self._promised:
@@ -149,25 +150,6 @@ class SequenceJoin(Operator, Generic[AnyKeyTimeRun]):
             names.append(ARRIVED)
             columns.append(pc.fill_null(pc.max_element_wise(*arrived), NO_BOUND))
         return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
-
-    @property
-    def held(self) -> int:
-        return len(self._waiting) + len(self._store)
-
-    @property
-    def state_bytes(self) -> int:
-        return self._waiting.nbytes + self._store.nbytes
-
-    def changes(self) -> Changes:
-        note = {"bounds": list(self._bounds), "promised": self._promised, "timed": self._timed}
-        return combined([self._waiting.changes(), self._store.changes()], note)
-
-    def restore(self, changes: Changes) -> None:
-        waiting, store = separated(changes)
-        self._waiting.restore(waiting)
-        self._store.restore(store)
-        self._bounds, self._promised = list(changes.note["bounds"]), changes.note["promised"]
-        self._timed = changes.note["timed"]
 
 
 def behind(time: Microseconds) -> Microseconds:
