@@ -5,30 +5,25 @@ Rules:
 - A key's place is found by its hash, by open addressing, and then the keys themselves are compared: keys that share a
   hash have different numbers.
 - A number is never used again, and no key is ever forgotten.
-- A chunk of keys is one segment, in order of their numbers; chunks of similar size are merged, so that a save writes
-  what changed. A table that goes on from a save gives the same numbers.
+- A table that continues from a save gives the same numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns import hashing
 from millrace.kernel.columns.comparison import canonical, same_keys
 from millrace.kernel.columns.grouping import codes_of
-from millrace.kernel.columns.integers import grown
+from millrace.kernel.columns.integers import Integers, grown
 from millrace.kernel.elements import Mask
-from millrace.kernel.state import Changes, Segments
-from millrace.kernel.stores.fresh_rows import compact
-from millrace.kernel.stores.row_gather import gathered, parts_of
-
-Numbers = npt.NDArray[np.int64]
+from millrace.kernel.state import Changes
+from millrace.kernel.stores.row_gather import compact, gathered, parts_of
+from millrace.kernel.stores.run_store import Run, RunStore
 
 _NONE = -1
 _FEW, _SOME = 128, 1024
@@ -46,11 +41,13 @@ _TIMES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class _Chunk:
-    number: int
-    rows: pa.RecordBatch
-    begin: int
+class KeyChunk(Run):
+    """Keys in order of their numbers, which begin with `begin`."""
+
+    def __init__(self, rows: pa.RecordBatch, begin: int) -> None:
+        super().__init__(pa.Table.from_batches([rows]))
+        self.rows = rows
+        self.begin = begin
 
 
 class KeyTable:
@@ -69,8 +66,7 @@ class KeyTable:
 
     def _clear(self) -> None:
         self._size = 0
-        self._chunks: list[_Chunk] = []
-        self._segments = Segments()
+        self._store = RunStore(_merged, whole=True)
         self._hashes = np.empty(_FIRST_ROOM, np.uint64)
         """The hash of each key."""
         self._slots = np.full(2 * _FIRST_ROOM, _NONE, np.int64)
@@ -83,19 +79,24 @@ class KeyTable:
         return self._size
 
     @property
+    def _chunks(self) -> list[KeyChunk]:
+        """The keys, in order of their numbers."""
+        return self._store.runs
+
+    @property
     def nbytes(self) -> int:
         """The memory of the keys and of the index."""
-        return sum(int(chunk.rows.nbytes) for chunk in self._chunks) + int(self._hashes.nbytes + self._slots.nbytes)
+        return self._store.nbytes + int(self._hashes.nbytes + self._slots.nbytes)
 
-    def numbers(self, rows: pa.RecordBatch) -> Numbers:
+    def numbers(self, rows: pa.RecordBatch) -> Integers:
         """The number of each row's key; keys that are new get the next ones."""
         return self._numbers(rows, add=True)
 
-    def find(self, rows: pa.RecordBatch) -> Numbers:
+    def find(self, rows: pa.RecordBatch) -> Integers:
         """The number of each row's key; -1 for keys that are not here."""
         return self._numbers(rows, add=False)
 
-    def keys(self, numbers: Numbers | None = None) -> pa.Table:
+    def keys(self, numbers: Integers | None = None) -> pa.Table:
         """The keys of some numbers, in that order, or of all."""
         if not self.names:
             return pa.table({"key": np.arange(self._size) if numbers is None else numbers}).select([])
@@ -107,19 +108,20 @@ class KeyTable:
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        return self._segments.changes({"keys": self._size, "next": self._segments.following})
+        return self._store.changes({"keys": self._size})
 
     def restore(self, changes: Changes) -> None:
-        """Go on from saved segments (all of them, as `added`) and the note of the last save."""
+        """Continue from saved segments (all of them, as `added`) and the note of the last save."""
         self._clear()
-        self._segments.restore(changes.added, changes.note["next"])
-        for number, table in self._segments.live.items():
-            rows = table.combine_chunks().to_batches()[0]
-            self._chunks.append(_Chunk(number, rows, self._size))
-            self._enter(hashing.hashes(rows.columns, rows.num_rows))
+        self._store.restore(changes, self._restored)
         self._size = changes.note["keys"]
 
-    def _numbers(self, rows: pa.RecordBatch, add: bool) -> Numbers:
+    def _restored(self, table: pa.Table) -> KeyChunk:
+        chunk = KeyChunk(table.combine_chunks().to_batches()[0], self._size)
+        self._enter(hashing.hashes(chunk.rows.columns, len(chunk)))
+        return chunk
+
+    def _numbers(self, rows: pa.RecordBatch, add: bool) -> Integers:
         count = rows.num_rows
         if not self.names:
             self._size = max(self._size, 1) if count and add else self._size
@@ -152,12 +154,12 @@ class KeyTable:
         columns = [_values(rows.column(name)) for name in self.names]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
-    def _remember(self, values: Sequence[Hashable], numbers: Numbers) -> None:
+    def _remember(self, values: Sequence[Hashable], numbers: Integers) -> None:
         if len(self._recent) > _RECENT:
             self._recent.clear()
         self._recent.update(zip(values, numbers.tolist(), strict=True))
 
-    def _looked_up(self, rows: pa.RecordBatch, add: bool) -> Numbers:
+    def _looked_up(self, rows: pa.RecordBatch, add: bool) -> Integers:
         """The numbers of the rows' keys, each distinct key looked up once."""
         columns = [_plain(rows.column(name)) for name in self.names]
         alone = np.zeros(1, np.int64)
@@ -170,11 +172,12 @@ class KeyTable:
         if add and new.any():
             found[new] = np.arange(self._size, self._size + int(new.sum()))
             fresh = pa.RecordBatch.from_arrays(columns, names=list(self.names))
-            self._append(fresh if new.all() else fresh.filter(pa.array(new)))
+            added = compact(fresh) if new.all() else fresh.filter(pa.array(new))
+            self._store.add(KeyChunk(added, self._size))
             self._enter(hashes[new])
         return found[codes]
 
-    def _found(self, columns: Sequence[pa.Array], hashes: hashing.Words) -> Numbers:
+    def _found(self, columns: Sequence[pa.Array], hashes: hashing.Words) -> Integers:
         """The number of each key, -1 for those that are not here."""
         found = np.full(len(hashes), _NONE, np.int64)
         asked, probes = np.arange(len(hashes)), _Probes(hashes, self._mask)
@@ -191,7 +194,7 @@ class KeyTable:
             probes.advance()
         return found
 
-    def _probed(self, probes: _Probes) -> Numbers:
+    def _probed(self, probes: _Probes) -> Integers:
         """The next number of each hash, where its probe then is; -1 if there is none."""
         found = self._slots[probes.slots]
         on = np.flatnonzero((found >= 0) & (self._hashes[found] != probes.hashes))
@@ -201,7 +204,7 @@ class KeyTable:
             on = on[(found[on] >= 0) & (self._hashes[found[on]] != probes.hashes[on])]
         return found
 
-    def _equal(self, columns: Sequence[pa.Array], places: Numbers, numbers: Numbers) -> Mask:
+    def _equal(self, columns: Sequence[pa.Array], places: Integers, numbers: Integers) -> Mask:
         """Where the keys at some places are those of some numbers."""
         found = np.ones(len(places), np.bool_)
         whole = len(places) == len(columns[0])
@@ -209,23 +212,11 @@ class KeyTable:
             found &= _equal(column if whole else column.take(pa.array(places)), other)
         return found
 
-    def _keys(self, numbers: Numbers) -> pa.RecordBatch:
+    def _keys(self, numbers: Integers) -> pa.RecordBatch:
         """The keys of some numbers, of which there are some."""
         order, parts = parts_of(numbers, np.array([chunk.begin for chunk in self._chunks]))
         pieces = [(self._chunks[owner].rows, some - self._chunks[owner].begin) for owner, some in parts]
         return gathered(pieces, order)
-
-    def _append(self, rows: pa.RecordBatch) -> None:
-        """Keep new keys behind all others, merged with chunks of similar size."""
-        parts, count = [rows], rows.num_rows
-        while self._chunks and self._chunks[-1].rows.num_rows <= 2 * count:
-            chunk = self._chunks.pop()
-            self._segments.remove(chunk.number)
-            parts.insert(0, chunk.rows)
-            count += chunk.rows.num_rows
-        merged = pa.concat_batches(parts) if len(parts) > 1 else compact(rows)
-        begin = self._size + rows.num_rows - count
-        self._chunks.append(_Chunk(self._segments.add(pa.Table.from_batches([merged])), merged, begin))
 
     def _enter(self, hashes: hashing.Words) -> None:
         """Put the next keys into the index, which doubles when it is half full."""
@@ -238,7 +229,7 @@ class KeyTable:
             numbers = np.arange(self._size)
         self._insert(numbers)
 
-    def _insert(self, numbers: Numbers) -> None:
+    def _insert(self, numbers: Integers) -> None:
         probes = _Probes(self._hashes[numbers], self._mask)
         while len(numbers):
             free = self._slots[probes.slots] < 0
@@ -251,6 +242,10 @@ class KeyTable:
     @property
     def _mask(self) -> int:
         return len(self._slots) - 1
+
+
+def _merged(chunks: Sequence[KeyChunk]) -> KeyChunk:
+    return KeyChunk(pa.concat_batches([chunk.rows for chunk in chunks]), chunks[0].begin)
 
 
 class _Probes:
@@ -273,7 +268,7 @@ class _Probes:
         )
         return some
 
-    def advance(self, which: Numbers | slice = slice(None)) -> None:
+    def advance(self, which: Integers | slice = slice(None)) -> None:
         """Look on in the next slot."""
         self._steps[which] += 1
         self.slots[which] = (self.slots[which] + self._steps[which]) & self._mask

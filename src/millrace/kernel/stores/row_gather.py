@@ -1,4 +1,4 @@
-"""Rows gathered from several blocks, in any order, as one."""
+"""Rows gathered from several blocks, in any order, as one batch."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Numbers = npt.NDArray[np.int64]
+from millrace.kernel.columns.integers import Integers
 
 _SMALL = 2**14
 """Blocks of fewer rows than this, on average, are cheaper to put together than to take from one by one."""
 
 
-def parts_of(numbers: Numbers, firsts: Numbers) -> tuple[Numbers | None, list[tuple[int, Numbers]]]:
-    """The numbers in order, a part for each owner that has some; and that order, if they are not in it.
+def parts_of(numbers: Integers, firsts: Integers) -> tuple[Integers | None, list[tuple[int, Integers]]]:
+    """The numbers in order, one part for each owner that has some; and that order, if they are not in it.
 
     An owner's numbers are those from its first one, in `firsts`, up to that of the next.
 
@@ -31,7 +30,7 @@ def parts_of(numbers: Numbers, firsts: Numbers) -> tuple[Numbers | None, list[tu
     return order, [(owner, ordered[start:stop]) for owner, (start, stop) in enumerate(spans) if stop > start]
 
 
-def gathered(pieces: Sequence[tuple[pa.RecordBatch, Numbers]], order: Numbers | None) -> pa.RecordBatch:
+def gathered(pieces: Sequence[tuple[pa.RecordBatch, Integers]], order: Integers | None) -> pa.RecordBatch:
     """The rows at some places of each block, one after another; row `order[i]` of the result is the i-th of these."""
     if len(pieces) == 1:
         rows, places = pieces[0]
@@ -42,16 +41,23 @@ def gathered(pieces: Sequence[tuple[pa.RecordBatch, Numbers]], order: Numbers | 
     return found if order is None else found.take(pa.array(_placed(np.arange(len(order)), order)))
 
 
-def _from_one(pieces: Sequence[tuple[pa.RecordBatch, Numbers]], order: Numbers | None) -> pa.RecordBatch:
+def _from_one(pieces: Sequence[tuple[pa.RecordBatch, Integers]], order: Integers | None) -> pa.RecordBatch:
     """Put the blocks together and take from the whole."""
     begins = np.cumsum([0, *(rows.num_rows for rows, _ in pieces[:-1])])
     places = np.concatenate([places + begin for (_, places), begin in zip(pieces, begins, strict=True)])
     return pa.concat_batches([rows for rows, _ in pieces]).take(pa.array(_placed(places, order)))
 
 
-def _placed(places: Numbers, order: Numbers | None) -> Numbers:
+def _placed(places: Integers, order: Integers | None) -> Integers:
     if order is None:
         return places
     placed = np.empty(len(places), np.int64)
     placed[order] = places
     return placed
+
+
+def compact(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows without the memory of others that they were cut from."""
+    if rows.get_total_buffer_size() <= 2 * rows.nbytes:
+        return rows
+    return rows.take(pa.array(np.arange(rows.num_rows)))

@@ -49,7 +49,7 @@ class RunStore(Generic[AnyRun]):
     >>> for count in (4, 1, 1):
     ...     store.add(Run(pa.table({"v": [0] * count})))
     >>> [len(run) for run in store.runs], sorted(store.changes({}).added)
-    ([6], [4])
+    ([6], [2])
     """
 
     def __init__(
@@ -71,17 +71,22 @@ class RunStore(Generic[AnyRun]):
 
     def add(self, run: AnyRun) -> None:
         """Keep a run behind all others, merged with those of similar size."""
+        while count := self._similar(len(self.runs), len(run)):
+            older = self.runs[-count:]
+            merged = self._merge([*older, run])
+            for each in older:
+                self.remove(each)
+            if merged is None:
+                return
+            run = merged
         run.number = self._segments.add(run.table)
-        runs = self.runs
-        runs.append(run)
-        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]) and (count := self._similar(len(runs))) > 1:
-            self.replace(runs[-count:])
+        self.runs.append(run)
 
     def merge_similar(self) -> None:
         """Merge neighbours of similar size wherever they are, for runs may have lost rows."""
-        for stop in range(len(self.runs), 1, -1):
-            if stop <= len(self.runs) and (count := self._similar(stop)) > 1:
-                self.replace(self.runs[stop - count : stop])
+        for place in range(len(self.runs) - 1, 0, -1):
+            if place < len(self.runs) and (count := self._similar(place, len(self.runs[place]))):
+                self.replace(self.runs[place - count : place + 1])
 
     def replace(self, runs: Sequence[AnyRun]) -> None:
         """Write the live rows of some neighbours anew, as one run."""
@@ -120,12 +125,11 @@ class RunStore(Generic[AnyRun]):
             run.number = number
             self.runs.append(run)
 
-    def _similar(self, stop: int) -> int:
-        """How many of the runs before a place are to be merged; 1 if the last of them stays as it is."""
-        runs = self.runs
-        size, count = len(runs[stop - 1]), 1
-        while count < stop and (count == 1 or self._whole):
-            older = len(runs[stop - 1 - count])
+    def _similar(self, stop: int, size: int) -> int:
+        """How many of the runs before a place are to be merged with newer ones of `size` rows."""
+        count = 0
+        while count < stop and (count == 0 or self._whole):
+            older = len(self.runs[stop - 1 - count])
             if older > 2 * size or (self._most is not None and older + size > self._most):
                 break
             size, count = size + older, count + 1

@@ -95,7 +95,7 @@ def test_single_rows_do_not_make_many_blocks() -> None:
     for number in range(300):
         blocks.add(rows_of(number, 1))
         blocks.changes()
-    assert len(blocks._blocks) <= 10
+    assert len(blocks._store.runs) <= 10
     assert names(blocks.take(np.arange(299, -1, -1))) == list(range(299, -1, -1))
 
 
@@ -106,7 +106,7 @@ def test_slow_rows_left_by_many_blocks_end_up_in_few(size: int) -> None:
         entries = blocks.add(rows_of(number * size, size))
         left.append(int(entries[77]))
         blocks.release(np.delete(entries, 77))
-    assert len(blocks._blocks) <= 3 and len(blocks) == 12
+    assert len(blocks._store.runs) <= 3 and len(blocks) == 12
     assert names(blocks.take(np.array(left))) == left
 
 
@@ -157,7 +157,7 @@ def test_a_restore_drops_segments_of_which_nothing_lives() -> None:
 def test_a_small_piece_does_not_keep_the_whole_that_it_was_cut_from() -> None:
     blocks = RowBlocks()
     blocks.add(rows_of(0, 50 * ENOUGH).slice(0, ENOUGH + 1))
-    (block,) = blocks._blocks
+    (block,) = blocks._store.runs
     assert block.rows.get_total_buffer_size() < 3 * block.rows.nbytes
 
 
