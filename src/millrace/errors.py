@@ -6,7 +6,7 @@ An error is a lower-case fact with names in double quotes, and a `hint` that say
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -66,6 +66,14 @@ class QueryError(RequestError):
     """The text of a query is wrong at a place."""
 
 
+class UnboundedState(QueryError):
+    """The state of a query would grow for ever."""
+
+
+class UnknownQuery(RequestError):
+    """The network has no query of this name."""
+
+
 class NotYet(RequestError):
     """The request is understood, but not supported yet."""
 
@@ -80,6 +88,17 @@ class MalformedRow(RunError):
 
 class CheckpointError(RequestError):
     """A checkpoint does not fit the network that would resume from it."""
+
+
+def unknown_query(query: str, known: Collection[str]) -> UnknownQuery:
+    """The error for a query that does not exist; `known` are the names of those that do.
+
+    >>> print(unknown_query("prises", ["prices"]))
+    there is no query "prises"
+    hint: Did you mean "prices"? The queries are prices.
+    """
+    hint = f"{did_you_mean(query, known)}The queries are {listed(known)}." if known else "There are no queries."
+    return UnknownQuery(f'there is no query "{query}"', hint=hint)
 
 
 # Hints

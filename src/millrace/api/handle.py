@@ -15,7 +15,7 @@ from millrace.api.reader import Reader
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import SingleUse, open_run
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
-from millrace.errors import RequestError, did_you_mean, listed
+from millrace.errors import RequestError, unknown_query
 from millrace.hosts.answers.subscriptions import Callback, Subscription
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
@@ -156,8 +156,7 @@ class Handle:
         """The result rows of a query so far, for the sinks memory and console; a bare SELECT is "query_1"."""
         self._known.update(self.queries)
         if query not in self._known:
-            hint = f"{did_you_mean(query, self._known)}The queries are {listed(self._known)}."
-            raise RequestError(f'there is no query "{query}"', hint=hint)
+            raise unknown_query(query, self._known)
         found = self._known[query]
         if found.sink.connector.format == PYTHON_SINK:
             raise RequestError(

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import UnionType
-from typing import Literal, NoReturn
+from typing import Literal
 
 from millrace.api.durations import Length, length
-from millrace.errors import QueryError, RequestError, did_you_mean, listed
+from millrace.errors import RequestError, UnboundedState, did_you_mean, listed
 
 How = Literal["inner", "left", "right", "full"]
 Mode = Literal["recent", "chronicle"]
@@ -336,13 +336,11 @@ def check_sequence(mode: str, relations: int, *, limited: bool) -> None:
 # Errors
 
 
-def refuse_in_python(error: QueryError, within: object) -> NoReturn:
-    """Raise an error of a join; if its state has no bound, the hint names the arguments of Python."""
-    if "for ever" not in error.fact:
-        raise error
+def unbounded_join(error: UnboundedState, within: object) -> RequestError:
+    """The error for a join whose state has no bound, with a hint that names the arguments of Python."""
     if isinstance(within, Mapping):
         hint = "Give both sides: within={'left': '5 minutes', 'right': '0 seconds'}."
     else:
         hint = "Limit how far apart their times may be, within='5 minutes', or the rows that count, rows=100, or "
         hint += "compare the times in on=."
-    raise RequestError(error.fact, hint=hint) from None
+    return RequestError(error.fact, hint=hint)

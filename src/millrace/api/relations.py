@@ -30,16 +30,16 @@ from millrace.api.join_text import (
     latest,
     looked_from,
     named,
-    refuse_in_python,
     sequence_clauses,
     side_windows,
     times_shown,
+    unbounded_join,
     with_window,
     with_windows,
 )
 from millrace.api.relation_times import ends_windows, time_column
 from millrace.api.window_text import window_clause
-from millrace.errors import QueryError, RequestError
+from millrace.errors import RequestError, UnboundedState
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 from millrace.plan.nodes.node import Node
 
@@ -202,8 +202,8 @@ class Relation:
         chain = chain.with_next(replace(right, window=windows.get("right", "")), kind, condition)
         try:
             return before._chained(chain, other, chain.inputs)
-        except QueryError as error:
-            refuse_in_python(error, within)
+        except UnboundedState as error:
+            raise unbounded_join(error, within) from None
 
     def asof_join(
         self,

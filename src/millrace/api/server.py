@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 import pyarrow as pa
 
 from millrace.api.reader import Reader
-from millrace.errors import MillraceError, RequestError
+from millrace.errors import MillraceError, RequestError, UnknownQuery
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.hosts.control.replies import plain_rows
 
@@ -111,8 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
             except _NotFound:
                 self._send(404, {"error": f'there is nothing at "{self.path}"', "hint": f"{_ROUTES}."})
             except MillraceError as error:
-                status = 404 if error.fact.startswith("there is no query") else 400
-                self._send(status, {"error": error.fact, "hint": error.hint})
+                self._send(404 if isinstance(error, UnknownQuery) else 400, {"error": error.fact, "hint": error.hint})
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Log nothing: the terminal belongs to the run."""

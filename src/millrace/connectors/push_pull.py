@@ -122,7 +122,7 @@ class PolledInput:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing will ever follow."""
+        """True if no rows will follow."""
         return self.source.finished
 
     @property

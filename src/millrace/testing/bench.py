@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.connectors.inputs import as_rows, read_schema
-from millrace.errors import RequestError, listed
+from millrace.errors import RequestError, listed, unknown_query
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import without_reserved
 from millrace.kernel.graph.executor import Executor
@@ -107,7 +107,7 @@ class Bench:
     def results(self, query: str) -> list[Row]:
         """The rows of a query since the last call."""
         if query not in self._results:
-            raise RequestError(f'there is no query "{query}"', hint=f"The queries are {listed(self._results)}.")
+            raise unknown_query(query, self._results)
         rows, self._results[query] = self._results[query], []
         return rows
 

@@ -378,7 +378,7 @@ def test_what_cannot_be_served_is_refused_with_a_reason() -> None:
         assert refusal(f"{server.url}/latest/prices?symbol=Z")[0] == 404
         assert refusal(f"{server.url}/latest/price") == (
             404,
-            {"error": 'there is no query "price"', "hint": 'The queries are "prices".'},
+            {"error": 'there is no query "price"', "hint": 'Did you mean "prices"? The queries are prices.'},
         )
         assert refusal(f"{server.url}/latest/prices?price=Z")[0] == 400
         assert refusal(f"{server.url}/elsewhere")[0] == 404

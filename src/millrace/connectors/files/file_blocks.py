@@ -30,7 +30,7 @@ class Fault:
     column: str | None = None
 
     def error(self, path: Path) -> MalformedRow:
-        """The error that tells the user."""
+        """The error for the user."""
         column = "" if self.column is None else f', column "{self.column}"'
         value = self.value if len(self.value) <= _LONGEST_VALUE else self.value[:_LONGEST_VALUE] + "..."
         return MalformedRow(

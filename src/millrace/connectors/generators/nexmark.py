@@ -128,11 +128,11 @@ class Events:
         return self.numbers // _ROUND * _AUCTIONS + np.clip(self.numbers % _ROUND - _PERSONS, -1, _AUCTIONS - 1)
 
     def hot(self, what: str, one_in: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Whether a popular one is taken: in all cases but one in so many."""
+        """True where a popular one is chosen: in all cases but one in so many."""
         return self.draws.below(f"hot {what}", one_in) > 0
 
     def any_person(self, what: str) -> Numbers:
-        """One of those who joined last, or who will join soon."""
+        """One of the persons that joined last, or will join soon."""
         people = self.last_person + 1
         active = np.minimum(people, _ACTIVE_PERSONS)
         return people - active + self.draws.below(what, active + _LEAD)
@@ -147,7 +147,7 @@ class Events:
         return pc.ascii_trim_whitespace(self.draws.text(what, lengths, mark=" "))
 
     def extra(self, size: int | Numbers, wanted: int) -> pa.Array:
-        """What fills a row of a size up to a size that it has on average, give or take a fifth."""
+        """Text that fills a row of some size up to a wanted average size, within a fifth."""
         room = np.maximum(wanted - np.broadcast_to(size, self.numbers.shape), 0)
         spread = np.round(room * 0.2).astype(np.int64)
         return self.draws.text("extra", room - spread + self.draws.below("extra length", 2 * spread))
@@ -183,7 +183,7 @@ def _channels() -> pa.Array:
 
 @lru_cache(maxsize=4)
 def _urls(seed: int) -> pa.Array:
-    """The address of every channel; nine in ten of those that are not popular say which it is."""
+    """The address of every channel; nine in ten of the unpopular ones hold its number."""
     draws = Draws(seed, np.arange(len(_HOT_CHANNELS) + _CHANNELS, dtype=np.int64))
     parts = [
         draws.text(f"url {part}", 3 + draws.below(f"url length {part}", 2), mark="_").to_pylist() for part in range(3)
@@ -202,7 +202,7 @@ def _endings(named: list[bool]) -> list[str]:
 
 
 def channel_id(number: int) -> int:
-    """The number with its 32 bits turned around, without a sign.
+    """The number with its 32 bits reversed, without a sign.
 
     >>> channel_id(7568)
     163053568
@@ -212,7 +212,7 @@ def channel_id(number: int) -> int:
 
 
 def _expires(events: Events) -> Numbers:
-    """About when so many further auctions will have been opened as are open at a time."""
+    """Times about which as many further auctions will have been opened as are open at a time."""
     opened = events.options.micros(events.numbers)
     ahead = events.options.micros(events.numbers + _ACTIVE_AUCTIONS * _ROUND // _AUCTIONS)
     milliseconds = 1 + events.draws.below("expires", np.maximum(2 * (ahead - opened) // 1_000, 1))

@@ -13,14 +13,14 @@ Rules:
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from millrace.errors import RequestError
+from millrace.errors import RequestError, unknown_query
 from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, parts_of, read
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.kernel.elements import ARRIVED, Batch
@@ -174,7 +174,7 @@ class RunAnswers:
         for each in self._queries:
             if each.name == query:
                 raise no_latest(each)
-        raise no_query(query, [each.name for each in self._queries])
+        raise unknown_query(query, [each.name for each in self._queries])
 
 
 def no_latest(query: Query) -> RequestError:
@@ -188,9 +188,3 @@ def no_latest(query: Query) -> RequestError:
         f'query "{query.name}" has no update key, so none of its answers is the latest',
         hint="Declare UPDATE KEY (column) on all streams that it reads, or read all results where its sink puts them.",
     )
-
-
-def no_query(query: str, names: Iterable[str]) -> RequestError:
-    """What is said of a query that there is not."""
-    known = ", ".join(f'"{name}"' for name in names)
-    return RequestError(f'there is no query "{query}"', hint=f"The queries are {known}." if known else "")

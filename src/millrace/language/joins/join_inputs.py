@@ -8,7 +8,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.scopes import Scope
@@ -127,7 +127,7 @@ def _check_window(clause: WindowClause) -> None:
     if clause.kind == "session":
         raise QueryError("a join cannot have a SESSION window", hint=_AGGREGATE_HINT, place=clause.place)
     if clause.kind == "unlimited":
-        raise QueryError(
+        raise UnboundedState(
             "a join with an UNLIMITED window would keep rows for ever",
             hint="Write [RANGE 5 MINUTES], or ASOF JOIN for the last row before each.",
             place=clause.place,

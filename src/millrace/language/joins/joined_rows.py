@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Call, Expression
 from millrace.kernel.joins.sides import JoinTime
 from millrace.language.expressions.bound_relation import BoundRelation, JoinedTimes
@@ -91,7 +91,7 @@ def _unbounded(error: Unbounded, given: WrittenJoin) -> QueryError:
     else:
         added = _added(given, error)
         hint = f"Give it a window, {_windowed(kept, '')}" + (f", or {added}" if added else "")
-    return QueryError(
+    return UnboundedState(
         f'the join would keep rows of "{kept.qualifier}" for ever: nothing says how long after them rows of '
         f'"{other.qualifier}" match',
         hint=f"{hint}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Call, Expression
 from millrace.language.grammar.statements import JoinClause, SequenceClause
 from millrace.language.joins.bands import band_of, is_comparison
@@ -226,7 +226,7 @@ def _check(given: WrittenJoin, clause: SequenceClause, limited: bool) -> None:
     if clause.within is not None:
         extent(clause.within, "WITHIN", least=0)
     if clause.mode == "chronicle" and clause.within is None and not limited:
-        raise QueryError(
+        raise UnboundedState(
             "MODE CHRONICLE would keep unmatched rows for ever",
             hint="Say how far back with WITHIN INTERVAL 5 MINUTES, or how many rows with WITH (state_limit = 100000).",
             place=clause.place,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from millrace.errors import NotYet, Place, QueryError
+from millrace.errors import NotYet, Place, QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Column
 from millrace.language.expressions.bound_relation import BoundRelation, JoinedTimes
 from millrace.language.expressions.calls import called_name
@@ -97,7 +97,7 @@ def _unlimited(clause: WindowClause, limited: bool) -> TrailingWindow:
             "PARTITION BY is only allowed with ROWS", hint="Write GROUP BY with the same columns.", place=clause.place
         )
     if not limited:
-        raise QueryError(
+        raise UnboundedState(
             "a window without an end keeps its groups for ever",
             hint="Say how many groups there are at most: WITH (state_limit = 100000).",
             place=clause.place,
