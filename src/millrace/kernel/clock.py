@@ -23,12 +23,12 @@ class Clock(Protocol):
 
 @dataclass(slots=True)
 class StandingClock:
-    """A clock that stands where it was put; work costs nothing."""
+    """A clock that a host sets; work costs nothing."""
 
     time: Microseconds
 
     def now(self) -> Microseconds:
-        """Where it stands."""
+        """The time it was set to."""
         return self.time
 
     def spend(self, node: str, rows: int, ets: bool = False) -> None:

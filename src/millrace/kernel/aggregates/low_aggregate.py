@@ -47,7 +47,7 @@ class FlushPolicy:
     """How ended windows leave a low-level table (004 section 6).
 
     `in_order`, the baseline: a slot is looked at for every row, and windows leave one after another (Fig. 7).
-    `slow_flush`: one old entry leaves for every `every` rows. `lazy_flush`: collisions alone drive them out. An entry
+    `slow_flush`: one old entry leaves for every `every` rows. `lazy_flush`: only collisions evict entries. An entry
     leaves at most `delay` windows after its own has ended.
     """
 
@@ -85,11 +85,11 @@ class FlushPolicy:
 class LowAggregate(Operator):
     """Aggregate rows in a table of `size` groups, into partials for a `WindowAggregate` above (004 section 6, Fig. 7).
 
-    A group has one slot. A row of another group or pane drives the entry in its slot out; entries of ended windows
-    leave by the flush policy besides. In order a window has ended when a row of the next one comes or a bound passes
-    its end, otherwise by the bound alone. Rows are gathered up to `gathers`, so that single ones cost little; flushes
-    are counted by rows, and come before the rows at hand are put into their slots.
-    State: one partial a slot, and the rows gathered. Punctuations: held back at the start of the oldest pane of these.
+    A group has one slot. A row of another group or pane evicts the entry in its slot; entries of ended windows also
+    leave by the flush policy. In order a window has ended when a row of the next one comes or a bound passes its end,
+    otherwise by the bound alone. Up to `gathers` rows are gathered, so that single ones cost little; flushes are
+    counted by rows, and come before the gathered rows are put into their slots.
+    State: one partial per slot, and the gathered rows. Punctuations: held back at the start of the oldest pane of both.
     """
 
     label = "low aggregate"
@@ -103,7 +103,7 @@ class LowAggregate(Operator):
         self.gathers = gathers
         self.geometry = partials.geometry
         self.evicted = 0
-        """Entries driven out by rows."""
+        """Entries that rows have evicted."""
         self.flushed = 0
         """Entries that left otherwise."""
         self._by_run = Partials(self.geometry, [_RUN], partials.calls)
@@ -147,7 +147,7 @@ class LowAggregate(Operator):
             yield from self._promised(ets=False)
 
     def _settled(self) -> Iterator[Element]:
-        """Put the rows gathered into their slots; what leaves for them."""
+        """Put the gathered rows into their slots; what leaves to make room."""
         if not self._gathered:
             return
         batch, self._gathered, self._rows = concat(self._gathered), [], 0
@@ -159,7 +159,7 @@ class LowAggregate(Operator):
             yield from self._made([self._slowly_flushed(len(panes)), *self._placed(batch, panes)])
 
     def _in_order(self, batch: Batch, panes: Integers) -> Iterator[Element]:
-        """A window after another; rows of one that has ended pass the table by."""
+        """One window after another; rows of a window that has ended do not enter the table."""
         reached = np.maximum(np.maximum.accumulate(panes), self._current)
         cuts = [0, *(np.flatnonzero(np.diff(reached)) + 1).tolist(), len(panes)]
         for start, stop in pairwise(cuts):
@@ -173,7 +173,7 @@ class LowAggregate(Operator):
                 yield from self._made([old, *rest, new])
 
     def _placed(self, batch: Batch, panes: Integers) -> tuple[pa.Table | None, pa.Table | None]:
-        """Put rows into their slots; the old entries that they drive out, and the others.
+        """Put rows into their slots; the old entries that they evict, and the others.
 
         Entries stand before the rows of their slot. Members of a slot that follow each other and are of one group make
         a run, and the last run of each slot stays.
@@ -207,7 +207,7 @@ class LowAggregate(Operator):
         return rows if entries is None else pa.concat_tables([entries.select(names), rows])
 
     def _partials_by_run(self, entries: pa.Table | None, batch: Batch, runs: Integers, keys: pa.Table) -> pa.Table:
-        """One partial a run, in order, made of its rows and the entry that it may begin with."""
+        """One partial per run, in order, made of its rows and the entry that it may begin with."""
         known = 0 if entries is None else entries.num_rows
         rows = Batch(batch.rows.append_column(_RUN, pa.array(runs[known:])))
         made = self._by_run.of_rows([self._by_run.tagged(rows)])
@@ -220,7 +220,7 @@ class LowAggregate(Operator):
     # Flushing
 
     def _advanced(self, pane: int) -> Iterator[Element]:
-        """Take all panes before this one as ended, and let go of entries that may stay no longer."""
+        """Take all panes before this one as ended, and flush the entries that may stay no longer."""
         if pane <= self._current:
             return
         self._current = pane

@@ -53,7 +53,7 @@ class MarkedAggregate(StoringOperator):
         self.buffered = buffered or not partials.mergeable
         self.partials = Partials(partials.geometry, [MARK, *partials.keys], partials.calls)
         self._single = span == partials.geometry.range
-        """Whether a commitment is one window: then its rows are one pane, whose number is not known before the end."""
+        """True if a commitment is one window: then its rows are one pane, whose number is not known before the end."""
         self._units = KeyedRuns()
         self._gathered: list[Batch] = []
         self._count = 0
@@ -77,7 +77,7 @@ class MarkedAggregate(StoringOperator):
         yield punctuation
 
     def _settle(self, closing: Integers) -> list[pa.Table]:
-        """Keep what has been gathered, but what is of marks that close; that, and what was kept of them."""
+        """Keep the gathered rows, except those of marks that close; these, and what was kept of such marks."""
         new = self._tagged()
         found = self._units.get(closing) if len(closing) else []
         if found:
@@ -93,7 +93,7 @@ class MarkedAggregate(StoringOperator):
         return found
 
     def _tagged(self) -> pa.Table | None:
-        """What has been gathered as partials or, buffered, as rows, with marks as hashes."""
+        """The gathered rows as partials or, buffered, as rows, with marks as hashes."""
         if not self._gathered:
             return None
         rows = self.partials.tagged(concat(self._gathered))

@@ -17,7 +17,7 @@ class PreAggregate(Operator):
     """Turn rows into partials for a `WindowAggregate` above (004 section 6), where that makes them fewer.
 
     A partial's time is the last instant of its pane. Rows that hardly share groups pass as they are.
-    State: rows of the task at hand, at most about a million; never saved. Punctuations: held back while rows are.
+    State: rows of the running task, at most about a million; never saved. Punctuations: held back while rows are.
     """
 
     label = "pre aggregate"

@@ -84,7 +84,7 @@ class SessionAggregate(StoringOperator):
         return iter(())
 
     def _may_move(self, times: Times, hashes: Hashes) -> bool:
-        """Whether rows may lengthen the session that ends first, or begin one that ends earlier."""
+        """True if rows may lengthen the session that ends first, or begin one that ends earlier."""
         assert self._front is not None
         end, hash = self._front
         return int(times.min()) + self.gap < end or bool((hashes == hash).any())
@@ -108,12 +108,12 @@ class SessionAggregate(StoringOperator):
             promised = _of_group(sessions.select(self.partials.keys), keys, punctuation.until)
             ended = _integers(sessions, _LAST) <= np.maximum(promised, NO_BOUND + self.gap) - self.gap
             if ended.any():
-                yield self._let_go(sessions, ended)
+                yield self._close(sessions, ended)
                 self._tidy()
         yield punctuation
 
     def _tidy(self) -> None:
-        """Make the calendar anew when most of it is of sessions that are gone: no bound may ever bring them forward."""
+        """Write the calendar again when most of it is about sessions that are gone: no bound may ever reach them."""
         if len(self._calendar) > 2 * len(self._sessions) + _FEW_ENDS:
             self._calendar.clear()
             for table in self._sessions.whole():
@@ -121,7 +121,7 @@ class SessionAggregate(StoringOperator):
                 self._calendar.add(pa.table({_END: ends, HASH: table.column(HASH)}))
 
     def _settle(self) -> None:
-        """Make sessions of what has been gathered, and join them with the open ones of their groups."""
+        """Make sessions of the gathered rows, and join them with the open ones of their groups."""
         if not self._gathered:
             return
         batch, hashes = concat([batch for batch, _ in self._gathered]), np.concatenate([h for _, h in self._gathered])
@@ -172,15 +172,15 @@ class SessionAggregate(StoringOperator):
         return pa.Table.from_arrays(columns, names=[*names, _FIRST, _LAST, *own])
 
     def _closed(self, until: Microseconds) -> Batch:
-        """The results of the sessions that end at or before a bound, which are let go."""
+        """The results of the sessions that end at or before a bound; these are removed."""
         sessions = self._named(until)
         assert sessions is not None, "some session wanted this bound"
-        results = self._let_go(sessions, _integers(sessions, _LAST) <= until - self.gap)
+        results = self._close(sessions, _integers(sessions, _LAST) <= until - self.gap)
         self._calendar.drop(until)
         return results
 
-    def _let_go(self, sessions: pa.Table, ended: Mask) -> Batch:
-        """The results of those of some groups' sessions that have ended."""
+    def _close(self, sessions: pa.Table, ended: Mask) -> Batch:
+        """Remove those of some sessions that have ended; their results."""
         closed = sessions.filter(pa.array(ended))
         self._sessions.put(_integers(closed, HASH), _sharing(sessions.filter(pa.array(~ended)), closed))
         self._front = None

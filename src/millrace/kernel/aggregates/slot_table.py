@@ -1,7 +1,7 @@
 """A table with a fixed number of slots, each empty or holding one row that belongs to a pane.
 
-Rows are appended to a log of Arrow tables, and a slot knows where in it its row stands. So a change costs what it
-changes, not the size of the table; the log is written anew when most of it is no longer in a slot.
+Rows are appended to a log of Arrow tables, and a slot has the place of its row in the log. So a change costs what it
+changes, not the size of the table. The log is compacted when most of its rows are no longer in a slot.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from millrace.kernel.elements import Mask, concat_tables
 
 _EMPTY = -1
 _SPARE = 2**14
-"""Rows of the log that may be out of use before it is written anew."""
+"""Rows of the log that may be out of use before it is compacted."""
 
 
 class SlotTable:
@@ -39,7 +39,7 @@ class SlotTable:
         return int(self._pane.nbytes + self._place.nbytes) + sum(int(each.nbytes) for each in self._log)
 
     def occupied(self, slots: Integers) -> Mask:
-        """Which of the slots hold a row."""
+        """True for each of the slots that holds a row."""
         taken: Mask = self._place[slots] != _EMPTY
         return taken
 
@@ -74,7 +74,7 @@ class SlotTable:
         self._rows += len(slots)
         self._append(rows)
         if self._logged > 2 * self._rows + _SPARE:
-            self._rewrite()
+            self._compact()
 
     def _count(self, panes: Integers, sign: int) -> None:
         for pane, count in zip(*np.unique(panes, return_counts=True), strict=True):
@@ -90,8 +90,8 @@ class SlotTable:
         while len(self._log) > 1 and self._log[-2].num_rows <= 2 * self._log[-1].num_rows:
             self._log[-2:] = [concat_tables(self._log[-2:])]
 
-    def _rewrite(self) -> None:
-        """Keep of the log what stands in a slot."""
+    def _compact(self) -> None:
+        """Keep the rows of the log that are in a slot."""
         slots = self.all()
         self._log = [self.rows(slots).combine_chunks()]
         self._logged = len(slots)

@@ -1,7 +1,7 @@
 """Fold spans of a sequence of partials, each in a logarithmic number of steps.
 
-The sequence is folded into aligned blocks of two, four, eight, ... partials; a span is put together of the few blocks
-that fill it exactly. So no aggregate has to be undone, and overlapping spans share their work.
+The sequence is folded into aligned blocks of two, four, eight, ... partials; a span is combined of the few blocks that
+fill it exactly. So no aggregate has to be undone, and overlapping spans share their work.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def in_panes(rows: pa.Table, panes: Integers) -> pa.Table:
 
 
 def leaves(partials: Partials, rows: pa.Table, panes: Integers) -> pa.Table:
-    """One row of partials a pane, in order of the panes; columns that partials do not know are left out."""
+    """One row of partials per pane, in order of the panes; columns that partials do not read are left out."""
     batch = pa.RecordBatch.from_struct_array(in_panes(rows, panes).to_struct_array().combine_chunks())
     return _in_order(partials.of_rows([batch]))
 
@@ -114,7 +114,7 @@ def _merged(partials: Partials, leaves: pa.Table, panes: Integers) -> pa.Table:
 
 
 def _growing(leaves: pa.Table) -> bool:
-    """Whether some partials hold all that they were made of."""
+    """True if some partials grow with what they were made of."""
     return any(pa.types.is_nested(field.type) for field in leaves.schema)
 
 

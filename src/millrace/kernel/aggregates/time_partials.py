@@ -1,4 +1,4 @@
-"""TimePartials: the partials of all rows of one group and time, in order, and what is folded over a span of them."""
+"""Partials by group and time, and what is folded over a span of them. A point is all rows of one group and time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
 @dataclass(frozen=True, eq=False)
 class TimePartials:
-    """Partials of the rows of equal group and time, by group and time; how many rows they are."""
+    """The partials of points, by group and time, and how many rows each point has."""
 
     codes: Integers
     times: Times
@@ -100,7 +100,7 @@ def within(partials: Partials, points: TimePartials, range: int, since: Microsec
 def running(partials: Partials, points: TimePartials, groups: KeyedRuns) -> Iterator[TimePartials]:
     """The points, each with all that its group has up to it.
 
-    What was before them stands in `groups`, one row of partials a group, and so does then what was up to them.
+    `groups` holds what was before them, one row of partials per group, and afterwards what was up to the last of them.
     """
     points = _behind(partials, points, groups.get(points.hashes))
     firsts = np.repeat(points.begins, points.ends - points.begins)
@@ -115,7 +115,7 @@ def running(partials: Partials, points: TimePartials, groups: KeyedRuns) -> Iter
 
 
 def _behind(partials: Partials, points: TimePartials, held: list[pa.Table]) -> TimePartials:
-    """The points, each group's behind what is held of it: as a point before all others, of no rows."""
+    """The points, each group's after what is held of it: a point of no rows, before all others."""
     if not held:
         return points
     made = concat_tables([*held, points.partials])

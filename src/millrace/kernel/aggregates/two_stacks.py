@@ -1,11 +1,11 @@
-"""Look back over a range at a cost that does not follow how much lies in it: a queue made of two stacks.
+"""Look back over a range at a cost that does not depend on how many rows lie in it: a queue made of two stacks.
 
 Rules:
 - At a flip, at time F, each point of a range before F gets the fold of its group from it up to F: its suffix.
 - From then on what a group has from F on is folded as it comes. What a point from F up to F + range looks back to is
   one suffix, and what its group has from F up to it.
 - A point beyond F + range needs another flip. So a row is in at most two flips, and nothing has ever to be undone.
-- All of it is made anew of the rows in range: it is never saved.
+- None of it is saved: it can be made again of the rows in range.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SMALL = 64
 
 
 def small(partials: Partials) -> bool:
-    """Whether these partials are small whatever they hold, so that one may be kept for each row."""
+    """True if these partials are small whatever they hold, so that one may be kept for each row."""
     return partials.mergeable and all(partial_bytes(each.function, ()) <= _SMALL for each in partials.calls)
 
 
@@ -47,7 +47,7 @@ class TwoStacks:
         self._since = KeyedRuns()
 
     def reach(self, time: Microseconds) -> bool:
-        """Whether a point at some time can be answered without another flip."""
+        """True if a point at some time can be answered without another flip."""
         return time <= self.flip + self.range
 
     def looked_back(self, points: TimePartials) -> Iterator[TimePartials]:

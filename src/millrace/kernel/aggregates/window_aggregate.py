@@ -25,7 +25,7 @@ from millrace.kernel.operator import StoringOperator
 from millrace.kernel.state import Changes
 
 _FEW = 2**18
-"""Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
+"""Up to so many rows are gathered before they are aggregated, so that single rows cost little."""
 
 _SMALL = 256
 """Batches of fewer rows than this, on average, are put together before they are aggregated."""
@@ -66,7 +66,7 @@ class WindowAggregate(StoringOperator):
         self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
         self._rows: list[Batch] = []
         self._made: list[pa.Table] = []
-        """Rows, and partials made by a lower level, that have been gathered but not settled."""
+        """Rows, and partials of a lower level, that have been gathered but not added to the panes."""
         self._gathered = 0
         self._least_gathered: int | None = None
         self._timed = False
@@ -98,7 +98,7 @@ class WindowAggregate(StoringOperator):
             self._settle()
 
     def _settle(self) -> None:
-        """Keep what has been gathered as one run."""
+        """Add what has been gathered to the panes, as one run."""
         if self._gathered:
             rows = self._rows if self._gathered >= _SMALL * len(self._rows) else [concat(self._rows)]
             self._panes.add([self.partials.tagged(batch) for batch in rows], self._made)

@@ -1,4 +1,4 @@
-"""The query graph and its execution: operators, the arcs between them, and who works next.
+"""The query graph and its execution: operators, the arcs between them, and which of them works next.
 
 - graph.py: nodes, arcs with registers, one buffer per node
 - executor.py: the two-step cycle, and what a host calls: push, run, take, save

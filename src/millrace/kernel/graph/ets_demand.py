@@ -7,7 +7,7 @@ Rules:
   is made for a busy source, every ETS releases something, and the executor's cycle ends.
 - Periodic ETS are made at their beat, needed or not.
 
-How an ETS is computed stands in progress/ets.py, how it travels in delivery.py.
+How an ETS is computed is in progress/ets.py, how it travels in delivery.py.
 """
 
 from __future__ import annotations

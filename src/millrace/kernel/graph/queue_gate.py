@@ -51,7 +51,7 @@ class QueueGate:
             node.after_queue = node in after
 
     def recount(self) -> None:
-        """Find out anew which queues can release rows, before what waits where is counted anew."""
+        """Find out again which queues can release rows, before the executor counts all that waits."""
         for node, queue in self.nodes.items():
             node.unfinished = self._ready(node, queue)
 

@@ -37,7 +37,7 @@ def source_metrics(ingress: Ingress, outlets: Iterable[Node]) -> SourceMetrics:
 
 
 def _readers(arc: Arc, before: int | None) -> Iterator[InputCounts]:
-    """What is behind an arc, if so many rows stand before it; None stands for the arc out of the source."""
+    """The counts of each reader behind an arc; `before` rows wait upstream of it (None: the arc leaves the source)."""
     consumer, waiting = arc.consumer, (before or 0) + arc.rows
     if isinstance(consumer.operator, Queue):
         counts = consumer.operator.input_counts()[arc.port]

@@ -1,7 +1,7 @@
 """A graph's state as a host stores it: what changed since the last save, and how to go on from all of it.
 
 Rules:
-- A save is taken at rest, so nothing stands in a buffer and arcs are no part of it.
+- A save is taken at rest: buffers are empty, so arcs are no part of it.
 - The control is small and whole every time; segments are named once added and once removed.
 - The segments of an operator that has left the graph are removed with the next save.
 - State finds its operator by name. Operators that were not there when it was saved start empty, and learn at once what

@@ -1,4 +1,4 @@
-"""Progress: how far each stream has come, which rows are late, and what stands in for a silent stream.
+"""Progress: how far each stream has come, which rows are late, and how a silent stream goes on.
 
 - time_contract.py: what a stream declares about its timestamps
 - ingress.py: the edge of a stream: rows get their time, and move the stream's bound

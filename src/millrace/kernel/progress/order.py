@@ -174,8 +174,8 @@ class Partitioned(Order):
         bounds = np.empty(len(codes), np.int64)
         for begin, end, known in self._stretches(first_rows, len(codes)):
             allowed[codes[begin:end]] = reached[begin:end]
-            # A partition stands where its next row finds it, or where the stretch leaves it: the least of all that
-            # is still to be found is the least of all partitions.
+            # The bound of a partition is what its next row finds before it, or what the stretch leaves: so the least of
+            # these from a row on is the least over all partitions.
             bounds[end - 1] = allowed[:known].min()
             bounds[begin : end - 1] = before[begin + 1 : end]
             bounds[begin:end] = np.minimum.accumulate(bounds[begin:end][::-1])[::-1]
@@ -322,7 +322,7 @@ def promises(promise: Expression, entering: Entering) -> Times:
     except pa.ArrowException as error:
         raise RunError(
             f'the promise "{promise}" failed: {str(error).splitlines()[0]}',
-            hint="The rows it failed on were not let in; change PUNCTUATED BY.",
+            hint="The rows it failed on were not admitted; change PUNCTUATED BY.",
         ) from error
     if pa.types.is_boolean(said.type):
         marked = said.fill_null(False).to_numpy(zero_copy_only=False)

@@ -1,8 +1,8 @@
 """Aggregates that users wrote as a class in Python.
 
 The class has `initialize(self) -> state`, `iterate(self, state, *columns) -> state`, `terminate(self, state) -> value`
-and, if it can, `merge(self, state, other) -> state`. This is the one place where a user's code is called: once a group,
-with whole columns. States are pickled, so that they can be saved and sent.
+and, if it can, `merge(self, state, other) -> state`. This is the one place where a user's code is called: once per
+group, with whole columns. States are pickled, so that they can be saved and sent.
 """
 
 from __future__ import annotations

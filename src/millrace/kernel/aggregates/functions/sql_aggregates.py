@@ -60,7 +60,7 @@ class States:
 
 
 class SqlMerge(AggregateFunction):
-    """A user's aggregate whose states can be merged. A partial is whether there was a row, and the variables."""
+    """A user's aggregate whose states can be merged. A partial is True if there was a row, and the variables."""
 
     partial_bytes = 64
 
@@ -118,7 +118,7 @@ class SqlFold(Fold):
 
 
 def _pairs(codes: Places) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows are merged with the next: every other one of a group, counted from its first."""
+    """True where a row is merged with the next: every other one of a group, counted from its first."""
     same = np.append(codes[1:] == codes[:-1], False)[: len(codes)]
     first = np.flatnonzero(starts(codes))
     place = np.arange(len(codes)) - np.repeat(first, np.diff(np.append(first, len(codes))))

@@ -4,8 +4,8 @@ Rules:
 - A unit is all that the groups of one hash hold; a bound of single groups costs what their units hold.
 - Each row of partials says which window that holds it is to be reported next, so a window is reported once, whichever
   bound closes it. No bound of a group need be kept: a row that comes later is at or above it, so its windows end later.
-- A calendar says which units a bound of the whole stream may close: unit by unit the next window, with entries that
-  other bounds have overtaken. When these are many, it is written anew.
+- A calendar says which units a bound of the whole stream may close: the next window of each unit. Entries that other
+  bounds have overtaken stay in it; when these are many, it is written again.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class GroupedPanes:
             yield from self._closing(hashes, held, lambda rows: np.full(rows.num_rows, last))
 
     def closes(self, punctuation: GroupPunctuation, pane: int) -> bool:
-        """Whether one of the bounds of single groups closes a window that holds a pane."""
+        """True if one of the bounds of single groups closes a window that holds a pane."""
         return self.geometry.first_window(pane) <= self.geometry.last_closed(int(punctuation.until.max()))
 
     def close_groups(self, punctuation: GroupPunctuation) -> Iterator[pa.Table]:
@@ -154,7 +154,7 @@ class GroupedPanes:
         self._enter(*_changed(old, new))
 
     def _enter(self, units: Hashes, following: Integers) -> None:
-        """Add entries to the calendar; write it anew when most of it has been overtaken."""
+        """Add entries to the calendar; write it again when most of it has been overtaken."""
         if len(self._calendar) + len(units) > 2 * len(self._units) + _FEW:
             self._calendar.clear()
             units, following = _next_windows(self._units.whole())

@@ -2,8 +2,8 @@
 
 Rules:
 - The pane of a pair is the later of its two times, so a bound on it closes pairs from the front of the sorted runs.
-- A promise about pairs closes some in the midst. They stay where they are, known by the last promise to have left,
-  until runs are merged or until they are more than the others: a save writes what changed.
+- A promise about pairs closes pairs anywhere in the runs. Their partials stay where they are, and the last promise tells
+  that they have left, until runs are merged or until they are more than the others: so a save writes what changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from millrace.kernel.stores.sorted_runs import SortedRuns
 Pair = tuple[Microseconds, Microseconds]
 
 _SPARE = 2**8
-"""Partials of pairs that may have left before runs are written anew for it."""
+"""Partials of pairs that have left, up to which runs are not compacted."""
 
 
 class PairPanes(Panes):
@@ -64,7 +64,7 @@ class PairPanes(Panes):
         self._left, self._seen = until, None
         if closed:
             yield self.partials.merged(closed)
-            self._let_go()
+            self._compact()
 
     def passed(self, until: Microseconds) -> None:
         super().passed(until)
@@ -97,8 +97,8 @@ class PairPanes(Panes):
         tables = [table.filter(pa.array(~self._below(table, self._left))) for table in tables]
         return [table for table in tables if table.num_rows]
 
-    def _let_go(self) -> None:
-        """Write the partials that are left anew if they are few among the others."""
+    def _compact(self) -> None:
+        """Compact the runs if most of their partials are of pairs that have left."""
         gone = self._looked()[0]
         if 2 * gone > len(self._runs) + _SPARE:
             tables = self._open(self._runs.between(None, END_OF_TIME))
