@@ -2,8 +2,8 @@
 
 Rules:
 - The pane of a pair is the later of its two times, so a bound on it closes pairs from the front of the sorted runs.
-- A promise about pairs closes pairs anywhere in the runs. Their partials stay where they are, and the last promise tells
-  that they have left, until runs are merged or until they are more than the others: so a save writes what changed.
+- A promise about pairs closes pairs anywhere in the runs. Their partials stay where they are, and the last promise
+  tells that they have left, until runs are merged or until they are more than the others: a save writes what changed.
 """
 
 from __future__ import annotations
