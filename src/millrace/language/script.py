@@ -36,7 +36,7 @@ from millrace.language.grammar.statements import (
     Statement,
     StreamStatement,
 )
-from millrace.language.select.query_binder import Binder, NodePlaces
+from millrace.language.select.query_binder import NodePlaces, QueryBinder
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
@@ -156,7 +156,7 @@ def changes(
     """
     asked = [each for each in statements if not isinstance(each, Declared)]
     names = {each.name.text.lower() for each in asked if not isinstance(each, ShowStatement) and each.name}
-    binder = Binder(
+    binder = QueryBinder(
         declared.streams,
         frozenset({*names, *queries}),
         late_streams(declared.streams),
@@ -177,7 +177,7 @@ def changes(
 
 
 def _change(
-    statement: Asked, binder: Binder, declared: Declarations, queries: dict[str, Query], names: set[str]
+    statement: Asked, binder: QueryBinder, declared: Declarations, queries: dict[str, Query], names: set[str]
 ) -> Change:
     match statement:
         case DropStatement():
@@ -198,7 +198,7 @@ def _change(
             return Added(_query(next(free), statement, binder, declared))
 
 
-def _query(name: str, statement: QueryStatement, binder: Binder, declared: Declarations) -> Query:
+def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: Declarations) -> Query:
     written = with_baselines(statement.options)
     own = bind_options(written)
     binder = replace(binder, limited="state_limit" in own, updates=not is_append(own), places=NodePlaces())

@@ -220,7 +220,7 @@ def _by_window(root: Node) -> bool:
 
 
 def _grows(root: Node) -> bool:
-    """Whether something is limited by nothing but the number of its groups or rows."""
+    """True if something is limited by nothing but the number of its groups or rows."""
     windows = any(isinstance(each, Aggregate) and _without_end(each.window) for each in walk(root))
     return windows or any(isinstance(each, Following | RowsJoin) for each in walk(root))
 
@@ -271,7 +271,7 @@ def _refuse_disorder(options: Options, root: Node) -> None:
 
 
 def in_order(root: Node) -> bool:
-    """Whether a query is an inner join over time, ordered by the later of both times."""
+    """True if a query is an inner join over time, ordered by the later of both times."""
     if not isinstance(root, OrderByTime):
         return False
     node = root.input

@@ -169,7 +169,7 @@ def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether one can calculate with it."""
+    """True if one can calculate with it."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 

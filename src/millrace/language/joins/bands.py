@@ -23,6 +23,8 @@ from millrace.plan.joins.time_limits import TimeLimit
 from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
 from millrace.plan.nodes.conditions import later, substituted
 
+Until = tuple[int, int, Expression]
+"""An input, another whose rows match its rows, and the time up to which they do, computed from a row of the first."""
 Times = Mapping[str, tuple[int, int]]
 """The columns that hold times: of which input, and what each adds to the row's own time."""
 
@@ -111,15 +113,6 @@ def _cut(expression: Expression, times: Times, plain: Mapping[str, int], tick: i
 
 
 @dataclass(frozen=True)
-class Until:
-    """Rows of input `other` match a row of `part` up to a time that is computed from that row."""
-
-    part: int
-    other: int
-    expression: Expression
-
-
-@dataclass(frozen=True)
 class Band:
     """What a condition says of the times; `exact` if it says nothing else, `until` each by itself.
 
@@ -146,7 +139,7 @@ def band_of(condition: Expression, times: Times, owners: Mapping[str, int]) -> B
 
 
 def is_comparison(condition: Expression) -> bool:
-    """Whether a condition may say something of times."""
+    """True if a condition may say something of times."""
     return isinstance(condition, Call) and condition.function in _FLIPPED
 
 
@@ -240,7 +233,7 @@ def _with_ends(band: Band, left: Expression, right: Expression, times: Times) ->
     for value, bucket, (part, _), (other, further) in zip((left, right), pair, parts, reversed(parts), strict=True):
         end = _end(value, bucket)
         if end is not None:
-            untils.append(Until(part, other, later(end, -further)))
+            untils.append((part, other, later(end, -further)))
     return replace(band, untils=tuple(untils), exact=len(untils) == 2, is_equal=True)
 
 
@@ -288,7 +281,7 @@ def _until(function: str, left: Expression, right: Expression, times: Times, own
     if sign != 1 or part == other:
         return Band()
     strict = 1 if function == "<" else 0
-    return Band(untils=(Until(part, other, later(right, -span.least - strict)),), exact=True)
+    return Band(untils=((part, other, later(right, -span.least - strict)),), exact=True)
 
 
 def _of_moment(left: Expression, right: Expression, times: Times, owners: Mapping[str, int]) -> Band:

@@ -62,10 +62,9 @@ class Equality:
 
 
 @dataclass
-class Sorted:
+class SortedConditions:
     """Conditions of a join by what becomes of them; `constant` ones read no input."""
 
-    inputs: Sequence[JoinInput]
     single: list[Conjunct] = field(default_factory=list)
     equal: list[Equality] = field(default_factory=list)
     spare: list[Equality] = field(default_factory=list)
@@ -83,15 +82,15 @@ class Sorted:
 
 
 def _condition(equality: Equality, *, keyed: bool) -> Condition:
-    untils = tuple((each.part, each.other, each.expression) for each in equality.band.untils)
-    expression = Call("=", tuple(equality.sides.values()))
-    parts = frozenset(equality.sides)
-    return Condition(expression, parts, equality.band.limits, untils, equality.band.exact, keyed)
+    band, expression = equality.band, Call("=", tuple(equality.sides.values()))
+    return Condition(expression, frozenset(equality.sides), band.limits, band.untils, band.exact, keyed)
 
 
-def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[JoinInput], times: Times | None = None) -> Sorted:
+def sort_conditions(
+    given: Sequence[Conjunct], inputs: Sequence[JoinInput], times: Times | None = None
+) -> SortedConditions:
     """The conditions by what becomes of them; `times` are the columns that may limit the join, by default all."""
-    found = Sorted(inputs)
+    found = SortedConditions()
     times = times_of(inputs) if times is None else times
     owners = owners_of(inputs)
     schema = pa.schema([each for one in inputs for each in one.fields])
@@ -102,8 +101,7 @@ def sort_conditions(given: Sequence[Conjunct], inputs: Sequence[JoinInput], time
         band = _band(each, times, owners, inputs)
         equality = _equality(each, band, owners, schema)
         if equality is None:
-            untils = tuple((until.part, until.other, until.expression) for until in band.untils)
-            found.rest.append(Condition(each.expression, each.parts, band.limits, untils, band.exact))
+            found.rest.append(Condition(each.expression, each.parts, band.limits, band.untils, band.exact))
         elif band.exact and band.is_equal:
             found.spare.append(equality)
         else:

@@ -89,7 +89,7 @@ def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
 
 
 def _strict(after: Sequence[int], within: Sequence[int], given: WrittenJoin, position: int) -> bool:
-    """Whether rows at the same time are no match; refuses what is no comparison of the times."""
+    """True if rows at the same time are no match; refuses what is no comparison of the times."""
     found, answered = given.inputs[position], given.inputs[0]
     place = given.clauses[position - 1].place
     for each in (found, answered):

@@ -22,7 +22,7 @@ from millrace.language.grammar.statements import Select
 from millrace.plan.nodes.aggregate_nodes import Aggregation
 from millrace.plan.nodes.conditions import all_of
 
-Users = Mapping[str, UserAggregate]
+UserAggregates = Mapping[str, UserAggregate]
 """The aggregates that users have defined, by name in lower case."""
 
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
@@ -33,32 +33,32 @@ _SEVERAL_HINT = (
 )
 
 
-def aggregates_in(node: exp.Expr, users: Users) -> Iterator[exp.Expr]:
+def aggregates_in(node: exp.Expr, aggregates: UserAggregates) -> Iterator[exp.Expr]:
     """The aggregate calls inside an expression, outermost first; ranks over a result are none."""
     for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window)):
         if isinstance(each, exp.Window):
             for part in each.iter_expressions():
                 if part is not each.this:
-                    yield from aggregates_in(part, users)
-        elif _is_name(called_name(each), users):
+                    yield from aggregates_in(part, aggregates)
+        elif _is_name(called_name(each), aggregates):
             yield each
 
 
-def first_aggregate(select: Select, users: Users) -> exp.Expr | None:
+def first_aggregate(select: Select, aggregates: UserAggregates) -> exp.Expr | None:
     """The first aggregate call of a select."""
     parts = [each.expression for each in select.items] + [select.having, select.qualify]
-    return next((found for node in parts if node is not None for found in aggregates_in(node, users)), None)
+    return next((found for node in parts if node is not None for found in aggregates_in(node, aggregates)), None)
 
 
-def _is_name(name: str, users: Users) -> bool:
-    return name in AGGREGATE_NAMES or name in LATER_AGGREGATES or name in users
+def _is_name(name: str, aggregates: UserAggregates) -> bool:
+    return name in AGGREGATE_NAMES or name in LATER_AGGREGATES or name in aggregates
 
 
-def is_aggregate(node: exp.Expr, users: Users) -> bool:
-    """Whether a node as a whole is a call of an aggregate."""
+def is_aggregate(node: exp.Expr, aggregates: UserAggregates) -> bool:
+    """True if a node as a whole is a call of an aggregate."""
     while isinstance(node, _WRAPPERS):
         node = node.this
-    return _is_name(called_name(node), users)
+    return _is_name(called_name(node), aggregates)
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ def _ignoring_nulls(call: AggregateCall) -> AggregateCall:
 class AggregateCalls:
     """Binds calls of aggregates over the rows that `binder` knows."""
 
-    def __init__(self, binder: ExpressionBinder, users: Users) -> None:
+    def __init__(self, binder: ExpressionBinder, aggregates: UserAggregates) -> None:
         self.binder = binder
-        self.users = users
+        self.aggregates = aggregates
 
     def bind(self, node: exp.Expr) -> tuple[Aggregation, pa.DataType]:
         """The aggregation of a call, still without a name, and the type of its result."""
@@ -114,8 +114,8 @@ class AggregateCalls:
         self._refuse_inner(call)
         if call.name in LATER_AGGREGATES:
             raise NotYet(f'the aggregate "{call.name}" is not supported yet', hint=LATER_AGGREGATES[call.name])
-        if call.name in self.users:
-            return self._user_call(call, self.users[call.name])
+        if call.name in self.aggregates:
+            return self._user_call(call, self.aggregates[call.name])
         found = self._plain(call)
         kinds = [each.type_in(self.binder.scope.schema) for each in found.arguments]
         try:
@@ -125,7 +125,7 @@ class AggregateCalls:
 
     def _refuse_inner(self, call: AggregateCall) -> None:
         for part in (*call.arguments, *call.where):
-            for inner in aggregates_in(part, self.users):
+            for inner in aggregates_in(part, self.aggregates):
                 raise QueryError(
                     f'the aggregate "{called_name(inner)}" is not allowed here',
                     hint="Aggregates are allowed in the select list and in HAVING, not inside one another.",

@@ -13,16 +13,18 @@ from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.grammar.places import placed_as
 from millrace.language.grammar.statements import Select, SelectItem
-from millrace.language.select.aggregate_calls import Users, first_aggregate
+from millrace.language.select.aggregate_calls import UserAggregates, first_aggregate
 from millrace.language.select.items import is_star
 from millrace.language.windows.window_clauses import Windows
 from millrace.language.windows.windowed_rows import bucket_in, is_instant
 from millrace.plan.nodes.relational_nodes import Distinct
 
 
-def as_groups(select: Select, given: BoundRelation, windows: Windows, functions: Functions, users: Users) -> Select:
+def as_groups(
+    select: Select, given: BoundRelation, windows: Windows, functions: Functions, aggregates: UserAggregates
+) -> Select:
     """A select of different rows, over a window or by a monotone function of the time, as one that groups by them."""
-    plain = not select.groups and select.having is None and first_aggregate(select, users) is None
+    plain = not select.groups and select.having is None and first_aggregate(select, aggregates) is None
     if select.distinct is None or not plain or any(item.expression.find(exp.Window) for item in select.items):
         return select
     items = tuple(each for item in select.items for each in _expanded(item, given))
@@ -38,7 +40,7 @@ def as_groups(select: Select, given: BoundRelation, windows: Windows, functions:
 
 
 def _by_function(bound: list[Expression], given: BoundRelation) -> bool:
-    """Whether some expression is a monotone function of a time that the rows may have, and none is such a time."""
+    """True if some expression is a monotone function of a time that the rows may have, and none is such a time."""
     read = [given, *given.by_times_in(bound)]
     if any(is_instant(each, one) for each in bound for one in read):
         return False

@@ -12,7 +12,7 @@ from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Name, Select
-from millrace.language.select.aggregate_calls import Users, aggregates_in
+from millrace.language.select.aggregate_calls import UserAggregates, aggregates_in
 from millrace.language.windows.window_clauses import is_window_struct, window_column
 from millrace.language.windows.windowed_rows import WindowedRows
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START, PartitionedRows
@@ -24,11 +24,11 @@ class GroupKeys(ExpressionBinder):
     """Binds what a select groups by; bounds of a window that it `writes` itself are no groups."""
 
     def __init__(
-        self, relation: BoundRelation, select: Select, functions: Functions, users: Users, *, writes: bool
+        self, relation: BoundRelation, select: Select, functions: Functions, aggregates: UserAggregates, *, writes: bool
     ) -> None:
         super().__init__(relation.scope, functions)
         self.select = select
-        self.users = users
+        self.aggregates = aggregates
         self.writes = writes
         self.found: list[Typed] = []
         for node in select.groups:
@@ -59,7 +59,7 @@ class GroupKeys(ExpressionBinder):
             return
         for over in node.find_all(exp.Window):
             self.over(over)
-        for aggregate in aggregates_in(node, self.users):
+        for aggregate in aggregates_in(node, self.aggregates):
             raise QueryError(
                 "an aggregate is not allowed in GROUP BY",
                 hint="Group by columns; aggregates are selected.",
@@ -70,7 +70,7 @@ class GroupKeys(ExpressionBinder):
             self.found.append(bound)
 
     def _is_own_window(self, node: exp.Expr) -> bool:
-        """Whether a node names the window of the select, and not a column of what it reads."""
+        """True if a node names the window of the select, and not a column of what it reads."""
         if window_column(node, self.scope) is None:
             return self.writes and is_window_struct(node, self.scope)
         return self.writes or not isinstance(node, exp.Column) or self.scope.meant(node) is None

@@ -23,7 +23,7 @@ Named = list[tuple[str, Typed]]
 
 
 def is_star(node: exp.Expr) -> bool:
-    """Whether a node is `*` or `name.*`."""
+    """True if a node is `*` or `name.*`."""
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 

@@ -52,7 +52,7 @@ def _by(node: exp.Expr, relation: BoundRelation, functions: Functions) -> BoundR
 
 
 def _reads(node: exp.Expr, relation: BoundRelation) -> bool:
-    """Whether a node reads columns of a relation, and no others."""
+    """True if a node reads columns of a relation, and no others."""
     columns = list(node.find_all(exp.Column))
     return bool(columns) and all(relation.scope.meant(each) is not None for each in columns)
 

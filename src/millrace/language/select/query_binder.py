@@ -18,18 +18,17 @@ from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Body, FromItem, Name, Select
 from millrace.language.joins.join_binder import bind_joins
-from millrace.language.select.aggregate_calls import Users, aggregates_in, first_aggregate
+from millrace.language.select.aggregate_calls import UserAggregates, aggregates_in, first_aggregate
 from millrace.language.select.distinct_rows import as_groups, distinct
 from millrace.language.select.group_keys import GroupKeys
 from millrace.language.select.items import Named, Output, is_star, named, output, starred
 from millrace.language.select.order_by import ordered
 from millrace.language.select.ranks import Ranks, by_partition
 from millrace.language.select.select_binder import AggregateBinder, SelectBinder, timed_results
-from millrace.language.select.unions import renamed, union
+from millrace.language.select.unions import union
 from millrace.language.windows.window_clauses import (
     Windows,
     is_window_struct,
-    refuse_window_without_aggregate,
     unbounded,
 )
 from millrace.language.windows.windowed_rows import WindowedRows, by_groups
@@ -58,20 +57,19 @@ class NodePlaces:
 
 
 @dataclass(frozen=True)
-class Binder:
-    """Binds queries over the declared streams; `queries` are names that someone may take for streams.
+class QueryBinder:
+    """Binds queries over the declared streams, with the functions and aggregates that users have defined.
 
-    `late` are streams by the name under which their late rows can be read; `functions` and `users` are
-    functions and aggregates that were created;
-    `limited` says that the query at hand has a limit of state, `updates` that rows of update streams replace each
-    other in it, `parts` that it is a part of a query. `places` are those of all nodes that were bound.
+    `queries` are names of queries, for a better error where one is read like a stream; `late` are streams by the name
+    under which their late rows can be read. `limited` is true if the query has a limit of state, `updates` if rows of
+    update streams replace each other in it, `parts` if it is a part of a query. `places` are those of all bound nodes.
     """
 
     streams: Mapping[str, Stream]
     queries: frozenset[str] = frozenset()
     late: Mapping[str, Stream] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
-    users: Users = field(default_factory=dict)
+    aggregates: UserAggregates = field(default_factory=dict)
     limited: bool = False
     updates: bool = True
     parts: bool = False
@@ -109,7 +107,7 @@ class Binder:
         names = [each.text.lower() if isinstance(each, Name) else None for each in item.sources]
         truth = None if item.truth is None else names.index(item.truth.text.lower())
         relation = self._placed(union(inputs, item.place, truth), item.place)
-        return renamed(relation, item.alias.text if item.alias else None)
+        return relation if item.alias is None else replace(relation, qualifier=item.alias.text)
 
     def _stream(self, name: Name) -> BoundRelation:
         late = self.late.get(name.text.lower())
@@ -155,23 +153,29 @@ class Binder:
         if where is not None and not windows.partition():
             # PARTITION BY counts rows before WHERE chooses among them.
             given, where = given.where(where), None
-        select = as_groups(select, given, windows, self.functions, self.users)
-        aggregate = first_aggregate(select, self.users)
-        if aggregate is None and not select.groups and select.having is None:
-            if windows.all():
-                # What stands there may be meant as an aggregate.
-                refuse_unknown([each.expression for each in select.items], self.functions)
-            refuse_window_without_aggregate(windows)
-            found = self._projected(select, given)
+        select = as_groups(select, given, windows, self.functions, self.aggregates)
+        aggregate = first_aggregate(select, self.aggregates)
+        anchor = next((node for node in (aggregate, *select.groups, select.having) if node is not None), None)
+        if anchor is not None:
+            found = self._aggregated(select, windows, self._windowed(select, windows, given, anchor), where)
         else:
-            anchor = next(node for node in (aggregate, *select.groups, select.having) if node is not None)
-            found = self._aggregated(select, self._windowed(select, windows, given, anchor), where)
+            self._refuse_window(select, windows)
+            found = self._projected(select, given)
         self._placed(found, select.place)
-        return (
-            found
-            if select.distinct is None
-            else self._placed(distinct(found, select.distinct.place), select.distinct.place)
-        )
+        if select.distinct is None:
+            return found
+        return self._placed(distinct(found, select.distinct.place), select.distinct.place)
+
+    def _refuse_window(self, select: Select, windows: Windows) -> None:
+        """Refuse a window in a select that has nothing to aggregate."""
+        for clause in windows.all():
+            # A call of an unknown function may be meant as an aggregate.
+            refuse_unknown([each.expression for each in select.items], self.functions)
+            raise QueryError(
+                "a window is given in a query without an aggregate",
+                hint="Remove the window, or aggregate over it, for example with count(*).",
+                place=clause.place,
+            )
 
     def _where(self, scope: Scope, node: exp.Expr) -> Expression:
         self._refuse_in_where(scope, node)
@@ -181,7 +185,7 @@ class Binder:
         binder = ExpressionBinder(scope, self.functions)
         for over in node.find_all(exp.Window):
             binder.over(over)
-        for aggregate in aggregates_in(node, self.users):
+        for aggregate in aggregates_in(node, self.aggregates):
             raise QueryError(
                 "an aggregate is not allowed in WHERE",
                 hint="WHERE chooses rows before they are aggregated; use HAVING.",
@@ -203,7 +207,7 @@ class Binder:
         if given.choices is not None:
             # Rows of a join have the latest time of their parts, unless something above asks for another.
             timed.update({each.expression: 0 for _, each in columns if given.choices.choice(each.expression) == "max"})
-        node = self._qualified(select, binder, given.node)
+        node = _qualified(given.node, binder, self._qualify(select, binder))
         hidden = {*given.times, *given.hidden_times}
         found = self._result(given, node, columns, timed, hidden, binder.ranks)
         if given.choices is None or binder.ranks.ranking is not None:
@@ -218,7 +222,7 @@ class Binder:
     ) -> tuple[WindowedRows, GroupKeys]:
         """The window of an aggregate with its groups; refuses an aggregate without one."""
         laid = windows.laid(given)
-        groups = GroupKeys(given, select, self.functions, self.users, writes=laid is not None)
+        groups = GroupKeys(given, select, self.functions, self.aggregates, writes=laid is not None)
         windowed = by_groups(groups.found, given) if laid is None else WindowedRows(*laid)
         if windowed is None:
             raise unbounded(select.source, given, place_of(anchor))
@@ -226,30 +230,28 @@ class Binder:
         return windowed, groups
 
     def _aggregated(
-        self, select: Select, windowed_groups: tuple[WindowedRows, GroupKeys], where: Expression | None
+        self,
+        select: Select,
+        windows: Windows,
+        grouped: tuple[WindowedRows, GroupKeys],
+        where: Expression | None,
     ) -> BoundRelation:
-        windowed, groups = windowed_groups
+        windowed, groups = grouped
         keys = groups.keys(windowed)
-        binder = AggregateBinder(select, windowed, keys, self.functions, self.users)
+        binder = AggregateBinder(select, windowed, keys, self.functions, self.aggregates)
         columns = self._aggregated_columns(select, windowed, binder)
         having = None if select.having is None else binder.having(select.having)
         qualify = self._qualify(select, binder)
         node: Node = binder.aggregate(where)
-        self._place_aggregate(node, select)
+        self.places.note(node, windows.all()[0].place if windows.all() else select.place)
+        if select.groups:
+            self.places.note(node, place_of(select.groups[0]), part="groups")
         if having is not None:
             node = filtered(node, having.expression, None)
-        node = binder.ranks.over(node)
-        if qualify is not None:
-            node = filtered(node, qualify, binder.ranks.name)
+        node = _qualified(node, binder, qualify)
         timed = timed_results(windowed, keys)
         hidden = {each.name for each in timed if isinstance(each, Column)}
         return self._result(windowed.relation, node, columns, timed, hidden, binder.ranks)
-
-    def _place_aggregate(self, node: Node, select: Select) -> None:
-        windows = Windows(select, self.limited).all()
-        self.places.note(node, windows[0].place if windows else select.place)
-        if select.groups:
-            self.places.note(node, place_of(select.groups[0]), part="groups")
 
     def _aggregated_columns(self, select: Select, windowed: WindowedRows, binder: AggregateBinder) -> Named:
         """The select list; the bounds of a window that is written come first unless it names one of them itself."""
@@ -284,12 +286,6 @@ class Binder:
             )
         return found.expression
 
-    def _qualified(self, select: Select, binder: SelectBinder, node: Node) -> Node:
-        """The rows with the rank that the select asks for, and those that QUALIFY keeps."""
-        qualify = self._qualify(select, binder)
-        node = binder.ranks.over(node)
-        return node if qualify is None else filtered(node, qualify, binder.ranks.name)
-
     def _result(
         self,
         given: BoundRelation,
@@ -316,3 +312,9 @@ class Binder:
             unit=given.unit,
             rank=next((name for name, each in pairs if ranked is not None and each == Column(ranked)), None),
         )
+
+
+def _qualified(node: Node, binder: SelectBinder, qualify: Expression | None) -> Node:
+    """The rows with the rank that the select asks for, and those that QUALIFY keeps."""
+    node = binder.ranks.over(node)
+    return node if qualify is None else filtered(node, qualify, binder.ranks.name)

@@ -24,7 +24,7 @@ from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
-from millrace.language.select.aggregate_calls import AggregateCalls, Users, aggregates_in, is_aggregate
+from millrace.language.select.aggregate_calls import AggregateCalls, UserAggregates, aggregates_in, is_aggregate
 from millrace.language.select.group_keys import Key, unused
 from millrace.language.select.ranks import Ranks
 from millrace.language.windows.window_clauses import window_column
@@ -73,7 +73,7 @@ class SelectBinder(ExpressionBinder):
             self._known = before
 
     def is_alias(self, node: exp.Column) -> bool:
-        """Whether a node is a name of the select list, and no column."""
+        """True if a node is a name of the select list, and no column."""
         return not node.table and self.scope.find(node.name) is None and node.name.lower() in self._known
 
     def column(self, node: exp.Column) -> Typed:
@@ -97,19 +97,19 @@ class AggregateBinder(SelectBinder):
     """Binds the select list, HAVING and QUALIFY over the result of an aggregate, and gathers the aggregates."""
 
     def __init__(
-        self, select: Select, windowed: WindowedRows, keys: list[Key], functions: Functions, users: Users
+        self, select: Select, windowed: WindowedRows, keys: list[Key], functions: Functions, aggregates: UserAggregates
     ) -> None:
         ranks = Ranks(timed_results(windowed, keys), [name for name, _ in keys])
         super().__init__(windowed.relation.scope, functions, ranks, select)
         self.inner = ExpressionBinder(windowed.relation.scope, functions)
-        self.calls = AggregateCalls(self.inner, users)
-        self.users = users
+        self.calls = AggregateCalls(self.inner, aggregates)
+        self.aggregates = aggregates
         self.windowed = windowed
         self.keys = keys
         self.aggregations: list[Aggregation] = []
 
     def known(self, node: exp.Expr) -> Typed | None:
-        if is_aggregate(node, self.users):
+        if is_aggregate(node, self.aggregates):
             return self._aggregate(node)
         return self._bound(node) or self._key(node)
 
@@ -134,7 +134,7 @@ class AggregateBinder(SelectBinder):
     def _reads_input_alone(self, node: exp.Expr) -> bool:
         columns = list(node.find_all(exp.Column))
         known = all(self.scope.meant(each) is not None for each in columns)
-        plain = node.find(exp.Window) is None and next(aggregates_in(node, self.users), None) is None
+        plain = node.find(exp.Window) is None and next(aggregates_in(node, self.aggregates), None) is None
         return bool(columns) and known and plain
 
     def column(self, node: exp.Column) -> Typed:

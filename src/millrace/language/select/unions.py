@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from millrace.errors import Place, QueryError
@@ -102,10 +100,3 @@ def _nearly_times(inputs: list[BoundRelation]) -> frozenset[str]:
         for position in positions
         if all(each.times.get(each.schema.names[position]) in near for each in inputs)
     )
-
-
-def renamed(relation: BoundRelation, alias: str | None) -> BoundRelation:
-    """The relation under the name that the query gives it."""
-    if alias is None:
-        return relation
-    return replace(relation, qualifier=alias)

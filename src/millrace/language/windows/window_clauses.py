@@ -192,7 +192,7 @@ def by_attribute(clause: WindowClause, relation: BoundRelation) -> BoundRelation
 
 
 def _is_hidden_time(attribute: Name, relation: BoundRelation) -> bool:
-    """Whether a time column is meant that is not selected; `window_time` is Flink's word for a result's own time."""
+    """True if a time column is meant that is not selected; `window_time` is Flink's word for a result's own time."""
     names = {each.lower() for each in relation.hidden_times}
     of_results = bool({WINDOW_START, WINDOW_END} & {*names, *relation.times})
     return attribute.text.lower() in names or (of_results and attribute.text.lower() == "window_time")
@@ -249,21 +249,11 @@ def _unbounded_join(relation: BoundRelation, place: Place | None) -> QueryError:
     )
 
 
-def refuse_window_without_aggregate(windows: Windows) -> None:
-    """A window says over what to aggregate, and nothing else."""
-    for clause in windows.all():
-        raise QueryError(
-            "a window is given in a query without an aggregate",
-            hint="Remove the window, or aggregate over it, for example with count(*).",
-            place=clause.place,
-        )
-
-
 # window(ts, '1 minute', '30 seconds') and session_window(ts, '5 minutes') as in Spark
 
 
 def is_window_call(node: exp.Expr) -> bool:
-    """Whether a node is Spark's `window(...)` or `session_window(...)`."""
+    """True if a node is Spark's `window(...)` or `session_window(...)`."""
     return called_name(node) in ("window", "session_window")
 
 

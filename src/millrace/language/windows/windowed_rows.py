@@ -144,7 +144,7 @@ def _by_choice(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | 
 
 
 def is_instant(expression: Expression, given: BoundRelation) -> bool:
-    """Whether each value of an expression stands for one time of the rows."""
+    """True if each value of an expression stands for one time of the rows."""
     if expression in given.own:
         return True
     return isinstance(expression, Column) and (expression.name in given.times or expression.name in given.instants)
