@@ -66,11 +66,7 @@ class ExpressionBinder:
 
     def over(self, node: exp.Expr) -> Typed:
         """A function with OVER."""
-        raise QueryError(
-            "a function with OVER is not allowed here",
-            hint="Ranks are allowed in the select list and in QUALIFY; to choose by one, write QUALIFY after HAVING.",
-            place=place_of(node),
-        )
+        raise refused_over(node)
 
     def _bind_plain(self, node: exp.Expr) -> Typed:
         kind = type(node)
@@ -233,6 +229,15 @@ class ExpressionBinder:
             raise QueryError("trim removes white space only", hint="Use replace for other text.", place=place_of(node))
         function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
         return typed.call(function, [self.bind(node.this)])
+
+
+def refused_over(node: exp.Expr) -> QueryError:
+    """The refusal of a function with OVER."""
+    return QueryError(
+        "a function with OVER is not allowed here",
+        hint="Ranks are allowed in the select list and in QUALIFY; to choose by one, write QUALIFY after HAVING.",
+        place=place_of(node),
+    )
 
 
 def _number(text: str) -> Typed:

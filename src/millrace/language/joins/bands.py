@@ -1,11 +1,11 @@
 """What conditions of a join say about the times of its inputs.
 
 Rules:
-- `Span` is a value that goes with the times: the time of an input, or a difference of two, and so much more; a range
-  where a function such as date_trunc has cut something off.
-- A comparison of spans of two inputs is a limit on how far one is after the other. It says all that the comparison
-  does if nothing was cut off.
-- Times of one input below a TIMESTAMP of another say until when that row can match.
+- A `Span` is the time of an input, or a difference of two, plus a constant: a range of constants where a function such
+  as date_trunc has cut something off.
+- A comparison of spans of two inputs limits how far one is after the other. If nothing was cut off, the limit says all
+  that the comparison does.
+- A time of one input below a TIMESTAMP of another says until when a row of the other can match.
 - Equal values of a monotone function are rows of one bucket, which has an end.
 """
 

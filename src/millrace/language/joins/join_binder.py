@@ -10,7 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -20,7 +20,6 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.joins.sides import JoinTime, RowsSide
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
-from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import Select
 from millrace.language.joins.bands import is_comparison
 from millrace.language.joins.join_chains import bind_chain
@@ -52,19 +51,18 @@ def bind_joins(
     select: Select,
     functions: Functions,
     relations: Sequence[BoundRelation],
-    refuse_in_where: Callable[[Scope, exp.Expr], None],
     limited: bool,
     unbounded: bool = False,
 ) -> BoundJoin:
     """The join that a select reads, over the relations of its inputs.
 
-    `refuse_in_where` refuses what cannot stand in WHERE; `limited` says that the query has a limit of state,
-    `unbounded` that of each input the latest row a key is kept, however old.
+    `limited` is true if the query has a limit of state, `unbounded` if the latest row per key of each input is kept,
+    however old it is.
     """
     items = (select.source, *(each.item for each in select.joins))
     inputs = tuple(as_input(each, item, select.window) for each, item in zip(relations, items, strict=True))
     check_names(inputs)
-    given = written_join(select, functions, inputs, refuse_in_where)
+    given = written_join(select, functions, inputs)
     conditions = [each for one in (*given.on, given.where) for each in one if len(each.parts) > 1]
     compared = [each.expression for each in conditions if is_comparison(each.expression)]
     given = replace(given, inputs=tuple(settled(each, compared) for each in inputs))

@@ -94,7 +94,7 @@ class JoinInput:
 
 
 def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | None) -> JoinInput:
-    """An input of a join; `window` holds for all inputs that have none of their own."""
+    """An input of a join; `window` applies to all inputs that have none of their own."""
     place = item.alias.place if item.alias else item.place
     if relation.qualifier is None:
         raise QueryError("an input of a join has no name", hint="Give it one with AS.", place=place)
@@ -112,13 +112,12 @@ def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | Non
     _check_window(clause)
     if clause.attribute is not None:
         relation = by_attribute(clause, relation)
-    # A row that is kept for no time at all still meets what is there.
+    # With a length of zero a row matches those that are there already.
     size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, RowCount) else 0)
+    found = JoinInput(relation.qualifier or "", relation, place, window=clause.place)
     if isinstance(clause.size, RowCount):
-        return JoinInput(
-            relation.qualifier or "", relation, place, rows=size, partition=clause.partition, window=clause.place
-        )
-    return JoinInput(relation.qualifier or "", relation, place, range=size, window=clause.place)
+        return replace(found, rows=size, partition=clause.partition)
+    return replace(found, range=size)
 
 
 def _check_window(clause: WindowClause) -> None:
@@ -145,7 +144,7 @@ def _check_window(clause: WindowClause) -> None:
 
 
 def settled(given: JoinInput, expressions: Iterable[Expression]) -> JoinInput:
-    """An input that is a join itself by the time that conditions compare, where that is not its own."""
+    """An input that is itself a join, with the time that conditions compare as its own."""
     choices = given.relation.choices
     if choices is None or given.relation.times:
         return given
@@ -162,7 +161,7 @@ def compared_columns(given: JoinInput, expressions: Iterable[Expression]) -> lis
 
 
 def by_further_time(given: JoinInput, expressions: Sequence[Expression]) -> JoinInput:
-    """An input by the further time column (ALSO BY) that conditions compare, where they compare no other time of it."""
+    """An input with a further time column (ALSO BY) as its time, if conditions compare that one and no other."""
     times = time_columns(given, compared_columns(given, expressions))
     if len(times) != 1 or times[0] in given.relation.times:
         return given
@@ -172,7 +171,7 @@ def by_further_time(given: JoinInput, expressions: Sequence[Expression]) -> Join
 
 
 def time_columns(given: JoinInput, names: Sequence[str]) -> list[str]:
-    """Those of an input's columns by which its rows can go."""
+    """The columns of an input that can be its time."""
     known = given.relation
     return [each for each in names if each in known.times or progressing_by(known.node, each) is not None]
 

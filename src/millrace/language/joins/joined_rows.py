@@ -34,7 +34,7 @@ class BoundJoin:
 
 
 def windows_of(inputs: Sequence[JoinInput], leave: frozenset[int] = frozenset()) -> list[Condition]:
-    """What the windows of inputs say: rows of all others are at most so much later; of some nothing is said."""
+    """The conditions that windows stand for: rows of all other inputs are at most so much later; `leave` some out."""
     found: list[Condition] = []
     for first, each in enumerate(inputs):
         for other, against in enumerate(inputs):
@@ -49,7 +49,7 @@ def windows_of(inputs: Sequence[JoinInput], leave: frozenset[int] = frozenset())
 
 
 def check_limits(limits: TimeLimits, given: WrittenJoin) -> None:
-    """Refuse conditions on times that no rows can meet, and lengths of time beyond all reason."""
+    """Refuse conditions on times that no rows can satisfy, and intervals that are too long."""
     if max((abs(most) for most in limits.most.values()), default=0) > LONGEST:
         raise QueryError(
             "an interval in the conditions of the join is too long",
@@ -87,7 +87,7 @@ def _unbounded(error: Unbounded, given: WrittenJoin) -> QueryError:
     if (mixed := _mixed(given, (kept, other))) is not None:
         hint = mixed
     elif kept.range is not None:
-        hint = f"A window of an input that may be null holds for the join that brings it alone: {_added(given, error)}"
+        hint = f"A window of an input that may be null only applies to the join that adds it: {_added(given, error)}"
     else:
         added = _added(given, error)
         hint = f"Give it a window, {_windowed(kept, '')}" + (f", or {added}" if added else "")
@@ -105,7 +105,7 @@ def _windowed(given: JoinInput, by: str) -> str:
 
 
 def _added(given: WrittenJoin, error: Unbounded) -> str | None:
-    """What to write so that rows of an input are let go; None where no columns hold the times."""
+    """What to write so that rows of an input can be dropped; None where no columns hold the times."""
     names = [given.inputs[each].time_name for each in (error.part, error.other)]
     if None in names:
         return None
@@ -119,7 +119,7 @@ def _added(given: WrittenJoin, error: Unbounded) -> str | None:
 
 
 def _mixed(given: WrittenJoin, inputs: Sequence[JoinInput]) -> str | None:
-    """What to do where conditions compare two times of an input, so that it goes by one and is not bounded by it."""
+    """The hint where conditions compare two times of one input, which has only one of them as its own."""
     pool = [each for one in (*given.on, given.where) for each in one if len(each.parts) > 1]
     compared = [each.expression for each in pool if is_comparison(each.expression)]
     for each in inputs:
@@ -128,8 +128,8 @@ def _mixed(given: WrittenJoin, inputs: Sequence[JoinInput]) -> str | None:
         if len(times) > 1 and further and each.window is None:
             window = _windowed(each, f" WA {further[0]}")
             return (
-                f'Conditions compare "{each.qualifier}" by {" and ".join(times)}, and it goes by one of them: '
-                f"compare that one alone, or say which, {window}"
+                f'Conditions compare "{each.qualifier}" by {" and ".join(times)}, and only one of them is its time: '
+                f"compare only that one, or say which, {window}"
             )
     return None
 

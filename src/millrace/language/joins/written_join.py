@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -12,7 +12,6 @@ from millrace.kernel.columns.expressions import Call
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.statements import JoinClause, Name, Select
 from millrace.language.joins.join_conditions import (
@@ -43,13 +42,8 @@ class WrittenJoin:
         return self.select.joins
 
 
-def written_join(
-    select: Select,
-    functions: Functions,
-    inputs: tuple[JoinInput, ...],
-    refuse_in_where: Callable[[Scope, exp.Expr], None],
-) -> WrittenJoin:
-    """The conditions of a join looked up; `refuse_in_where` refuses what cannot stand in WHERE."""
+def written_join(select: Select, functions: Functions, inputs: tuple[JoinInput, ...]) -> WrittenJoin:
+    """A join over its inputs, with the names in its conditions looked up."""
     merged: tuple[Merged, ...] = ()
     on: list[tuple[Conjunct, ...]] = []
     for position, clause in enumerate(select.joins, 1):
@@ -68,7 +62,6 @@ def written_join(
     scope = scope_of(inputs, merged)
     kept: list[Conjunct] = []
     if select.where is not None:
-        refuse_in_where(scope, select.where)
         binder = ExpressionBinder(scope, functions)
         kept = bound_conjuncts(binder, select.where, "the condition of WHERE", owners_of(inputs))
     return WrittenJoin(select, inputs, scope, tuple(on), tuple(kept))

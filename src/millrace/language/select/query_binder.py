@@ -13,8 +13,7 @@ from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.progress.time_contract import LATE
 from millrace.language.expressions.bound_relation import BoundRelation, filtered
 from millrace.language.expressions.calls import Functions, refuse_unknown
-from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.scopes import Scope
+from millrace.language.expressions.expression_binder import ExpressionBinder, refused_over
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Body, FromItem, Name, Select
 from millrace.language.joins.join_binder import bind_joins
@@ -140,11 +139,17 @@ class QueryBinder:
         """What a select reads, and the condition that WHERE puts on it."""
         if not select.joins:
             given = self._from(select.source)
-            return given, None if select.where is None else self._where(given.scope, select.where)
+            if select.where is None:
+                return given, None
+            self._refuse_in_where(select.where)
+            binder = ExpressionBinder(given.scope, self.functions)
+            return given, binder.condition(select.where, "the condition of WHERE").expression
         inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
         # With a stream of updates among them it is an update query, or refused as what it is.
         unbounded = self.updates and any(reads_updates(each.node) for each in inputs)
-        found = bind_joins(select, self.functions, inputs, self._refuse_in_where, self.limited, unbounded)
+        if select.where is not None:
+            self._refuse_in_where(select.where)
+        found = bind_joins(select, self.functions, inputs, self.limited, unbounded)
         return self._placed(found.relation, select.joins[0].place), found.above
 
     def _select(self, select: Select) -> BoundRelation:
@@ -177,14 +182,9 @@ class QueryBinder:
                 place=clause.place,
             )
 
-    def _where(self, scope: Scope, node: exp.Expr) -> Expression:
-        self._refuse_in_where(scope, node)
-        return ExpressionBinder(scope, self.functions).condition(node, "the condition of WHERE").expression
-
-    def _refuse_in_where(self, scope: Scope, node: exp.Expr) -> None:
-        binder = ExpressionBinder(scope, self.functions)
+    def _refuse_in_where(self, node: exp.Expr) -> None:
         for over in node.find_all(exp.Window):
-            binder.over(over)
+            raise refused_over(over)
         for aggregate in aggregates_in(node, self.aggregates):
             raise QueryError(
                 "an aggregate is not allowed in WHERE",

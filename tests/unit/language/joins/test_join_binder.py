@@ -407,7 +407,7 @@ def test_what_is_not_there_says_what_to_write_instead(text: str, fact: str, hint
         ("SELECT x.len FROM control x, main1 x", 'two inputs are named "x"', "main1 AS y", "x"),
         ("SELECT 1 AS n FROM control a LEFT JOIN main1 b USING (len)", 'rows of "a" for ever', "instead of USING", "a"),
         (f"{CHAINED} FULL JOIN other [RANGE 1 MINUTE] c ON c.len = a.len", 'rows of "a" for ever',
-         "may be null holds for the join that brings it alone: add to ON: c.ts <= a.ts", "a"),
+         "may be null only applies to the join that adds it: add to ON: c.ts <= a.ts", "a"),
         ("SELECT a.len FROM control a JOIN other b ON a.ts = b.seen", 'rows of "a" for ever', "b.ts <= a.ts", "a"),
         ("SELECT a.len FROM control a JOIN main1 b ON a.len", "not BOOLEAN", "Compare", "a.len"),
         ("SELECT a.len FROM control a JOIN main1 b ON count(*) = 3", 'aggregate "count" is not allowed here', "HAVING",
