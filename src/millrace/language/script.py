@@ -15,7 +15,6 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.user_functions import UserFunction
 from millrace.language.declarations.future_guard import guarded
 from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
-from millrace.language.declarations.queue_options import effective
 from millrace.language.declarations.streams import bind_sink, bind_stream, check_late_names, late_queries, late_streams
 from millrace.language.declarations.user_code import bind_aggregate, bind_function
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -37,6 +36,7 @@ from millrace.language.grammar.statements import (
     StreamStatement,
 )
 from millrace.language.select.query_binder import NodePlaces, QueryBinder
+from millrace.language.updates.queue_options import effective
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream

@@ -1,4 +1,4 @@
-"""The option `max_future_skew` of a query: it guards the streams that the query reads, for all who read them."""
+"""The option `max_future_skew` of a query: it guards the streams that the query reads, for all queries over them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def as_running(streams: dict[str, Stream], queries: Sequence[Query]) -> dict[str
 
 
 def refuse_new_guards(streams: dict[str, Stream], queries: Sequence[Query], place: Place | None) -> None:
-    """Refuse to guard a stream whose rows have been let in without."""
+    """Refuse a guard for a stream that has admitted rows without one."""
     for stream in QueryNetwork(tuple(queries)).streams():
         declared = streams.get(stream.name.lower(), stream)
         if declared.time.max_future_skew != stream.time.max_future_skew:

@@ -10,8 +10,9 @@ from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.expressions import SQL_TYPES, sql_name
 from millrace.kernel.elements import RESERVED
 from millrace.kernel.progress.time_contract import LATE
+from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
-from millrace.language.declarations.queue_options import bind_stream_options
+from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
@@ -20,6 +21,7 @@ from millrace.language.grammar.statements import (
     ColumnsClause,
     ConnectorClause,
     Name,
+    Options,
     ReplayClause,
     SinkStatement,
     StreamStatement,
@@ -30,6 +32,9 @@ from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Scan
 
+QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "page", "budget")
+"""The options of a stream: those of the queues of queries that read it."""
+_OF_UPDATES = ("update_window", "close", "tick")
 _OTHER_NAMES = {
     "INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "BOOL": "BOOLEAN", "REAL": "FLOAT",
     "VARCHAR": "STRING", "TEXT": "STRING", "CHAR": "STRING",
@@ -77,7 +82,7 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
         replay,
         late,
         update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
-        options=bind_stream_options(statement),
+        options=_bind_options(statement),
     )
 
 
@@ -196,6 +201,37 @@ def _speed(text: str, place: Place | None) -> float:
             f'SPEED cannot be "{text}"', hint="Write a positive number: 10 is ten times as fast.", place=place
         )
     return speed
+
+
+# Options
+
+
+def _bind_options(statement: StreamStatement) -> dict[str, str]:
+    """The options of WITH in CREATE STREAM: those of queues."""
+    written = with_baselines(statement.options)
+    for key, setting in written.items():
+        if key not in QUEUE_OPTIONS:
+            names = [each for each in QUEUE_OPTIONS if each != "memory"]
+            raise QueryError(
+                f"{said(setting)} is not for a stream",
+                hint=f"The options of a stream are {listed([*names, BASELINE])}; others stand in WITH of a query.",
+                place=setting.key.place,
+            )
+    options = bind_options(written)
+    if statement.update_key is None:
+        _refuse_without_key(statement, written, options)
+    return options
+
+
+def _refuse_without_key(statement: StreamStatement, written: Options, options: Mapping[str, str]) -> None:
+    """Refuse options for updates where a stream has none."""
+    for key, setting in written.items():
+        if key in _OF_UPDATES or (key == "queue" and options[key] not in LOSSLESS):
+            raise QueryError(
+                f"{said(setting, value=True)} is for update streams",
+                hint=f'Add UPDATE KEY (column) to "{statement.name.text}", or leave it out.',
+                place=setting.key.place,
+            )
 
 
 # Late rows

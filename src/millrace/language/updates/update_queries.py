@@ -1,4 +1,4 @@
-"""Update queries: what they are refused for, where in the text, and how often their answers are read."""
+"""Update queries: queries without update semantics are refused; ACCESS says how often answers are read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from itertools import pairwise
 from millrace.errors import Place, QueryError, RequestError, listed
 from millrace.kernel.updates.queue_settings import Access
 from millrace.language.declarations.query_options import bind_options, said
-from millrace.language.declarations.queue_options import QUEUE_OPTIONS, effective, has_windows, setting_of
+from millrace.language.declarations.streams import QUEUE_OPTIONS
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import AccessClause, Options
 from millrace.language.select.query_binder import NodePlaces
+from millrace.language.updates.queue_options import effective, has_windows
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_configuration import settings_of
@@ -103,7 +104,7 @@ def altered_queue(query: Query, options: Options) -> None:
                 hint="Drop the query and add it anew.",
                 place=options[key].key.place,
             )
-    setting = setting_of(options, *QUEUE_OPTIONS)
+    setting = next((options[key] for key in QUEUE_OPTIONS if key in options), None)
     if setting is None:
         return
     own = {**query.options, **bind_options(options)}

@@ -82,7 +82,7 @@ def test_what_a_part_without_updates_computes_has_the_name_it_had() -> None:
         ("ALSO BY seen ORDERED UPDATE KEY (seen)", '"seen" is a time of the stream', "seen"),
         ("UPDATE KEY (k, k)", '"k" is listed twice', "k"),
         ("UPDATE KEY (z)", 'column "z" does not exist', "z"),
-        ("UPDATE KEY (k) WITH (strategy = 'bfs')", 'option "strategy" is none of a stream', "strategy"),
+        ("UPDATE KEY (k) WITH (strategy = 'bfs')", 'option "strategy" is not for a stream', "strategy"),
         ("UPDATE KEY (k) WITH (queue = 'fast')", 'option "queue" cannot be "fast"', "'fast'"),
         ("UPDATE KEY (k) WITH (keep = 0)", 'option "keep" cannot be "0"', "0"),
         ("UPDATE KEY (k) WITH (budget = '0 rows')", 'option "budget" cannot be "0 rows"', "'0 rows'"),

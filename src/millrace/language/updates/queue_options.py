@@ -1,4 +1,4 @@
-"""The options of queues: those of a stream hold for the queries that read it, those of a query win."""
+"""The options of queues that hold for a query: its own, and those of its streams that it does not set itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from millrace.errors import Place, QueryError, listed
 from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
-from millrace.language.declarations.query_options import BASELINE, bind_options, said, spelling, with_baselines
-from millrace.language.grammar.statements import Options, Setting, StreamStatement
+from millrace.language.declarations.query_options import said, spelling
+from millrace.language.declarations.streams import QUEUE_OPTIONS
+from millrace.language.grammar.statements import Options
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node, walk
@@ -16,39 +17,9 @@ from millrace.plan.nodes.relational_nodes import scans_of
 from millrace.plan.updates.queue_placement import mode_of
 from millrace.plan.updates.update_keys import is_update, reads_updates
 
-QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "page", "budget")
-_OF_UPDATES = ("update_window", "close", "tick")
 _ORDINARY = ("order", "join", "alpha", "slack", "panes", "flush", "low_level_groups", "state_limit")
 """The options that are for queries over all rows."""
 _APPEND = "write queue = 'append', which answers over all rows"
-
-
-def bind_stream_options(statement: StreamStatement) -> dict[str, str]:
-    """The options of WITH in CREATE STREAM: those of queues."""
-    written = with_baselines(statement.options)
-    for key, setting in written.items():
-        if key not in QUEUE_OPTIONS:
-            names = [each for each in QUEUE_OPTIONS if each != "memory"]
-            raise QueryError(
-                f"{said(setting)} is none of a stream",
-                hint=f"{listed([*names, BASELINE])} are; others stand in WITH of a query.",
-                place=setting.key.place,
-            )
-    options = bind_options(written)
-    if statement.update_key is None:
-        _refuse_without_key(statement, written, options)
-    return options
-
-
-def _refuse_without_key(statement: StreamStatement, written: Options, options: Mapping[str, str]) -> None:
-    """Refuse options for updates where a stream has none."""
-    for key, setting in written.items():
-        if key in _OF_UPDATES or (key == "queue" and options[key] not in LOSSLESS):
-            raise QueryError(
-                f"{said(setting, value=True)} is for update streams",
-                hint=f'Add UPDATE KEY (column) to "{statement.name.text}", or leave it out.',
-                place=setting.key.place,
-            )
 
 
 def effective(own: Mapping[str, str], written: Options, root: Node, place: Place | None) -> dict[str, str]:
@@ -126,11 +97,8 @@ def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
             return None if windows else "it is for windows over update streams"
         case "tick":
             counts = windows and (options.get("close") == "own" or options.get("memory") == "naive")
-            return (
-                None
-                if counts
-                else "it is for windows over update streams with close = 'own' or baseline = 'naive_memory'"
-            )
+            needs = "it is for windows over update streams with close = 'own' or baseline = 'naive_memory'"
+            return None if counts else needs
     plain = mode_of(root, options) == "plain"
     return "it is for queries with queues, over update streams or with queue = 'append'" if plain else None
 
@@ -142,8 +110,3 @@ def _has_update_windows(options: Mapping[str, str], root: Node) -> bool:
 def has_windows(root: Node) -> bool:
     """True if a query over update streams has windows."""
     return all(is_update(each) for each in scans_of(root)) and any(isinstance(each, Aggregate) for each in walk(root))
-
-
-def setting_of(options: Options, *keys: str) -> Setting | None:
-    """The first of some options that is written."""
-    return next((options[key] for key in keys if key in options), None)
