@@ -152,12 +152,12 @@ def _value(cell: _Cell, kind: pa.DataType | None) -> Any:
         return _arrival(cell)
     if not cell.text:
         cell.refuse("a cell is empty", 'Write null, or "" for an empty text.')
-    return None if cell.text == "null" else _reader(cell, kind)(cell)
-
-
-def _reader(cell: _Cell, kind: pa.DataType) -> Callable[[_Cell], Any]:
-    found = next((read for test, read in _READERS if test(kind)), None)
-    return found or cell.refuse(f'a text table cannot show a "{kind}"', "Build such rows with pyarrow.")
+    if cell.text == "null":
+        return None
+    read = next((read for is_kind, read in _READERS if is_kind(kind)), None)
+    if read is None:
+        cell.refuse(f'a text table cannot show a "{kind}"', "Build such rows with pyarrow.")
+    return read(cell)
 
 
 def _arrival(cell: _Cell) -> int:
@@ -165,14 +165,6 @@ def _arrival(cell: _Cell) -> int:
     if found is None:
         cell.refuse(f'"{cell.text}" is no arrival', "Write it as seconds after the start: 0s, 1.5s or 200ms.")
     return round(float(found.group(1)) * (1_000 if found.group(2) == "ms" else 1_000_000))
-
-
-def _integer(cell: _Cell) -> int:
-    return _parsed(cell, int, "whole number")
-
-
-def _float(cell: _Cell) -> float:
-    return _parsed(cell, float, "number")
 
 
 def _parsed(cell: _Cell, read: Callable[[str], Any], what: str) -> Any:
@@ -203,16 +195,11 @@ def _timestamp(cell: _Cell) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _date(cell: _Cell) -> date:
-    day: date = _parsed(cell, date.fromisoformat, "date")
-    return day
-
-
 _READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[_Cell], Any]], ...] = (
-    (pa.types.is_integer, _integer),
-    (pa.types.is_floating, _float),
+    (pa.types.is_integer, lambda cell: _parsed(cell, int, "whole number")),
+    (pa.types.is_floating, lambda cell: _parsed(cell, float, "number")),
     (pa.types.is_boolean, _boolean),
     (pa.types.is_string, _text),
     (pa.types.is_timestamp, _timestamp),
-    (pa.types.is_date, _date),
+    (pa.types.is_date, lambda cell: _parsed(cell, date.fromisoformat, "date")),
 )
