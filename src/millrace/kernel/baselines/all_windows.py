@@ -83,7 +83,7 @@ class AllWindows:
 
     @property
     def due(self) -> bool:
-        """Whether something could leave now."""
+        """True if something could leave now."""
         return bool(len(self._copies) or self._finishing or self._under_way)
 
     @property
@@ -212,7 +212,7 @@ class AllWindows:
         self._finish(changed)
 
     def _finish(self, keys: Iterable[int]) -> None:
-        """The closers of keys that can be let go now."""
+        """Queue the closers of keys that can leave now."""
         for key in keys:
             order = self._order.get(key, [])
             while order:
@@ -224,7 +224,7 @@ class AllWindows:
 
     # Dequeue
 
-    def let_go(self, rows: int, now: Microseconds) -> Release | None:
+    def release(self, rows: int, now: Microseconds) -> Release | None:
         """The next rows, at most so many, or closers."""
         if self._finishing:
             return self._release(None, np.empty(0, np.int64), self._take_finishing(), now)
@@ -259,7 +259,7 @@ class AllWindows:
         return Release(rows, marks, closers, np.array([each.start + self.geometry.range for each in windows], np.int64))
 
     def rest(self, now: Microseconds) -> None:
-        """All that was let go has been worked off."""
+        """All that was released has been processed downstream."""
         newest: dict[int, int] = {}
         for mark in self._under_way:
             window = self._windows[mark]
@@ -288,7 +288,7 @@ class AllWindows:
         return min(self.bound, self._starts[0][0] if self._starts else END_OF_TIME)
 
     def _is_done(self, mark: int) -> bool:
-        """Whether the closer of a window has been let go."""
+        """True if the closer of a window has been released."""
         return mark not in self._windows or (self._windows[mark].done and mark not in self._finishing)
 
     def next_wait(self, now: Microseconds) -> tuple[float, float, int]:

@@ -1,6 +1,6 @@
 """LINECUTTING as printed (002 section 5.3): keys that are updated seldom go to the front of the line.
 
-A key cuts if u < 1 / (c n): between two of its updates all that wait could be worked off. Nothing keeps keys that are
+A key cuts if u < 1 / (c n): between two of its updates all that wait could be processed. Nothing keeps keys that are
 updated often from starving when those that cut take all the time there is (papers 22); `Linecutting` does.
 """
 
@@ -14,8 +14,38 @@ import numpy as np
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask, Microseconds
 from millrace.kernel.updates.key_cells import NONE, KeyCells
-from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths, Stack
+from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths, Line
 from millrace.kernel.updates.update_batch import UpdateBatch
+
+
+class Stack(Line):
+    """Keys of which the last one pushed is the first."""
+
+    def first(self) -> int:
+        column = self._cells[self._column]
+        while self._tail > 0:
+            key = int(self._keys[self._tail - 1])
+            if column[key] == self._places[self._tail - 1]:
+                return key
+            self._tail -= 1
+        return -1
+
+    def pop(self, count: int) -> Integers:
+        found, after = self._next(count)
+        self._tail = after
+        return self._keys[found]
+
+    def _next(self, count: int) -> tuple[Integers, int]:
+        """Where the next keys stand, and how much of the stack is left without them."""
+        found: list[Integers] = []
+        stop, reach = self._tail, 2 * count
+        while count > 0 and stop > 0:
+            start, reach = max(stop - reach, 0), 2 * reach
+            standing = start + np.flatnonzero(self._standing(start, stop))[::-1][:count]
+            count -= len(standing)
+            found.append(standing)
+            stop = start if count else int(standing[-1])
+        return np.concatenate(found) if found else np.empty(0, np.int64), stop
 
 
 class LinecuttingAsPrinted(KeyOrder):

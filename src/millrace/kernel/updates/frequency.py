@@ -96,23 +96,19 @@ class Frequency:
 
     def interval(self, key: int, arrived: Microseconds) -> float:
         """The mean time between updates of a key, if the one that arrived then is the next."""
-        cells = self._cells
-        number = int(cells["updates"][key]) + 1
-        since = (number // EACH - 1) * EACH
-        if since >= EACH:
-            # The row itself may be the one with which the marks move.
-            mark = int(cells["mark" if number % EACH == 0 else "mark_before"][key])
-            if mark < arrived:
-                return (arrived - mark) / (number - since)
-        return (arrived - self._begun) / number if self._begun != NONE else 0.0
+        number = int(self._cells["updates"][key]) + 1
+        # The row itself may be the one with which the marks move.
+        return self._mean("mark" if number % EACH == 0 else "mark_before", key, number, arrived)
 
     def mean_interval(self, key: int, now: Microseconds) -> float:
         """The mean time between updates of a key so far."""
-        cells = self._cells
-        number = max(int(cells["updates"][key]), 1)
+        return self._mean("mark_before", key, max(int(self._cells["updates"][key]), 1), now)
+
+    def _mean(self, mark: str, key: int, number: int, now: Microseconds) -> float:
+        """The mean time between updates up to the one with this number, since a mark or since the first row of all."""
         since = (number // EACH - 1) * EACH
-        if since >= EACH and cells["mark_before"][key] < now:
-            return (now - int(cells["mark_before"][key])) / (number - since)
+        if since >= EACH and (began := int(self._cells[mark][key])) < now:
+            return (now - began) / (number - since)
         return (now - self._begun) / number if self._begun != NONE else 0.0
 
     def per_second(self, now: Microseconds, count: int) -> Lengths:

@@ -100,7 +100,7 @@ class Locations:
         return entries
 
     def close(self) -> None:
-        """Nothing waits any more, and nobody has a location."""
+        """Nothing waits any more, and no key has a location."""
         self._cells.drop("location")
         self._slots.clear()
 
@@ -115,7 +115,7 @@ class Locations:
 
 
 class HeldKeys:
-    """A row a key, in a location; an order says which key is next."""
+    """One row per key, in a location; an order says which key is next."""
 
     def __init__(
         self, cells: KeyCells, staleness: RowStaleness, frequency: Frequency, order: KeyOrder, locations: Locations
@@ -210,7 +210,7 @@ class HeldKeys:
         self.order.adopt(keys)
 
     def settle_in(self, make: Callable[[], Locations]) -> None:
-        """Have the rows in other locations; these are made when nobody has any."""
+        """Have the rows in other locations, which are made when the present ones are gone."""
         keys = self.order.waiting()
         entries = self._locations.entries(keys)
         self._locations.close()
@@ -219,7 +219,7 @@ class HeldKeys:
         self._cells.touch(np.arange(self._cells.count))
 
     def reorder(self, make: Callable[[], KeyOrder]) -> None:
-        """Let another order go on with the keys that wait; it is made when the present one has let go of its cells."""
+        """Let another order go on with the keys that wait; it is made when the present one has dropped its columns."""
         keys = self.order.waiting()
         self._cells["place"][keys] = NONE
         self._cells.touch(keys)

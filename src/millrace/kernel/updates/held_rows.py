@@ -1,4 +1,4 @@
-"""What an append queue holds: rows in their order of arrival, several of a key.
+"""What an append queue holds: rows in their order of arrival, several per key.
 
 Rules:
 - Each row remembers the arrival of the next accepted row of its key, `newer`: from then on the row is stale, also if
@@ -59,14 +59,9 @@ class HeldRows:
     def enter(self, updates: UpdateBatch, keys: Integers, times: Times, kept: Integers, entries: Integers) -> None:
         """Put the rows `kept` of a batch, with these keys and times, at the end; `updates` are the accepted ones."""
         first = self._next
-        self._make_room(len(kept))
         accepted = np.zeros(len(keys), np.bool_)
         accepted[updates.rows] = True
-        here = self._here(first, first + len(kept))
-        for name, values in (("key", keys[kept]), ("entry", entries), ("time", times[kept]), ("port", updates.port),
-                             ("newer", NONE), ("accepted", accepted[kept]), ("before", NONE)):  # fmt: skip
-            self._columns[name][here] = values
-        self._next += len(kept)
+        self._put(len(kept), keys[kept], entries, times[kept], updates.port, accepted[kept])
         if len(updates):
             numbers = np.full(len(keys), NONE, np.int64)
             numbers[kept] = np.arange(first, self._next)
@@ -124,16 +119,12 @@ class HeldRows:
             if arrived is not None and self._cells["newest"][key] != NONE and self._cells["newer"][key] == NONE:
                 self._cells["newer"][key] = arrived
             return
-        self._make_room(1)
-        at, number, newer = self._next - self._offset, self._next, self._columns["newer"]
-        for name, value in (("key", key), ("entry", entry), ("time", time), ("port", port), ("newer", NONE),
-                            ("accepted", arrived is not None), ("before", before)):  # fmt: skip
-            self._columns[name][at] = value
-        self._next += 1
+        number = self._next
+        self._put(1, key, entry, time, port, arrived is not None, before)
         if arrived is not None:
             previous = int(self._cells["newest"][key])
             if previous >= self._first:
-                newer[previous - self._offset] = before
+                self._columns["newer"][previous - self._offset] = before
             self._cells["newest"][key], self._cells["newer"][key] = number, NONE
             self._staleness.wait_one(key, arrived)
 
@@ -207,17 +198,12 @@ class HeldRows:
     def adopt(self, keys: Integers, entries: Integers, times: Times, ports: Integers) -> None:
         """Go on with one waiting row of each key, in this order."""
         first = self._next
-        self._make_room(len(keys))
-        here = self._here(first, first + len(keys))
-        for name, values in (("key", keys), ("entry", entries), ("time", times), ("port", ports),
-                             ("newer", NONE), ("accepted", 1), ("before", NONE)):  # fmt: skip
-            self._columns[name][here] = values
-        self._next += len(keys)
+        self._put(len(keys), keys, entries, times, ports, 1)
         self._cells["newest"][keys] = np.arange(first, self._next)
         self._cells.touch(keys)
 
     def drop_older(self) -> tuple[Integers, Integers]:
-        """Let go of the rows that are not accepted: their entries and inputs."""
+        """Drop the rows that are not accepted: their entries and inputs."""
         accepted = self._waiting("accepted") != 0
         entries, ports = self._waiting("entry")[~accepted], self._waiting("port")[~accepted]
         if len(entries):
@@ -259,6 +245,14 @@ class HeldRows:
 
     def _waiting(self, name: str) -> Integers:
         return self._columns[name][self._here(self._first, self._next)]
+
+    def _put(self, count: int, key: Any, entry: Any, time: Any, port: Any, accepted: Any, before: Any = NONE) -> None:
+        """Put rows at the end: their columns, or a value for all of them."""
+        self._make_room(count)
+        here = self._here(self._next, self._next + count)
+        for name, values in zip(_COLUMNS, (key, entry, time, port, NONE, accepted, before), strict=True):
+            self._columns[name][here] = values
+        self._next += count
 
     def _here(self, start: int, stop: int) -> slice:
         return slice(start - self._offset, stop - self._offset)

@@ -1,7 +1,7 @@
 """Key cells: what is known of each key, in columns that are preallocated and grow by doubling.
 
 Rules:
-- A cell is a place in every column, under the key's number. Whoever needs something of a key adds a column for it.
+- A cell is a place in every column, under the key's number. A class that keeps something per key adds a column for it.
 - A column is fetched by name each time it is used: it moves when it grows.
 - A save writes the cells touched since the last one, as a run in which the newest wins. Where the columns have changed
   meanwhile, it writes all cells.
@@ -28,7 +28,7 @@ _FIRST_ROOM = 64
 
 
 class KeyCells:
-    """Columns of numbers, a cell a key.
+    """Columns of numbers, a cell per key.
 
     >>> cells = KeyCells()
     >>> cells.add("last")
@@ -52,17 +52,17 @@ class KeyCells:
         return self._columns[name]
 
     def add(self, name: str, filler: int = NONE, kind: type = np.int64) -> None:
-        """Have a column, if there is none of that name."""
+        """Add a column, if there is none of that name."""
         if name not in self._columns:
             self._fillers[name] = filler
             self._columns[name] = np.full(self._room, filler, kind)
 
     def drop(self, name: str) -> None:
-        """Have it no longer."""
+        """Remove a column."""
         del self._columns[name], self._fillers[name]
 
     def grow(self, count: int) -> None:
-        """Have cells for so many keys."""
+        """Make room for so many keys."""
         if count > self._room:
             self._touched = grown(self._touched, count, False)
             self._room = len(self._touched)
@@ -71,7 +71,7 @@ class KeyCells:
         self.count = max(self.count, count)
 
     def clear(self) -> None:
-        """Have no cells; what was saved of them can go."""
+        """Remove all cells, and what was saved of them."""
         self.count = 0
         self._touched[:] = False
         self._runs.clear()

@@ -1,13 +1,14 @@
 """What the statistics monitor knows of a queue as a whole: the cost of a row, and the load (002 section 4.2).
 
 Rules:
-- The cost of a row is the time from when rows are let go until they have been worked off, by their number; the last ten
-  times or so count. A host that measures itself tells it instead.
-- The load is the share of time that it would take to work off all that comes: arrivals a second times cost. It is
+- The cost of a row is the time from when rows are released until they have been processed, divided by their number; the
+  last ten times or so count. A host that measures itself tells it instead.
+- The load is the share of time that it would take to process all that comes: arrivals per second times cost. It is
   looked at once a period, never in between, so that it does not depend on how rows are cut into batches.
-- A queue that sheds keeps as many rows as there is time to work off, less what works off, bit by bit, those that wait.
+- A queue that sheds keeps as many rows as there is time to process, less the time in which it catches up with those
+  that wait.
 - A queue that switches by itself appends while it keeps up. It updates when what waits would take longer than `HIGH` to
-  work off, or is more than `MOST` rows; and it appends again when it has run empty after the load has been below `LOW`
+  process, or is more than `MOST` rows; and it appends again when it has run empty after the load has been below `LOW`
   for a while. The while grows twofold each time it turns out to have been too short.
 """
 
@@ -27,12 +28,25 @@ _MOST_CALM: Microseconds = 300_000_000
 _HEADROOM = 0.95
 """How much of the time shedding leaves to be used."""
 _CATCH_UP: Microseconds = 10_000_000
-"""Shedding takes about this long to work off what waits: as its first backlog, which came before the load was known."""
+"""Shedding takes about this long to catch up with what waits, such as what came before the load was known."""
 _FADE = 0.9
 _PERIOD_FADE = 0.5
 
 
-class Load:
+class Noted:
+    """What is saved as it stands: its attributes, numbers and lists of numbers."""
+
+    def note(self) -> dict[str, Any]:
+        """All of it."""
+        return {name: list(value) if isinstance(value, list) else value for name, value in vars(self).items()}
+
+    def restore(self, note: Mapping[str, Any]) -> None:
+        """Go on from a note."""
+        for name, value in note.items():
+            setattr(self, name, list(value) if isinstance(value, list) else value)
+
+
+class Load(Noted):
     """Cost and load as they are measured."""
 
     def __init__(self) -> None:
@@ -40,7 +54,7 @@ class Load:
         """What a row costs, in microseconds."""
         self.load = 0.0
         self.keep = 1.0
-        """The share of rows that can be worked off."""
+        """The share of rows that can be processed."""
         self._spent = 0.0
         self._worked = 0.0
         self._began: Microseconds = NO_BOUND
@@ -50,7 +64,7 @@ class Load:
 
     @property
     def begun(self) -> bool:
-        """Whether it knows what time it is."""
+        """True if it knows what time it is."""
         return self._began != NO_BOUND
 
     def work(self, rows: int, micros: Microseconds) -> None:
@@ -79,18 +93,9 @@ class Load:
         room = max(_HEADROOM - waiting * cost / _CATCH_UP, 0.0)
         self.keep = room / self.load if room < self.load else 1.0
 
-    def note(self) -> dict[str, Any]:
-        """All of it."""
-        return {name: list(value) if isinstance(value, list) else value for name, value in vars(self).items()}
 
-    def restore(self, note: Mapping[str, Any]) -> None:
-        """Go on from a note."""
-        for name, value in note.items():
-            setattr(self, name, list(value) if isinstance(value, list) else value)
-
-
-class Switch:
-    """Whether a queue appends or updates, by its load, and how often that has changed."""
+class Switch(Noted):
+    """Decides by the load if a queue appends or updates, and counts how often that has changed."""
 
     def __init__(self) -> None:
         self.appends = True
@@ -100,7 +105,7 @@ class Switch:
         self._changed: Microseconds = NO_BOUND
 
     def look(self, now: Microseconds, waiting: int, cost: float | None, load: float) -> bool:
-        """See whether it is to change; whether it does."""
+        """Change if the load asks for it; True if it does."""
         if self.appends:
             if waiting * (cost or 0.0) <= HIGH and waiting <= MOST:
                 return False
@@ -118,12 +123,3 @@ class Switch:
         self.switches += 1
         self._changed, self._calm_since = now, None
         return True
-
-    def note(self) -> dict[str, Any]:
-        """All of it."""
-        return dict(vars(self))
-
-    def restore(self, note: Mapping[str, Any]) -> None:
-        """Go on from a note."""
-        for name, value in note.items():
-            setattr(self, name, value)

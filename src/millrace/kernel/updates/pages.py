@@ -1,4 +1,4 @@
-"""Pages: which locations of memory are in use, handed out and taken back on demand (002, section 7.1).
+"""Pages: which locations of memory are in use, allocated and released on demand (002, section 7.1).
 
 Rules:
 - A page is a run of `page` locations. What is handed out is a zone of `zone` consecutive ones, under a number: one
@@ -103,7 +103,7 @@ class Pages:
         self._list(np.flatnonzero(~empty)[::-1])
 
     def _next(self) -> int:
-        """One zone: the first free one of the page at hand."""
+        """One zone: the first free one of the page that is being filled."""
         page = self._page_at_hand()
         begin = page * self._per_page
         zone = begin + int(self._taken[begin : begin + self._per_page].argmin())

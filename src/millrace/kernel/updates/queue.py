@@ -1,15 +1,15 @@
 """The contract of a queue of updates (002 section 3), on top of that of an operator.
 
 Rules:
-- What it holds is its state: a graph is at rest, and may be saved, while queues hold rows that they may not let go.
-- It takes all its input before it lets go of anything, so what it chooses from is all there is.
-- It lets go (`on_more`) only when all that it let go before has been worked off downstream; then it is told so
+- What it holds is its state: a graph is at rest, and may be saved, while queues hold rows that may not leave yet.
+- It takes all its input before it releases anything, so it chooses from all there is.
+- It releases rows (`on_more`) only when all that it released before has been processed downstream; then it is told so
   (`on_rest`), which is the moment of delivery. A host whose results count only when they are committed says later when
   that was (`on_delivery`).
-- It is told the time (`on_time`) before every other call: staleness is measured by the clock, and by nothing else.
-- How many rows it may let go is its `allowance`, set from outside. The end of its input lifts it.
-- If nobody says how many, they are worth a moment of work, by what a row was measured to cost. A `careful` queue begins
-  with single rows until one has been worked off, and lets at most twice as many go at once as ever before.
+- It is told the time (`on_time`) before every other call: staleness is measured by the clock alone.
+- How many rows it may release is its `allowance`, set from outside. The end of its input lifts it.
+- By default they are worth a moment of work, by what a row was measured to cost. A `careful` queue begins with single
+  rows until one has been processed, and releases at most twice as many at once as ever before.
 - entered = let_go + superseded + shed + waiting, at any moment.
 """
 
@@ -28,50 +28,50 @@ from millrace.kernel.updates.row_counts import RowCounts
 from millrace.kernel.updates.staleness import Lengths, Staleness
 
 MOMENT: Microseconds = 10_000
-"""How long the work may take that a queue lets go of at once, if nobody says how many rows it may be."""
+"""How long the work may take that a queue releases at once, by default."""
 MOST_ROWS = 65_536
-"""The most rows that it lets go of at once."""
+"""The most rows that it releases at once."""
 FIRST_ROWS = 64
-"""How many it lets go of at once before it knows what a row costs, where it need not be careful."""
+"""How many it releases at once before it knows what a row costs, if it is not careful."""
 
 
 class Queue(Operator):
-    """Holds updates until those before them have been worked off; a subclass says which of them leave, and when."""
+    """Holds updates until those before them have been processed; a subclass says which of them leave, and when."""
 
     queues = True
     holds = False
     senses_bounds = True
 
     allowance: int | None = None
-    """How many rows it may still let go; None is any number. A subclass counts down."""
+    """How many rows it may still release; None is any number. A subclass counts down."""
     ended = False
-    """Whether its input has ended: then all that it holds leaves, whatever the allowance."""
+    """True if its input has ended: then all that it holds leaves, whatever the allowance."""
     now: Microseconds = 0
     """The time of the present call."""
     arrived: Microseconds | None = None
     """When the rows arrived that enter now and do not say it themselves, if a host knows better than `now`."""
     delivers_late = False
-    """Whether what it let go is delivered when a host says so, and not when it has been worked off."""
+    """True if what it released is delivered when a host says so, and not when it has been processed."""
     settings = QueueSettings()
     by_key = False
-    """Whether a key waits with one row alone."""
+    """True if at most one row per key waits."""
     careful = False
-    """Whether it begins small: hosts say so whose clock is that of the world, where work on one row may take long."""
+    """True if it begins with few rows: on hosts with a real clock, where work on one row may take long."""
     most_rows = 0
-    """The most rows that it has let go at once."""
+    """The most rows that it has released at once."""
     _rows = 0
-    """How many it has let go since it was last asked for some."""
+    """How many it has released since it was last asked for some."""
     told_cost: float | None = None
     """What a row costs downstream, in microseconds, as a host has measured it: then the clock does not say it."""
 
     @property
     def due(self) -> bool:
-        """Whether it holds rows that could leave now; one that waits for more than its turn says so here."""
+        """True if it holds rows that could leave now."""
         return self.held > 0
 
     @property
     def unfinished(self) -> bool:  # type: ignore[override]
-        """Whether it can let something go at once."""
+        """True if it can release something now."""
         return self.due and (self.ended or self.allowance != 0)
 
     @property
@@ -81,14 +81,14 @@ class Queue(Operator):
 
     @property
     def budget(self) -> int | None:
-        """How many rows its settings let it let go of at a time; None is any number."""
+        """How many rows its settings let it release at a time; None is any number."""
         settings, cost = self.settings, self.row_cost
         if settings.budget_rows is not None or settings.budget_time is None:
             return settings.budget_rows
         return self._worth(settings.budget_time, cost)
 
     def portion(self, limit: int | None, cost: float | None) -> int:
-        """How many rows `on_more(limit)` lets go, if a row costs so many microseconds (None: nobody knows yet).
+        """How many rows `on_more(limit)` releases, if a row costs so many microseconds (None: not known yet).
 
         At least one; never more than the allowance.
         """
@@ -99,7 +99,7 @@ class Queue(Operator):
         return limit if allowance is None else min(limit, allowance)
 
     def _worth(self, time: Microseconds, cost: float | None) -> int:
-        """How many rows can be worked off in a time, one at least; where nobody knows, not too many."""
+        """How many rows can be processed in a time, one at least; not too many if the cost is not known."""
         if cost is not None and cost <= 0:
             return MOST_ROWS
         rows = FIRST_ROWS if cost is None else max(1, int(time / cost))
@@ -119,21 +119,21 @@ class Queue(Operator):
         self.now = now
 
     def on_rest(self) -> None:
-        """Called when all that it let go has been worked off: now is the moment of delivery, unless it is late."""
+        """Called when all that it released has been processed: now is the moment of delivery, unless it is late."""
 
     def deliver_late(self) -> None:
-        """From now on what it lets go is delivered when it is told so."""
+        """From now on what it releases is delivered when it is told so."""
         self.delivers_late = True
 
     def on_delivery(self, at: Microseconds) -> None:
-        """Called if it `delivers_late`, before anything else enters: all that it let go was delivered at a moment."""
+        """Called if it `delivers_late`, before anything else enters: all that it released was delivered at a moment."""
 
     def learn_cost(self, micros: float) -> None:
         """Called by a host that measures itself what a row costs downstream."""
         self.told_cost = micros
 
     def urgency(self, now: Microseconds) -> float:
-        """How much is gained if it may let go next; among several queues the greatest is first."""
+        """How much is gained if it may release rows next; among several queues the greatest is first."""
         raise AssertionError("a queue says how urgent it is")
 
     def configure(self, settings: QueueSettings) -> None:
@@ -141,7 +141,7 @@ class Queue(Operator):
         self.settings = settings
 
     def input_counts(self) -> tuple[InputCounts, ...]:
-        """What became of the rows of each input: at hand at any time, whatever the number of keys."""
+        """What became of the rows of each input: known at any time, whatever the number of keys."""
         raise AssertionError("a queue counts")
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:

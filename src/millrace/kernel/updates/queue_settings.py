@@ -1,8 +1,8 @@
 """How a queue of updates works: its policy, its memory, its budget, and when its keys are read.
 
 Rules:
-- `append` and `append_shed` let every row through that they keep, in the order of arrival; all others are update
-  queues, which hold one row a key, the newest.
+- With `append` and `append_shed` every row passes that is kept, in the order of arrival; all others are update
+  queues, which hold one row per key, the newest.
 - `keep` is the share of rows that `append_shed` keeps; without it, as many as the work downstream can take.
 - A key belongs to the first access class whose condition holds for it; one without a class is read all the time.
 """
@@ -18,12 +18,12 @@ from millrace.kernel.elements import Microseconds
 LINECUTTING_AS_PRINTED = "linecutting_as_printed"
 POLICIES = ("append", "append_shed", "update_fifo", "inplace", "linecutting", LINECUTTING_AS_PRINTED, "auto")
 LOSSLESS = ("append", "append_shed")
-"""Policies without update semantics: what they let through is every row, older ones too."""
+"""Policies without update semantics: older rows pass too."""
 MEMORIES = ("paged", "naive")
 WITH_ACCESS = ("inplace", "auto")
 """Policies that can serve keys by when they are read."""
 PAGE = 16
-"""Locations a page, if nobody says."""
+"""Locations per page, by default."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Access:
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """What a queue is told when it is made, and when it is changed while it works.
+    """The settings of a queue, which can change while it works.
 
     >>> QueueSettings().policy
     'inplace'
@@ -66,11 +66,11 @@ class QueueSettings:
                 f"{self.keep} is not a share of rows to keep", hint="Write keep as a number above 0 and up to 1."
             )
         if self.page < 1:
-            raise RequestError(f"a page of {self.page} locations holds nothing", hint="Write page = 16, for example.")
+            raise RequestError(f"a page cannot have {self.page} locations", hint="Write page = 16, for example.")
         for budget in (self.budget_rows, self.budget_time):
             if budget is not None and budget < 1:
                 raise RequestError(
-                    "a budget of nothing lets nothing go",
+                    "budget must be positive",
                     hint="Write budget = '1000 rows' or budget = '50 milliseconds'.",
                 )
         if self.access and self.policy not in WITH_ACCESS:
@@ -81,7 +81,7 @@ class QueueSettings:
 
     @property
     def lossless(self) -> bool:
-        """Whether rows are let through however old they are."""
+        """True if rows pass however old they are."""
         return self.policy in LOSSLESS
 
 

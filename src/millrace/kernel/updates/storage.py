@@ -47,7 +47,7 @@ _ORDERS = {
 
 
 def kind_of(settings: QueueSettings, appends: bool) -> str:
-    """The kind of queue, which for the policy `auto` is a matter of whether it appends at present."""
+    """The kind of queue that settings ask for; the policy `auto` appends at present, or updates."""
     if settings.lossless or (settings.policy == "auto" and appends):
         return ROWS
     if settings.access:
@@ -225,7 +225,7 @@ class Storage:
         self._least = min(self._least, time)
         return int(self._blocks.add(batch.rows)[0])
 
-    # Letting go
+    # Leaving
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> pa.RecordBatch | None:
         """The rows that leave, at most so many, in order; None if nothing waits."""

@@ -75,7 +75,7 @@ class UpdateJoin(Operator):
         self._bounds = [NO_BOUND, NO_BOUND]
         self._promised: Microseconds = NO_BOUND
         self._timed = False
-        """Whether rows say when they arrived."""
+        """True if rows say when they arrived."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
@@ -228,7 +228,7 @@ class _Latest:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def expire(self, own: Microseconds, other: Microseconds, *, at_once: bool) -> None:
-        """Let go of rows that are not needed at the bounds of both inputs; if not at once, when a look is paid for."""
+        """Drop rows that are not needed at the bounds of both inputs; if not at once, when a look is paid for."""
         self._paid += _LOOK
         if not len(self.rows) or (not at_once and self._paid < len(self._entries)):
             return

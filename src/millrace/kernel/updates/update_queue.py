@@ -22,7 +22,7 @@ _SPARE = 1e-30
 class UpdateQueue(Queue):
     """Hold the newest row of each key until it is its turn; or every row, as an append queue does.
 
-    Rows come by `inputs` inputs; of rows of a key at the same time by several, the one at hand stays, or that of the
+    Rows come by `inputs` inputs; of rows of one key and time by several of them the first stays, or that of the
     input `truth`. State: the keys with their cells, the rows that wait, and what the statistics monitor knows.
     Punctuations: held back at the least time of the rows that wait, or somewhat below it.
     """
@@ -56,7 +56,7 @@ class UpdateQueue(Queue):
             return 1.0
         return self._load.keep if self.settings.keep is None else self.settings.keep
 
-    # Letting go
+    # Leaving
 
     def on_more(self, limit: int | None) -> Iterator[Element]:
         self._look()
@@ -101,7 +101,7 @@ class UpdateQueue(Queue):
             self._look()
 
     def _look(self) -> None:
-        """See whether the load asks for another kind of queue."""
+        """Become another kind of queue if the load asks for it."""
         waiting, load = len(self._storage), self._load.load
         if self.settings.policy == "auto" and self._switch.look(self.now, waiting, self.row_cost, load):
             self._become()
@@ -113,11 +113,11 @@ class UpdateQueue(Queue):
     def urgency(self, now: Microseconds) -> float:
         """What is gained by a microsecond of work for the key that has waited longest.
 
-        For the least staleness of all keys of all queries a key should be let go when W² / 2 + W/u, by what it costs,
+        For the least staleness of all keys of all queries a key should be released when W² / 2 + W/u, by what it costs,
         has grown to the same price for all (see `Linecutting`): W is how long it has waited, 1/u the mean time between
         its updates. In simulations of four queries with different costs, keys and rates it was better than W / cost by
         14 to 32 %, than W² / cost by up to 5 %, and than taking turns by 26 to 90 %. A row of an append queue makes its
-        key fresher by the time to the next one only: W/u. Keys that nobody reads yet are less urgent than all others.
+        key fresher by the time to the next one only: W/u. Keys that are not read yet are less urgent than all others.
         """
         key, since = self._storage.held.first()
         if key < 0:

@@ -25,20 +25,15 @@ from millrace.plan.physical.scheduling_options import is_breaks, is_strategy
 
 @dataclass(frozen=True)
 class Option:
-    """What an option may be set to, what of that works, and what to do meanwhile."""
+    """What an option may be set to; and, if it is not supported yet, what to do instead."""
 
     expected: str
     accepts: Callable[[str], bool]
-    works: Callable[[str], bool]
-    meanwhile: str = "Leave the option out."
+    instead: str | None = None
 
 
 def _one_of(*values: str) -> Callable[[str], bool]:
     return lambda text: text.lower() in values
-
-
-def _nothing(text: str) -> bool:
-    return False
 
 
 def _number(text: str) -> bool:
@@ -97,32 +92,29 @@ _MOST_LOCATIONS = 65_536
 _QUEUES = tuple(each for each in POLICIES if each != LINECUTTING_AS_PRINTED)
 
 OPTIONS: Mapping[str, Option] = {
-    "strategy": Option(
-        "dfs, bfs, rr or batch:K, and others for parts such as 'dfs, merge = bfs'", is_strategy, is_strategy
-    ),
+    "strategy": Option("dfs, bfs, rr or batch:K, and others for parts such as 'dfs, merge = bfs'", is_strategy),
     "join": Option(
         "oop, sync_filter, filter_order or adaptive",
         _one_of("oop", "sync_filter", "filter_order", "adaptive"),
-        _one_of("oop", "sync_filter", "filter_order", "adaptive"),
     ),
-    "queue": Option(f"{', '.join(_QUEUES[:-1])} or {_QUEUES[-1]}", _one_of(*_QUEUES), _one_of(*_QUEUES)),
-    "keep": Option("a number above 0, up to 1", _share, _share),
-    "update_window": Option("lazy or eager", _one_of("lazy", "eager"), _one_of("lazy", "eager")),
-    "close": Option("bound or own", _one_of("bound", "own"), _one_of("bound", "own")),
-    "tick": Option(_INTERVAL, _length, _length),
-    "budget": Option("a number of rows such as '500 rows', or a length of time", _budget, _budget),
-    "slack": Option(_INTERVAL, _interval, _interval),
-    "ets": Option("on or off", _one_of("on", "off"), _nothing, "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
-    "ets_arcs": Option("on or off", _one_of("on", "off"), _one_of("on", "off")),
-    "share": Option("a positive number", _positive, _positive),
-    "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks, is_breaks),
-    "alpha": Option("a number from 0 on, below 1", _fraction, _fraction),
-    "flush": Option("slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush, _flush),
-    "low_level_groups": Option("a whole number above 0", _whole, _whole),
-    "panes": Option("auto, on or off", _one_of("auto", "on", "off"), _one_of("auto", "on", "off")),
-    "page": Option(f"a whole number of locations from 1 to {_MOST_LOCATIONS}", _page, _page),
-    "max_future_skew": Option(_INTERVAL, _interval, _interval),
-    "state_limit": Option("a whole number above 0, of groups or rows", _whole, _whole),
+    "queue": Option(f"{', '.join(_QUEUES[:-1])} or {_QUEUES[-1]}", _one_of(*_QUEUES)),
+    "keep": Option("a number above 0, up to 1", _share),
+    "update_window": Option("lazy or eager", _one_of("lazy", "eager")),
+    "close": Option("bound or own", _one_of("bound", "own")),
+    "tick": Option(_INTERVAL, _length),
+    "budget": Option("a number of rows such as '500 rows', or a length of time", _budget),
+    "slack": Option(_INTERVAL, _interval),
+    "ets": Option("on or off", _one_of("on", "off"), "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
+    "ets_arcs": Option("on or off", _one_of("on", "off")),
+    "share": Option("a positive number", _positive),
+    "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks),
+    "alpha": Option("a number from 0 on, below 1", _fraction),
+    "flush": Option("slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush),
+    "low_level_groups": Option("a whole number above 0", _whole),
+    "panes": Option("auto, on or off", _one_of("auto", "on", "off")),
+    "page": Option(f"a whole number of locations from 1 to {_MOST_LOCATIONS}", _page),
+    "max_future_skew": Option(_INTERVAL, _interval),
+    "state_limit": Option("a whole number above 0, of groups or rows", _whole),
 }
 
 
@@ -200,8 +192,8 @@ def _value(setting: Setting) -> str:
         raise QueryError(
             f'option "{key}" cannot be "{value.text}"', hint=f"It takes {option.expected}.", place=value.place
         )
-    if not option.works(value.text):
-        raise NotYet(f'option "{key}" = "{value.text}" is not supported yet', hint=option.meanwhile, place=value.place)
+    if option.instead is not None:
+        raise NotYet(f'option "{key}" = "{value.text}" is not supported yet', hint=option.instead, place=value.place)
     if key == "budget" and (rows := _rows(value.text)) is not None:
         return f"{rows} rows"
     # The plan reads lengths of time in microseconds.
@@ -220,7 +212,7 @@ def _by_window(root: Node) -> bool:
 
 
 def _grows(root: Node) -> bool:
-    """True if something is limited by nothing but the number of its groups or rows."""
+    """True if only the number of its groups or rows limits the state of a node."""
     windows = any(isinstance(each, Aggregate) and _without_end(each.window) for each in walk(root))
     return windows or any(isinstance(each, Following | RowsJoin) for each in walk(root))
 
@@ -242,7 +234,7 @@ _EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
 
 
 def refuse_without_effect(options: Options, root: Node) -> None:
-    """Refuse an option that nothing in a query takes notice of."""
+    """Refuse an option that has no effect on a query."""
     for key, setting in options.items():
         takes, what = _EFFECTS.get(key, (None, ""))
         if takes is not None and not takes(root):

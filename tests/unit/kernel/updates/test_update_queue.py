@@ -371,8 +371,8 @@ def test_state_saved_by_another_kind_of_queue_is_changed_when_it_comes_back() ->
         ({"policy": "lifo"}, 'no queue is called "lifo"'),
         ({"memory": "swap"}, 'no memory is called "swap"'),
         ({"keep": 1.5}, "1.5 is not a share of rows to keep"),
-        ({"page": 0}, "a page of 0 locations holds nothing"),
-        ({"budget_rows": 0}, "a budget of nothing lets nothing go"),
+        ({"page": 0}, "a page cannot have 0 locations"),
+        ({"budget_rows": 0}, "budget must be positive"),
         ({"policy": "append", "access": (Access(SECOND),)}, "queue = 'append' does not know when keys are read"),
     ],
 )

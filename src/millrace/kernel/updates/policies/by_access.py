@@ -1,9 +1,9 @@
 """Keys by when they are read (002 section 8: access frequency in the goal).
 
-What counts for a key that is read every so often is its staleness at those moments, so it is best let go once, just
+What counts for a key that is read every so often is its staleness at those moments, so it is best released once, just
 before. Keys of one access class are read together. The classes are served by the next moment of reading that they can
 still make, the earliest first, as late as all of them can be served by theirs; until then the keys that are read all
-the time are served, in place. A key that is updated again after it was let go for a moment waits for the next one,
+the time are served, in place. A key that is updated again after it was released for a moment waits for the next one,
 unless nothing else waits. Classes that would take more than half of the service between two of their moments count as
 read all the time: at such a pace it is nearly the same, and the others would starve.
 
@@ -32,12 +32,12 @@ _LAST = 1 / 8
 
 
 class _Class:
-    """The keys of a class: those to be let go before the next moment of reading, and those that have been."""
+    """The keys of a class: those to be released before the next moment of reading, and those that have been."""
 
     def __init__(self, cells: KeyCells, every: Microseconds | None) -> None:
         self.every = every
         self.until: float = float(NONE)
-        """The moment at hand."""
+        """The next moment of reading."""
         self.ahead = Line(cells)
         self.after = Line(cells)
         self.many = [0, 0]
@@ -134,7 +134,7 @@ class ByAccess(InPlace):
         return False
 
     def _has_missed(self, each: _Class) -> bool:
-        """Whether a key has been waiting since before the last moment, for which it was not let go."""
+        """True if a key has been waiting since before the last moment, for which it was not released."""
         key = each.ahead.first()
         return key >= 0 and float(self._cells["queue_since"][key]) < each.until
 

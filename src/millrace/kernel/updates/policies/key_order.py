@@ -128,41 +128,11 @@ class Line:
         self._keys, self._places, self._head, self._tail = keys, places, 0, len(kept)
 
 
-class Stack(Line):
-    """Keys of which the last one pushed is the first."""
-
-    def first(self) -> int:
-        column = self._cells[self._column]
-        while self._tail > 0:
-            key = int(self._keys[self._tail - 1])
-            if column[key] == self._places[self._tail - 1]:
-                return key
-            self._tail -= 1
-        return -1
-
-    def pop(self, count: int) -> Integers:
-        found, after = self._next(count)
-        self._tail = after
-        return self._keys[found]
-
-    def _next(self, count: int) -> tuple[Integers, int]:
-        """Where the next keys stand, and how much of the stack is left without them."""
-        found: list[Integers] = []
-        stop, reach = self._tail, 2 * count
-        while count > 0 and stop > 0:
-            start, reach = max(stop - reach, 0), 2 * reach
-            standing = start + np.flatnonzero(self._standing(start, stop))[::-1][:count]
-            count -= len(standing)
-            found.append(standing)
-            stop = start if count else int(standing[-1])
-        return np.concatenate(found) if found else np.empty(0, np.int64), stop
-
-
 class KeyOrder:
     """The keys that wait, in one line; by default each keeps its place until it leaves."""
 
     wants_intervals = False
-    """Whether it wants to know how often the keys of rows are updated."""
+    """True if it needs to know how often the keys of rows are updated."""
 
     def __init__(self, cells: KeyCells) -> None:
         self._cells = cells
@@ -200,7 +170,7 @@ class KeyOrder:
         return self._line.first()
 
     def presses(self, now: Microseconds, cost: float | None) -> bool:
-        """Whether keys are to be let go before other queues have nothing to do."""
+        """True if keys should leave before other queues have nothing to do."""
         return True
 
     def waiting(self) -> Integers:
@@ -212,7 +182,7 @@ class KeyOrder:
         self._push(keys)
 
     def close(self) -> None:
-        """Nobody asks any more: the columns that only this order has can go."""
+        """Drop the columns that only this order has; it is not used any more."""
 
     # Saving: the order as it stands
 

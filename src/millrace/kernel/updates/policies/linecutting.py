@@ -1,6 +1,6 @@
 """LINECUTTING that measures what it does: keys wait the shorter the more seldom they are updated.
 
-Let a key that is updated at random with rate u be let go each time it has waited for W. Its mean staleness is then
+Let a key that is updated at random with rate u be released each time it has waited for W. Its mean staleness is then
 (W² / 2) / (W + 1/u), and it takes r = 1 / (W + 1/u) of the service. A little more service gains most where
 W² / 2 + W/u is greatest: that is the index by which keys are served. Of keys that are updated alike the one that has
 waited longest is first, which is IN-PLACE; one that is updated seldom passes the others soon after it came, since to
@@ -46,7 +46,7 @@ class Linecutting(KeyOrder):
         self._lines: dict[int, Line] = {}
         self._same = True
         self._unseen = 0
-        """Whether keys were found to be updated alike, and how many leave before that is looked at again."""
+        """True if keys were found to be updated alike, and how many leave before that is looked at again."""
         self._real = Area()
         self._shadow = Shadow(cells)
         self._guard = Guard()
@@ -96,7 +96,7 @@ class Linecutting(KeyOrder):
         self._unseen -= count
         following = self._guard.follow > 0
         self._guard.follow -= count if following else 0
-        ended = self._guard.let_go(count, self._waiting, self._real.area, self._shadow.area.area, self._alike)
+        ended = self._guard.count(count, self._waiting, self._real.area, self._shadow.area.area, self._alike)
         if not self._waiting or (following and self._guard.follow <= 0 and not ended):
             self._align()
         return keys
@@ -138,7 +138,7 @@ class Linecutting(KeyOrder):
         return np.concatenate(found)[order]
 
     def _alike(self) -> bool:
-        """Whether nearly all keys are updated about equally often; looked at when a quarter of them has left."""
+        """True if nearly all keys are updated about equally often; looked at when a quarter of them has left."""
         if self._unseen <= 0:
             lines = self._cells["line"][: self._cells.count]
             counts = np.bincount(lines - lines.min())

@@ -1,7 +1,7 @@
 """What keeps LINECUTTING from being worse than IN-PLACE: measurement.
 
 Rules:
-- A shadow is a queue without rows: it sees the same updates, lets as many keys go at the same moments, and keeps them
+- A shadow is a queue without rows: it sees the same updates, releases as many keys at the same moments, and keeps them
   in place. So its staleness is what the real queue would have had.
 - Time is cut into epochs of some rounds of the line. In each the keys cut in one strength, or not at all, and the ratio
   of the real staleness to the shadow's is what that strength is worth. The best one is used; a stronger and a weaker
@@ -20,6 +20,7 @@ import numpy as np
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Microseconds, Times
 from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.load import Noted
 from millrace.kernel.updates.policies.key_order import Line
 
 STRENGTHS = (1.0, 4.0, 16.0)
@@ -27,7 +28,7 @@ STRENGTHS = (1.0, 4.0, 16.0)
 _ROUNDS = 3
 """How many rounds of the line an epoch has; the first is not measured, it belongs to what was before."""
 _LEAST = 128
-"""How many keys an epoch lets go at least."""
+"""How many keys leave in an epoch at least."""
 _GAIN = 0.99
 """Cutting must be better than not cutting by this."""
 _BAD = 1.05
@@ -40,7 +41,7 @@ _MOST_FAILURES = 8
 _UNKNOWN = 1.0
 
 
-class Area:
+class Area(Noted):
     """The integral over time of the staleness of a changing set of keys, all together."""
 
     def __init__(self) -> None:
@@ -82,14 +83,6 @@ class Area:
         self.keys -= len(since)
         self.sum -= int((since - base).sum()) + base * len(since)
 
-    def note(self) -> list[float]:
-        """All of it."""
-        return [self.keys, self.sum, self.at, self.area]
-
-    def restore(self, note: list[Any]) -> None:
-        """Go on from a note."""
-        self.keys, self.sum, self.at, self.area = note
-
 
 class Shadow:
     """The same keys in place, without their rows."""
@@ -129,13 +122,13 @@ class Shadow:
             self.area.enter_one(arrived)
 
     def take(self, count: int) -> Integers:
-        """Let keys go."""
+        """Release keys."""
         keys = self._line.pop(count)
         self._forget(keys)
         return keys
 
     def clear(self) -> None:
-        """Let all keys go."""
+        """Release all keys."""
         self._forget(self._line.pop(len(self)))
 
     def _forget(self, keys: Integers) -> None:
@@ -157,14 +150,14 @@ class Shadow:
         self._line.push(keys, places[keys])
 
 
-class Guard:
+class Guard(Noted):
     """Which strength is worth using, by what each was measured to be worth."""
 
     def __init__(self) -> None:
         self.at = -1
         """The strength in use, by its number; -1: no key cuts."""
         self.follow = 0
-        """How many more keys leave as the shadow lets them go."""
+        """How many more keys leave in the order of the shadow."""
         self._best = -1
         self._worth = [_UNKNOWN] * len(STRENGTHS)
         self._failures = [0] * len(STRENGTHS)
@@ -183,10 +176,10 @@ class Guard:
         """How strongly the time between updates counts; 0: not at all."""
         return STRENGTHS[self.at] if self.at >= 0 else 0.0
 
-    def let_go(self, keys: int, waiting: int, real: float, shadow: float, alike: Callable[[], bool]) -> bool:
-        """Count keys that leave, with the areas so far; whether cutting has ended with it.
+    def count(self, keys: int, waiting: int, real: float, shadow: float, alike: Callable[[], bool]) -> bool:
+        """Count keys that leave, with the areas so far; True if cutting has ended with it.
 
-        `alike` says whether the keys are updated alike; it is asked at the end of an epoch.
+        `alike` is True if the keys are updated alike; it is asked at the end of an epoch.
         """
         self._left -= keys
         self._unsure -= keys
@@ -246,12 +239,3 @@ class Guard:
             if worth == _UNKNOWN or worth > _BEARABLE:
                 return at + 1
         return len(STRENGTHS)
-
-    def note(self) -> dict[str, Any]:
-        """All of it."""
-        return {name: list(value) if isinstance(value, list) else value for name, value in vars(self).items()}
-
-    def restore(self, note: Mapping[str, Any]) -> None:
-        """Go on from a note."""
-        for name, value in note.items():
-            setattr(self, name, list(value) if isinstance(value, list) else value)

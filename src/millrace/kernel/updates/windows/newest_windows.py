@@ -167,7 +167,7 @@ class NewestWindows:
 
     # Dequeue
 
-    def let_go(self, rows: int, now: Microseconds) -> Release | None:
+    def release(self, rows: int, now: Microseconds) -> Release | None:
         """Rows of one kind of step, at most so many: of committed windows, or of those that are committed now."""
         commitments = self.commitments
         if commitments.finishing:

@@ -9,7 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Any
@@ -22,57 +21,6 @@ from millrace.kernel.elements import Microseconds, Times
 from millrace.kernel.updates.key_cells import NONE
 from millrace.kernel.updates.queue_settings import LINECUTTING_AS_PRINTED
 from millrace.kernel.updates.windows.window_cells import SHUT, WindowCells
-
-
-class KeyLine:
-    """Keys in line: the least place is the first.
-
-    >>> line = KeyLine()
-    >>> line.add(np.array([7, 8, 9]), np.array([0, 2, 1]))
-    >>> line.first(), line.take(2).tolist(), len(line)
-    (7, [7, 9], 1)
-    """
-
-    def __init__(self) -> None:
-        self._tail: deque[tuple[int, int]] = deque()
-        """Places and keys, in order."""
-        self._heap: list[tuple[int, int]] = []
-        """Those that came with a place before the end of the line."""
-        self._place: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._place)
-
-    def add(self, keys: Integers, places: Integers) -> None:
-        """Put keys in line, or elsewhere in line."""
-        for place, key in zip(places.tolist(), keys.tolist(), strict=True):
-            self._place[key] = place
-            if not self._tail or self._tail[-1][0] < place:
-                self._tail.append((place, key))
-            else:
-                heappush(self._heap, (place, key))
-
-    def take(self, count: int) -> Integers:
-        """At most so many keys from the front, which leave."""
-        found: list[int] = []
-        while len(found) < count and (key := self.first()) is not None:
-            del self._place[key]
-            found.append(key)
-        return np.array(found, np.int64)
-
-    def first(self) -> int | None:
-        """The key at the front."""
-        heap, tail = self._heap, self._tail
-        while self._place:
-            ahead = bool(heap) and (not tail or heap[0] < tail[0])
-            place, key = heap[0] if ahead else tail[0]
-            if self._place.get(key) == place:
-                return key
-            if ahead:
-                heappop(heap)
-            else:
-                tail.popleft()
-        return None
 
 
 class WaitingLine:
@@ -88,12 +36,15 @@ class WaitingLine:
         """How many rows have been released for them."""
         self._cells = cells
         self._slide = slide
-        self._line = KeyLine()
+        self._heap: list[tuple[int, int]] = []
+        """Places and keys, with those that are out of date."""
+        self._places: dict[int, int] = {}
+        """The place of each key in line."""
         self._next_place = 0
         self._next_cut = 0
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._places)
 
     def wait(self, keys: Integers, moments: Times) -> None:
         """Keys wait from now on, in this order, stale since these moments."""
@@ -108,7 +59,7 @@ class WaitingLine:
 
     def _round(self) -> float:
         """How long it takes to serve all keys in line once (002 section 5.3: c * n)."""
-        return (self.cost or 0.0) * (self.released / max(self.committed, 1)) * len(self._line)
+        return (self.cost or 0.0) * (self.released / max(self.committed, 1)) * len(self)
 
     def intervals(self, keys: Integers, now: Microseconds) -> npt.NDArray[np.float64]:
         """The time between two updates of each key: its rows are no updates before the next window."""
@@ -124,17 +75,27 @@ class WaitingLine:
     def stand(self, keys: Integers) -> None:
         """Put keys that wait in line if they have no open commitment."""
         free = keys[(self._cells.opened[keys] == SHUT) & (self._cells.place[keys] != NONE)]
-        self._line.add(free, self._cells.place[free])
+        for place, key in zip(self._cells.place[free].tolist(), free.tolist(), strict=True):
+            self._places[key] = place
+            heappush(self._heap, (place, key))
 
     def first(self) -> int | None:
         """The key that is next."""
-        return self._line.first()
+        while self._places:
+            place, key = self._heap[0]
+            if self._places.get(key) == place:
+                return key
+            heappop(self._heap)
+        return None
 
     def take(self, count: int) -> Integers:
         """At most so many keys from the front, which are committed now."""
-        keys = self._line.take(count)
+        keys: list[int] = []
+        while len(keys) < count and (key := self.first()) is not None:
+            del self._places[key]
+            keys.append(key)
         self.committed += len(keys)
-        return keys
+        return np.array(keys, np.int64)
 
     def note(self) -> dict[str, int]:
         """What is saved besides cells."""

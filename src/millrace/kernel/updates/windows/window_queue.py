@@ -167,7 +167,7 @@ class WindowQueue(Queue):
     def on_more(self, limit: int | None) -> Iterator[Element]:
         self._windows.rest(self.now)
         left = self.portion(limit, self.row_cost)
-        while (release := self._windows.let_go(left, self.now)) is not None:
+        while (release := self._windows.release(left, self.now)) is not None:
             count = len(release.marks)
             left -= count
             self.use_up(count)
@@ -243,7 +243,7 @@ class WindowQueue(Queue):
         self._windows.check(self._most_rows() if in_step else None)
 
     def _most_rows(self) -> int:
-        """How many rows the window buffer of a key holds at most, with one row a tick."""
+        """How many rows the window buffer of a key holds at most, with one row per tick."""
         windows = 1 if self.update_window == "eager" else 2
         return -(-(windows * self.geometry.range + self.geometry.slide) // self._tick) - 1
 

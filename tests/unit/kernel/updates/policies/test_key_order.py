@@ -9,9 +9,10 @@ from unittest.mock import PropertyMock, patch
 import numpy as np
 import pytest
 
+from millrace.kernel.baselines.linecutting_as_printed import Stack
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.updates.key_cells import NONE, KeyCells
-from millrace.kernel.updates.policies.key_order import Line, Stack
+from millrace.kernel.updates.policies.key_order import Line
 from millrace.kernel.updates.policies.linecutting_guard import Guard
 from millrace.kernel.updates.queue_settings import Access
 from tests.reference_updates import Row

@@ -163,7 +163,7 @@ def test_a_guard_uses_what_helps_and_leaves_what_does_not() -> None:
         for _ in range(rounds):
             areas[0] += worth[guard.at] if guard.at >= 0 else 1.0
             areas[1] += 1.0
-            guard.let_go(16, 10, areas[0], areas[1], lambda: False)
+            guard.count(16, 10, areas[0], areas[1], lambda: False)
             used.append(guard.at)
         return used
 
@@ -178,7 +178,7 @@ def test_a_guard_uses_what_helps_and_leaves_what_does_not() -> None:
 def test_a_guard_tries_nothing_while_keys_are_updated_alike() -> None:
     guard = Guard()
     for at in range(200):
-        guard.let_go(16, 10, float(at), float(at), lambda: True)
+        guard.count(16, 10, float(at), float(at), lambda: True)
         assert guard.at == -1
 
 
