@@ -1,4 +1,4 @@
-"""The workloads of the table beside stock Spark: their input, the systems that do them, and how they are cut.
+"""The workloads of the table beside stock Spark: their input, and the systems that run them.
 
 Sizes are for 6,400,000 rows and shrink with what is asked for. A system has four minutes for a workload: joins have few
 micro-batches, because one takes stock Spark with RocksDB up to 40 seconds.

@@ -77,7 +77,7 @@ def compare(
 
 
 def table(speeds: Mapping[str, Speed]) -> list[str]:
-    """A line a system: its median speed and the seconds of its median micro-batch, each with its ratio to the peers'.
+    """One line per system: median speed and seconds of the median micro-batch, each with its ratio to the peers'.
 
     >>> peer, ours = Speed([500_000.0], [4.0]), Speed([2_000_000.0], [0.5])
     >>> for line in table({"stock Spark, RocksDB": peer, "Spark host": ours}):

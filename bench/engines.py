@@ -1,4 +1,4 @@
-"""The systems that are measured, each as a function: rounds of the same query, in; seconds a round, out.
+"""The systems that are measured, each as a function: it gets rounds of the same query, and returns the seconds of each.
 
 Each round reads all input there is, writes the results that are certain to parquet files, and ends. The clock runs
 from the start of the query to its end; starting Spark and one round to warm up are left out, for all alike. On Spark a

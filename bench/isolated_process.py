@@ -1,4 +1,4 @@
-"""A system measured in a process of its own: with its peak of memory, within a time, and without harm to the others."""
+"""A system measured in a process of its own: its peak of memory, a limit of time, and no effect on other systems."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MeasuredAlone:
 def measured_alone(
     engine: Engine, task: Task, name: str, *, itself: bool = True, limit: float = LIMIT
 ) -> MeasuredAlone:
-    """Measure a system in a Java and a Python that no other one has warmed up; a peer has its process `itself` apart.
+    """Measure a system in a Java and a Python of its own; `itself` is False if the first process is not counted.
 
     A system that dies or takes too long has failed: everything it started is ended.
     """
@@ -58,7 +58,7 @@ def _carry_out(sender: Connection, engine: Engine, task: Task, name: str) -> Non
         sender.send(engine(task, name))
     except PeerFailed as error:
         sender.send(str(error))
-    except Exception as error:  # whatever it is, it is written down and the others are measured
+    except Exception as error:  # whatever it is, it is recorded, and the other systems are measured
         traceback.print_exc()
         sender.send(f"failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
 

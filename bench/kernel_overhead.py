@@ -1,4 +1,4 @@
-"""What a step of the kernel costs at k = 1, and that it grows with the graph as the graph does.
+"""What a step of the kernel costs at k = 1, by the number of operators.
 
 A path of 1 to 64 selections that let every row pass: a row makes a step at each. Beside it the same path with all rows
 in one step (k = all), and 16 paths of one selection side by side, of which each row sees one: a row should pay for the

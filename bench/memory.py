@@ -16,7 +16,7 @@ _PROCESSES = Path("/proc")
 
 
 class Peak:
-    """The most memory that was seen; `itself` says whether the first process is counted too."""
+    """The most memory that was seen; `itself` is True if the first process counts too."""
 
     def __init__(self, pid: int, *, itself: bool) -> None:
         self.bytes = 0

@@ -1,4 +1,4 @@
-"""Staleness as one sees it who is given the results, and as the queue accounts for it, by key.
+"""Staleness by key, as a reader of the results observes it, and as the queue measures it.
 
 Rules:
 - A quote comes when it is due: at the moment of the first, and then as its time says, at the speed of the replay.
@@ -37,7 +37,7 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class Valued:
-    """Milliseconds of staleness by key, seen from outside and by the queue; quotes a second; rows in and out.
+    """Milliseconds of staleness by key, observed from outside and by the queue; quotes per second; rows in and out.
 
     On Spark also the seconds from one commit to the next.
     """

@@ -1,4 +1,4 @@
-"""Who keeps the newest row of each key until it is asked for: our queue, and what a user writes around a dict.
+"""What keeps the newest row of each key until it is read: our queue, and what a user writes around a dict.
 
 All of them remember the time of the newest row of every key, so that a key never goes back, and hold the rows that have
 not left yet. The dicts let rows go in any order, and know nothing of staleness; the queue keeps the line.

@@ -1,4 +1,4 @@
-"""A count over three live streams of which one stops for good: the windows that leave, and those that never do.
+"""A count over three live streams of which one stops: the windows that come out, and those that never do.
 
 Times are those of the clock, and files come as they happen, so rows arrive as fast as they are made and no faster: it
 is not speed that is compared here. The streams that go on are read to their end, and then a while is waited.

@@ -1,4 +1,4 @@
-"""What a run on Spark has left behind: which micro-batch published each result, and how much state was written.
+"""What a finished run on Spark shows: which micro-batch published each result, and how much state was written.
 
 Rules:
 - A result is certain from the micro-batch on that brings the row that completes it. How many micro-batches later its

@@ -224,7 +224,7 @@ def _write(folder: Path, name: str, rows: pa.Table) -> None:
 
 
 def table(found: Mapping[str, Valued]) -> list[str]:
-    """A line a symbol, a column a queue; then the mean, and what the queues let through.
+    """One line per symbol and one column per queue; then the mean, and the rows that the queues released.
 
     >>> one = Valued({("spot", "A"): 12.0, ("spot", "B"): 2.0}, {}, {("spot", "A"): 7.5, ("spot", "B"): 30}, 100, 25)
     >>> for line in table({"append": one}):
