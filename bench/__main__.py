@@ -55,7 +55,7 @@ def main() -> int:
         print(f'bench: there is no workload "{unknown[0]}"\nhint: They are {", ".join(WORKLOADS)}.', file=sys.stderr)
         return 2
     for name in options.names or DEFAULT:
-        import_module(f"bench.{name}").run(rows=options.rows, rounds=options.rounds, **_given(name, options))
+        import_module(f"bench.workloads.{name}").run(rows=options.rows, rounds=options.rounds, **_given(name, options))
     return 0
 
 

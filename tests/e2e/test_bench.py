@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from bench import spark_outcome, spark_table
-from bench.answers import WrongAnswers, answered, check
-from bench.cases import CASES, OURS
-from bench.chained import write_chained
-from bench.engines import PeerFailed, Task, duck, local, spark_rounds
-from bench.growth import KINDS
-from bench.isolated_process import measured_alone
-from bench.memory import Peak
-from bench.silent_source import live, silent_source
-from bench.spark_outcome import waited
-from bench.workload import Work
+from bench.measures import spark_outcome
+from bench.measures.answers import WrongAnswers, answered, check
+from bench.measures.memory import Peak
+from bench.measures.spark_outcome import waited
+from bench.queries.chained import write_chained
+from bench.queries.silent_source import live, silent_source
+from bench.queries.workload import Work
+from bench.systems.engines import PeerFailed, Task, duck, local, spark_rounds
+from bench.systems.isolated_process import measured_alone
+from bench.workloads import spark_table
+from bench.workloads.cases import CASES, OURS
+from bench.workloads.growth import KINDS
 
 ROWS = 64_000
 BOUNDED = [name for name, case in CASES.items() if not case.live]

@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import observed_staleness, stale_quotes
-from bench.answers import WrongAnswers
-from bench.engines import Task
-from bench.engines import local as local_engine
-from bench.latest_values import check_latest, write_latest
-from bench.memory import resident
-from bench.observed_staleness import stale_for
-from bench.queue_speed import KEEPERS, Load, bytes_a_key, measured
-from bench.stale_quotes import Overload, local, table
+from bench.measures import observed_staleness
+from bench.measures.answers import WrongAnswers
+from bench.measures.memory import resident
+from bench.measures.observed_staleness import stale_for
+from bench.queries.latest_values import check_latest, write_latest
+from bench.systems.engines import Task
+from bench.systems.engines import local as local_engine
+from bench.systems.queue_speed import KEEPERS, Load, bytes_a_key, measured
+from bench.workloads import stale_quotes
+from bench.workloads.stale_quotes import Overload, local, table
 
 pytestmark = pytest.mark.slow
 
