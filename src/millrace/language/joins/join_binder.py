@@ -40,7 +40,7 @@ from millrace.language.joins.joined_rows import BoundJoin, check_limits, joined_
 from millrace.language.joins.sequences import bind_sequence
 from millrace.language.joins.written_join import WrittenJoin, written_join
 from millrace.plan.joins.join_order import joined
-from millrace.plan.joins.join_steps import Inputs
+from millrace.plan.joins.join_steps import JoinInputs
 from millrace.plan.joins.time_limits import TimeLimits
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import RowsJoin
@@ -99,7 +99,7 @@ def _bind_inner(given: WrittenJoin, *, unbounded: bool = False) -> BoundJoin:
         each.node([one for part, one in singles if part == position], keys.computed[position])
         for position, each in enumerate(given.inputs)
     )
-    inputs = Inputs(
+    inputs = JoinInputs(
         nodes, tuple(each.time for each in given.inputs), keys.columns, tuple(conditions), unbounded=unbounded
     )
     check_limits(inputs.limits, given)

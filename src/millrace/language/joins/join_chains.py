@@ -21,7 +21,7 @@ from millrace.language.joins.join_inputs import times_of
 from millrace.language.joins.joined_rows import BoundJoin, check_limits, joined_relation, variants_of, windows_of
 from millrace.language.joins.sequences import AsOf, as_of
 from millrace.language.joins.written_join import WrittenJoin
-from millrace.plan.joins.join_steps import Condition, Group, Inputs, key_pairs, step
+from millrace.plan.joins.join_steps import JoinCondition, JoinGroup, JoinInputs, join_step, key_pairs
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Following
 from millrace.plan.nodes.node import Node
@@ -34,7 +34,7 @@ class _Step:
     """One join of the chain: its conditions over both sides, its keys, and what else must hold of a pair."""
 
     kind: str
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[JoinCondition] = field(default_factory=list)
     equalities: list[Equality] = field(default_factory=list)
     also: list[Expression] = field(default_factory=list)
     as_of: AsOf | None = None
@@ -127,7 +127,7 @@ class _Chain:
 
     def build(self, time: JoinTime, keys: Sequence[Keys], nodes: Sequence[Node]) -> Node:
         """All joins, with a time for their rows."""
-        group = Group(nodes[0], (0,), 0)
+        group = JoinGroup(nodes[0], (0,), 0)
         for position, each in enumerate(self.steps, 1):
             if each.as_of is not None:
                 group = self._as_of(group, position, each.as_of, keys[position - 1], nodes[position])
@@ -135,17 +135,17 @@ class _Chain:
             inputs = self.inputs(position, keys, nodes)
             compared = next((one.as_of.part for one in self.steps[position:] if one.as_of is not None), time)
             outer = _KEPT.get(each.kind, (False, False))
-            group = step(inputs, group, position, compared, outer=outer, also=each.also)
+            group = join_step(inputs, group, position, compared, outer=outer, also=each.also)
         return group.node
 
-    def _as_of(self, group: Group, position: int, found: AsOf, keys: Keys, node: Node) -> Group:
+    def _as_of(self, group: JoinGroup, position: int, found: AsOf, keys: Keys, node: Node) -> JoinGroup:
         pairs = key_pairs(keys.columns, group, position)
         columns = (tuple(old for old, _ in pairs), tuple(new for _, new in pairs))
         outer = self.given.clauses[position - 1].outer
         following = Following((group.node, node), columns, "recent", found.within, found.strict, outer=outer)
-        return Group(following, (found.part,), found.part, group.all - {found.part} | {position})
+        return JoinGroup(following, (found.part,), found.part, group.all - {found.part} | {position})
 
-    def inputs(self, position: int, keys: Sequence[Keys], nodes: Sequence[Node]) -> Inputs:
+    def inputs(self, position: int, keys: Sequence[Keys], nodes: Sequence[Node]) -> JoinInputs:
         """What is known when the join at a position is made."""
         conditions = [condition for each in self.steps[:position] for condition in each.conditions]
         here = self.given.inputs[: position + 1]
@@ -153,7 +153,9 @@ class _Chain:
         beside = self._beside(position)
         windows = [each for each in windows_of(here, absent) if not each.parts & beside]
         times = tuple(each.time for each in here)
-        return Inputs(tuple(nodes[: position + 1]), times, keys[position - 1].columns, (*conditions, *windows), absent)
+        return JoinInputs(
+            tuple(nodes[: position + 1]), times, keys[position - 1].columns, (*conditions, *windows), absent
+        )
 
     def _beside(self, position: int) -> frozenset[int]:
         """The inputs whose times have no part in that of the rows, when the join at a position is made."""

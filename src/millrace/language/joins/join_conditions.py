@@ -13,7 +13,7 @@ from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.joins.bands import Band, Times, band_of
 from millrace.language.joins.join_inputs import JoinInput, key_value, owners_of, times_of
-from millrace.plan.joins.join_steps import Condition
+from millrace.plan.joins.join_steps import JoinCondition
 from millrace.plan.joins.time_limits import TimeLimit
 from millrace.plan.nodes.conditions import conjuncts
 
@@ -68,22 +68,22 @@ class SortedConditions:
     single: list[Conjunct] = field(default_factory=list)
     equal: list[Equality] = field(default_factory=list)
     spare: list[Equality] = field(default_factory=list)
-    rest: list[Condition] = field(default_factory=list)
+    rest: list[JoinCondition] = field(default_factory=list)
     constant: list[Conjunct] = field(default_factory=list)
 
     def keys(self) -> list[Equality]:
         """The equalities that are keys: times are compared anyway, and are keys only where there are no others."""
         return self.equal or self.spare
 
-    def conditions(self) -> list[Condition]:
+    def conditions(self) -> list[JoinCondition]:
         """All over several inputs, those of keys too."""
         keyed = [_condition(each, keyed=True) for each in self.keys()]
         return [*keyed, *self.rest, *([_condition(each, keyed=False) for each in self.spare] if self.equal else [])]
 
 
-def _condition(equality: Equality, *, keyed: bool) -> Condition:
+def _condition(equality: Equality, *, keyed: bool) -> JoinCondition:
     band, expression = equality.band, Call("=", tuple(equality.sides.values()))
-    return Condition(expression, frozenset(equality.sides), band.limits, band.untils, band.exact, keyed)
+    return JoinCondition(expression, frozenset(equality.sides), band.limits, band.untils, band.exact, keyed)
 
 
 def sort_conditions(
@@ -101,7 +101,7 @@ def sort_conditions(
         band = _band(each, times, owners, inputs)
         equality = _equality(each, band, owners, schema)
         if equality is None:
-            found.rest.append(Condition(each.expression, each.parts, band.limits, band.untils, band.exact))
+            found.rest.append(JoinCondition(each.expression, each.parts, band.limits, band.untils, band.exact))
         elif band.exact and band.is_equal:
             found.spare.append(equality)
         else:

@@ -18,7 +18,7 @@ from millrace.language.joins.join_inputs import (
 )
 from millrace.language.joins.written_join import WrittenJoin
 from millrace.language.windows.window_clauses import LONGEST
-from millrace.plan.joins.join_steps import Condition, Timeless, Unbounded
+from millrace.plan.joins.join_steps import JoinCondition, Timeless, Unbounded
 from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
 from millrace.plan.nodes.conditions import later
 from millrace.plan.nodes.join_nodes import Join
@@ -33,9 +33,9 @@ class BoundJoin:
     above: Expression | None = None
 
 
-def windows_of(inputs: Sequence[JoinInput], leave: frozenset[int] = frozenset()) -> list[Condition]:
+def windows_of(inputs: Sequence[JoinInput], leave: frozenset[int] = frozenset()) -> list[JoinCondition]:
     """The conditions that windows stand for: rows of all other inputs are at most so much later; `leave` some out."""
-    found: list[Condition] = []
+    found: list[JoinCondition] = []
     for first, each in enumerate(inputs):
         for other, against in enumerate(inputs):
             if each.range is None or first == other or first in leave:
@@ -44,7 +44,7 @@ def windows_of(inputs: Sequence[JoinInput], leave: frozenset[int] = frozenset())
             if each.time is not None and against.time is not None:
                 expression = Call("<=", (against.time, later(each.time, each.range)))
             limit = TimeLimit(first, other, each.range)
-            found.append(Condition(expression, frozenset((first, other)), (limit,), exact=True))
+            found.append(JoinCondition(expression, frozenset((first, other)), (limit,), exact=True))
     return found
 
 

@@ -15,7 +15,7 @@ from millrace.language.joins.joined_rows import BoundJoin, joined_relation
 from millrace.language.joins.written_join import WrittenJoin
 from millrace.language.windows.window_clauses import LONGEST, extent
 from millrace.plan.explain.time_text import interval_text
-from millrace.plan.joins.join_steps import Group, key_pairs
+from millrace.plan.joins.join_steps import JoinGroup, key_pairs
 from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Following
@@ -164,7 +164,7 @@ def bind_sequence(given: WrittenJoin, clause: SequenceClause, limited: bool) -> 
     last = len(given.inputs) - 1
     conditions = [[*(one for part, one in keys.single if part == each)] for each in range(last + 1)]
     conditions[last] += below
-    group = Group(given.inputs[0].node(conditions[0], keys.computed[0]), (0,), 0)
+    group = JoinGroup(given.inputs[0].node(conditions[0], keys.computed[0]), (0,), 0)
     for position in range(1, last + 1):
         group = _followed(given, clause, group, position, conditions[position], keys)
     relation = joined_relation(given, {last: group.node}, TimeLimits(0, ()), timed=(last,))
@@ -172,8 +172,8 @@ def bind_sequence(given: WrittenJoin, clause: SequenceClause, limited: bool) -> 
 
 
 def _followed(
-    given: WrittenJoin, clause: SequenceClause, group: Group, position: int, below: Sequence[Expression], keys: Keys
-) -> Group:
+    given: WrittenJoin, clause: SequenceClause, group: JoinGroup, position: int, below: Sequence[Expression], keys: Keys
+) -> JoinGroup:
     """What has been composed so far, looked up by the rows of the next stream."""
     node = given.inputs[position].node(below, keys.computed[position])
     pairs = key_pairs(keys.columns, group, position)
@@ -181,7 +181,7 @@ def _followed(
     within = None if clause.within is None else clause.within.micros
     columns = (tuple(new for _, new in pairs), tuple(old for old, _ in pairs))
     following = Following((node, group.node), columns, clause.mode, within, outer=outer)
-    return Group(following, (position,), position, group.all)
+    return JoinGroup(following, (position,), position, group.all)
 
 
 def _conditions(

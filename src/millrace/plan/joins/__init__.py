@@ -5,6 +5,6 @@
 - `join_order`   one multi-way join or a pipeline, and in which order
 - `join_cost`    what an in-order window join costs, in closed form (003)
 
-In come `Inputs` with their conditions, out goes a tree of `Join` nodes. The language calls it; `explain` and the
+In come `JoinInputs` with their conditions, out goes a tree of `Join` nodes. The language calls it; `explain` and the
 experiments read the costs.
 """

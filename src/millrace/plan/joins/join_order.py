@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from millrace.kernel.joins.sides import JoinTime, Side
-from millrace.plan.joins.join_steps import Group, Inputs, Unbounded, expressions_of, step
+from millrace.plan.joins.join_steps import JoinGroup, JoinInputs, Unbounded, expressions_of, join_step
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
 
 
-def joined(inputs: Inputs, time: JoinTime = "max") -> Node:
+def joined(inputs: JoinInputs, time: JoinTime = "max") -> Node:
     """The join of all inputs with a time for its rows; raises `Unbounded` if it would keep rows without limit."""
     if len(inputs.nodes) > 2 and is_multiway(inputs):
         return _multiway(inputs, time)
@@ -31,14 +31,14 @@ def joined(inputs: Inputs, time: JoinTime = "max") -> Node:
     raise _unbounded(inputs)
 
 
-def is_multiway(inputs: Inputs) -> bool:
+def is_multiway(inputs: JoinInputs) -> bool:
     """True if one join of all inputs can be made."""
     every = range(len(inputs.nodes))
     constant = all(inputs.limits.of(first, later) is not None for first in every for later in every)
     return constant and all(set(key) == set(every) for key in inputs.keys)
 
 
-def _multiway(inputs: Inputs, time: JoinTime) -> Join:
+def _multiway(inputs: JoinInputs, time: JoinTime) -> Join:
     every = range(len(inputs.nodes))
     reaches = [
         max(reach for other in every if other != part and (reach := inputs.limits.of(part, other)) is not None)
@@ -53,14 +53,14 @@ def _multiway(inputs: Inputs, time: JoinTime) -> Join:
     return Join(inputs.nodes, sides, all_of(expressions_of(inputs, rest)), time)
 
 
-def _pipeline(inputs: Inputs, order: Sequence[int], time: JoinTime) -> Node:
-    group = Group(inputs.nodes[order[0]], (order[0],), order[0])
+def _pipeline(inputs: JoinInputs, order: Sequence[int], time: JoinTime) -> Node:
+    group = JoinGroup(inputs.nodes[order[0]], (order[0],), order[0])
     for part in order[1:]:
-        group = step(inputs, group, part, time)
+        group = join_step(inputs, group, part, time)
     return group.node
 
 
-def _orders(inputs: Inputs) -> Iterator[tuple[int, ...]]:
+def _orders(inputs: JoinInputs) -> Iterator[tuple[int, ...]]:
     """Orders to try, the best first."""
     count = len(inputs.nodes)
     starts = sorted(permutations(range(count), 2), key=lambda pair: (*_rank(inputs, pair[:1], pair[1]), pair))
@@ -74,7 +74,7 @@ def _orders(inputs: Inputs) -> Iterator[tuple[int, ...]]:
         yield tuple(order)
 
 
-def _rank(inputs: Inputs, group: Sequence[int], part: int) -> tuple[bool, bool, int]:
+def _rank(inputs: JoinInputs, group: Sequence[int], part: int) -> tuple[bool, bool, int]:
     """How well an input goes with others: by a key, within a limit, a short one."""
     limits = inputs.limits
     keyed = any(part in key and any(each in key for each in group) for key in inputs.keys)
@@ -86,7 +86,7 @@ def _rank(inputs: Inputs, group: Sequence[int], part: int) -> tuple[bool, bool, 
     return not keyed, not reaches, min(reaches, default=0)
 
 
-def _unbounded(inputs: Inputs) -> Unbounded:
+def _unbounded(inputs: JoinInputs) -> Unbounded:
     """The first input of which nothing says how long its rows match."""
     every = range(len(inputs.nodes))
     for part in every:

@@ -23,7 +23,7 @@ from millrace.plan.nodes.relational_nodes import Project
 
 
 @dataclass(frozen=True)
-class Condition:
+class JoinCondition:
     """A condition of a join, over the columns of the inputs `parts`.
 
     It is the same as `limits` and `untils` if it is `exact`; each of these says for two inputs until when rows of the
@@ -40,7 +40,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class JoinInputs:
     """What is joined: inputs with distinct columns, and all that is known about which rows match.
 
     `times` are the inputs' own times as expressions, where a column has them; `keys` are columns that must be equal, by
@@ -50,7 +50,7 @@ class Inputs:
     nodes: tuple[Node, ...]
     times: tuple[Expression | None, ...]
     keys: tuple[Mapping[int, str], ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[JoinCondition, ...] = ()
     nullable: frozenset[int] = frozenset()
     unbounded: bool = False
 
@@ -66,7 +66,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Group:
+class JoinGroup:
     """Inputs that are joined already, and which of their times the rows have.
 
     `beside` are inputs of which there are columns, but whose times have no part in it.
@@ -99,15 +99,15 @@ class Unbounded(Exception):
         self.other = other
 
 
-def step(
-    inputs: Inputs,
-    group: Group,
+def join_step(
+    inputs: JoinInputs,
+    group: JoinGroup,
     part: int,
     time: JoinTime = "max",
     *,
     outer: tuple[bool, bool] = (False, False),
     also: Sequence[Expression] = (),
-) -> Group:
+) -> JoinGroup:
     """What is joined so far with one more input.
 
     Of the conditions those count that are over these inputs, and not over earlier ones alone, and those given `also`.
@@ -125,10 +125,10 @@ def step(
     rest = [each for each in conditions if not _is_sure(each, part, left, right)]
     own, of_rows = _time(group, part, time)
     residual = all_of([*expressions_of(inputs, rest), *also])
-    return Group(Join((node, new), sides, residual, own), (*group.parts, part), of_rows, group.beside)
+    return JoinGroup(Join((node, new), sides, residual, own), (*group.parts, part), of_rows, group.beside)
 
 
-def key_pairs(keys: Sequence[Mapping[int, str]], group: Group, part: int) -> list[tuple[str, str]]:
+def key_pairs(keys: Sequence[Mapping[int, str]], group: JoinGroup, part: int) -> list[tuple[str, str]]:
     """The pairs of columns by which an input is joined to a group."""
     return [
         (next(key[each] for each in sorted(group.all) if each in key), key[part])
@@ -137,7 +137,7 @@ def key_pairs(keys: Sequence[Mapping[int, str]], group: Group, part: int) -> lis
     ]
 
 
-def expressions_of(inputs: Inputs, conditions: Sequence[Condition]) -> list[Expression]:
+def expressions_of(inputs: JoinInputs, conditions: Sequence[JoinCondition]) -> list[Expression]:
     """The expressions of conditions that a join has to check."""
     for each in conditions:
         if each.expression is None:
@@ -145,7 +145,7 @@ def expressions_of(inputs: Inputs, conditions: Sequence[Condition]) -> list[Expr
     return [each.expression for each in conditions if each.expression is not None]
 
 
-def _time(group: Group, part: int, time: JoinTime) -> tuple[JoinTime, JoinTime]:
+def _time(group: JoinGroup, part: int, time: JoinTime) -> tuple[JoinTime, JoinTime]:
     """The time of a join of two, as a place among its inputs, and as a place among all inputs."""
     if isinstance(time, str):
         return time, time
@@ -157,7 +157,7 @@ def _time(group: Group, part: int, time: JoinTime) -> tuple[JoinTime, JoinTime]:
 class _GroupReach:
     """How long rows of a group are kept for rows of a new input; `sure` are the parts whose limits that guarantees."""
 
-    def __init__(self, inputs: Inputs, group: Group, part: int) -> None:
+    def __init__(self, inputs: JoinInputs, group: JoinGroup, part: int) -> None:
         reaches = {each: inputs.limits.of(each, part) for each in group.parts}
         self.ahead = _reach(group, reaches, "max")
         self.sure: set[int] = set(group.parts) if len(group.parts) == 1 else set()
@@ -176,7 +176,7 @@ class _GroupReach:
             raise Unbounded(group.parts[0], part)
 
 
-def _follows(inputs: Inputs, group: Group, each: int, part: int) -> bool:
+def _follows(inputs: JoinInputs, group: JoinGroup, each: int, part: int) -> bool:
     """True if how far a row may be after one part of a group follows from how far it may be after another."""
     limits = inputs.limits
     for other in group.parts:
@@ -190,10 +190,10 @@ def _follows(inputs: Inputs, group: Group, each: int, part: int) -> bool:
     return False
 
 
-def _reach(group: Group, reaches: Mapping[int, int | None], tightest: Literal["max", "min"]) -> int | None:
-    """How far rows may be apart that a group's time is part of, given it per part of the group.
+def _reach(group: JoinGroup, reaches: Mapping[int, int | None], tightest: Literal["max", "min"]) -> int | None:
+    """How far a row of a group and one of an input may be apart, given how far each part of the group may be from it.
 
-    Where the group has the `tightest` time, all parts hold, so the shortest reach does; else the longest has to do.
+    If the group's rows have the `tightest` of their parts' times, the shortest reach holds; else only the longest.
     """
     known = [reach for reach in reaches.values() if reach is not None]
     if isinstance(group.time, int):
@@ -206,7 +206,7 @@ def _reach(group: Group, reaches: Mapping[int, int | None], tightest: Literal["m
 class _InputReach:
     """How long rows of a new input are kept for rows of a group; `sure` are the parts whose limits that guarantees."""
 
-    def __init__(self, inputs: Inputs, group: Group, part: int) -> None:
+    def __init__(self, inputs: JoinInputs, group: JoinGroup, part: int) -> None:
         limits = inputs.limits
         self.ahead = _reach(group, {each: limits.of(part, each) for each in group.parts}, "min")
         self.sure = {each for each in group.parts if group.time in ("max", each)}
@@ -221,7 +221,7 @@ class _InputReach:
             raise Unbounded(part, group.parts[0])
 
 
-def _is_sure(condition: Condition, part: int, left: _GroupReach, right: _InputReach) -> bool:
+def _is_sure(condition: JoinCondition, part: int, left: _GroupReach, right: _InputReach) -> bool:
     """True if the keys and reaches of a join guarantee a condition."""
     if condition.keyed or not condition.exact:
         return condition.keyed

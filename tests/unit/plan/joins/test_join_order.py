@@ -10,7 +10,7 @@ from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.explain.join_labels import reason
 from millrace.plan.joins.join_order import is_multiway, joined
-from millrace.plan.joins.join_steps import Condition, Inputs, Timeless, Unbounded
+from millrace.plan.joins.join_steps import JoinCondition, JoinInputs, Timeless, Unbounded
 from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
 from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
 from millrace.plan.nodes.join_nodes import Join
@@ -26,11 +26,11 @@ def scan(name: str) -> Scan:
     return Scan(Stream(name, schema, TimeContract("latent"), Connector("csv")))
 
 
-def within(*limits: tuple[int, int, int]) -> tuple[Condition, ...]:
+def within(*limits: tuple[int, int, int]) -> tuple[JoinCondition, ...]:
     """Exact limits, as conditions."""
     names = "abcd"
     return tuple(
-        Condition(
+        JoinCondition(
             _at_most(names[first], names[later], most),
             frozenset((first, later)),
             (TimeLimit(first, later, most),),
@@ -45,9 +45,9 @@ def _at_most(first: str, later: str, most: int) -> Expression:
     return Call("<=", (Column(f"{later}.ts"), moved))
 
 
-def inputs(count: int, *limits: tuple[int, int, int], keys: Keys = ()) -> Inputs:
+def inputs(count: int, *limits: tuple[int, int, int], keys: Keys = ()) -> JoinInputs:
     times = tuple(Column(f"{name}.ts") for name in NAMES[:count])
-    return Inputs(tuple(scan(name) for name in NAMES[:count]), times, keys, within(*limits))
+    return JoinInputs(tuple(scan(name) for name in NAMES[:count]), times, keys, within(*limits))
 
 
 def sources(node: Node) -> list[str]:
@@ -144,9 +144,9 @@ def test_rows_that_would_be_kept_for_ever_are_named() -> None:
 
 def test_an_end_that_a_row_says_itself_may_come_from_any_part_of_a_pipeline() -> None:
     # Rows of b match until a column of a says, and c is close to a: a and c are joined first.
-    until = Condition(Literal(True, pa.bool_()), frozenset((0, 1)), untils=((0, 1, Column("a.ts")),), exact=True)
+    until = JoinCondition(Literal(True, pa.bool_()), frozenset((0, 1)), untils=((0, 1, Column("a.ts")),), exact=True)
     given = inputs(3, (1, 0, 0), (0, 2, 5), (2, 0, 5))
-    found = joined(Inputs(given.nodes, given.times, (), (*given.conditions, until)))
+    found = joined(JoinInputs(given.nodes, given.times, (), (*given.conditions, until)))
     assert sources(found) == ["a", "c", "b"]
     assert isinstance(found, Join)
     assert [side.ahead for side in found.sides] == [None, 5]
@@ -155,7 +155,7 @@ def test_an_end_that_a_row_says_itself_may_come_from_any_part_of_a_pipeline() ->
 
 def test_a_window_of_an_input_without_a_time_column_needs_a_join_of_its_own() -> None:
     given = inputs(3, *LIMITS, keys=CHAIN_KEYS)
-    window = Condition(None, frozenset((0, 2)), (TimeLimit(0, 2, 4),), exact=True)
+    window = JoinCondition(None, frozenset((0, 2)), (TimeLimit(0, 2, 4),), exact=True)
     with pytest.raises(Timeless) as error:
-        joined(Inputs(given.nodes, (None, *given.times[1:]), given.keys, (*given.conditions, window)))
+        joined(JoinInputs(given.nodes, (None, *given.times[1:]), given.keys, (*given.conditions, window)))
     assert error.value.part == 0
