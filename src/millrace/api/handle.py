@@ -192,9 +192,8 @@ class Handle:
         streams of the query for rows, and processes them. Raises what made a run fail.
         """
         self._check()
-        if key is _ALL:
-            return self._reader.table(query, refresh=refresh)
-        return self._reader.row(query, key, refresh=refresh)
+        answers = self._reader.of(query, refresh=refresh)
+        return answers.table() if key is _ALL else answers.row(key)
 
     def changes(self, query: str, *, present: bool = True) -> Subscription:
         """The changes of an update query's answers: an iterator of tables that waits, or `take(timeout)`; close it.

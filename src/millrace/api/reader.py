@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
-from typing import Any
 
 import pyarrow as pa
 
@@ -59,14 +58,6 @@ class Reader:
         if refresh and not self.over:
             self._changes.do(lambda run: run.refresh(query))
         return latest
-
-    def table(self, query: str, *, refresh: bool = False) -> pa.Table:
-        """The latest answer of every key."""
-        return self.of(query, refresh=refresh).table()
-
-    def row(self, query: str, key: object, *, refresh: bool = False) -> dict[str, Any] | None:
-        """The latest answer of one key; None if it has none."""
-        return self.of(query, refresh=refresh).row(key)
 
     def changes(self, query: str, *, present: bool = True) -> Subscription:
         """The changes of the answers as they come; at the end raises what made the run fail."""
