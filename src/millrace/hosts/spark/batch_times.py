@@ -1,7 +1,7 @@
-"""Where the time of micro-batches goes: in our tasks, by part, and in Spark around them.
+"""Where the time of micro-batches goes: in the tasks of Millrace, by part, and in Spark around them.
 
 Rules:
-- Tasks always measure: two looks at the clock a part. What they find goes to the commit record with their reports.
+- Tasks always measure, at two reads of the clock per part; the times go to the commit record with their reports.
 - Seconds of tasks add up over tasks that run side by side, so they may be more than the micro-batch took.
 - The first micro-batch of a run has its start in it, and is left out where there are others.
 """
@@ -110,7 +110,7 @@ def profile(batches: Sequence[MicroBatch]) -> dict[str, Any]:
 
 
 def profile_lines(found: Mapping[str, Any]) -> list[str]:
-    """A profile in words: a line a part, the largest in their place."""
+    """A profile in words, one line per part."""
     state = found["state"]
     calls = {
         "open": f"{state['reads']:,.0f} reads, {state['bytes_read'] / 1024:,.0f} KiB",

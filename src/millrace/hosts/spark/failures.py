@@ -1,4 +1,4 @@
-"""Our errors, carried through Spark's: raised in a worker process, found again in the driver.
+"""Errors of Millrace on their way through Spark: raised in a worker process, found again in the driver.
 
 Rules:
 - Spark passes a worker's exception on as text. `carrying` adds a marker with the whole error in it.
@@ -41,7 +41,7 @@ def carrying() -> Iterator[None]:
 
 
 def unwrap(error: BaseException, log_file: Path | None = None) -> MillraceError:
-    """The error of ours behind what Spark raised, or a `RunError` with the worker's last words."""
+    """The error of ours behind what Spark raised, or a `RunError` with the last line of the worker's traceback."""
     if isinstance(error, MillraceError):
         return error
     text = _text(error)

@@ -1,12 +1,12 @@
-"""The Spark host: one streaming query a network, durable and distributed.
+"""The Spark host: one streaming query per network, durable and distributed.
 
 A checkpoint folder holds Spark's own checkpoint, the commit log, the plans, results of queries without a file sink, and
-a record of what is settled: the queries, the number of buckets and that of the stateful stages (see fixed.py).
+a manifest: the queries, the number of buckets and that of the stateful stages (see checkpoint_manifest.py).
 
 Rules:
 - A change is made between two micro-batches: the source is held, the change recorded, its plan written, and the source
-  goes on by it. Where Spark itself reads streams it cannot be held; there the streaming query is started anew, as it is
-  in a run that ends by itself. A micro-batch that this breaks off is run again first, by its own plan.
+  released with it. Where Spark itself reads streams, it cannot be held: there the streaming query is started again, as
+  it is in a run that ends by itself. A micro-batch that this breaks off is run again first, by its own plan.
 - A run that is stopped ends after its present micro-batch, unless Spark itself reads streams.
 """
 
@@ -48,7 +48,7 @@ from millrace.hosts.spark.sink.destinations import Destinations
 from millrace.hosts.spark.sink.relay import Relays
 from millrace.hosts.spark.source.native_streams import check_native, native_rows
 from millrace.hosts.spark.source.python_streams import PythonStreams, has_read
-from millrace.hosts.spark.streaming_query import network_rows, started
+from millrace.hosts.spark.streaming_query import network_rows, start_query
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.query_network import QueryNetwork
@@ -56,7 +56,7 @@ from millrace.plan.physical.stages import Physical, physical
 
 _POLL = 0.1
 _PATIENCE = 0.01
-"""Seconds between two looks whether the source is held."""
+"""Seconds between two tests if the source is held."""
 
 
 class SparkRun:
@@ -143,13 +143,13 @@ class SparkRun:
         return begun > ended
 
     def _finish(self, known: CheckpointManifest) -> None:
-        """Run the micro-batch that was begun by its own plan: its results may be where that says already."""
+        """Run the micro-batch that was begun by its own plan: its results may have been written already."""
         self._manifest, self.buckets = known, tuple(bucket_ids(known.buckets))
         self.network = self._plans.read(known.plan).network
         self._commits.hold()
         try:
             _make_active(self.session)
-            started(self.session, self._sources(), self.folder, known.levels, self.buckets, None).awaitTermination()
+            start_query(self.session, self._sources(), self.folder, known.levels, self.buckets, None).awaitTermination()
         except (PySparkException, Py4JError) as error:
             raise unwrap(error, self.log_file) from None
         finally:
@@ -237,7 +237,7 @@ class SparkRun:
         trigger = self.options.trigger if self.ending == "stopped" else None
         levels = self._manifest.levels
         self._relays.start(follow=self.ending == "stopped")
-        self._query = query = started(self.session, self._sources(), self.folder, levels, self.buckets, trigger)
+        self._query = query = start_query(self.session, self._sources(), self.folder, levels, self.buckets, trigger)
         try:
             while query.isActive and not self._again and not self._control.stopping.is_set():
                 self.changes.woken.wait(_POLL)
@@ -292,7 +292,7 @@ class SparkRun:
             self._release()
 
     def settle(self) -> None:
-        """Nothing yet: only a change needs the source to be held."""
+        """Nothing to do: `points` and `prepare` hold the source."""
 
     def _hold(self) -> None:
         """Let the micro-batch under way end, and none begin; or end the streaming query, to be started again."""
@@ -316,7 +316,7 @@ class SparkRun:
             raise RunError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
 
     def _release(self) -> None:
-        """Let the source go on, if a change held it."""
+        """Release the source, if a change held it."""
         if self._held:
             self._commits.release()
             self._held = False
@@ -334,7 +334,7 @@ class SparkRun:
         self._check_spark(network)
 
         def take_into_use() -> None:
-            # What queries that leave have answered so far is still handed on.
+            # What queries that leave have answered so far is still delivered.
             self._look()
             take_sinks()
             self._relays.take(network.queries)
@@ -344,7 +344,7 @@ class SparkRun:
         return take_into_use
 
     def shape(self, plan: Physical) -> None:
-        """Nothing yet: buckets take to the plan when they meet its number."""
+        """Nothing to do: a bucket builds its graph again when its rows name the new plan."""
 
     def keep(self) -> None:
         """Record the change, and write its plan."""
@@ -357,7 +357,7 @@ class SparkRun:
     # Answers that are pulled
 
     def refresh(self, query: str) -> None:
-        """Ask the streams of a query that are asked for rows, and wait until a micro-batch has read what they gave."""
+        """Poll the streams of a query, and wait until a micro-batch has read their rows."""
         # A change that was asked for before this may still hold the source.
         self._release()
         if self._again:
@@ -375,10 +375,10 @@ class SparkRun:
     # What it says of itself
 
     def _look(self) -> None:
-        """Hand on what has been committed since the last look."""
+        """Deliver what has been committed since the last look."""
         for batch, record in self._committed.look():
-            self.destinations.stand(batch)
-            for name, rows in self.destinations.taken(record):
+            self.destinations.put_answers(batch)
+            for name, rows in self.destinations.take_shown(record):
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())
         self._python_streams.polls.remove(self._committed.settled())

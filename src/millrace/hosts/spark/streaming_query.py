@@ -21,7 +21,7 @@ _STARTING = Lock()
 
 
 def network_rows(session: SparkSession, folder: Path, plan: int, buckets: Sequence[int], *, live: bool) -> DataFrame:
-    """The exchange rows of all streams that we read ourselves, and of the control."""
+    """The exchange rows of all streams that Millrace reads itself, and of its wake-ups."""
     with _STARTING:
         session.dataSource.register(NetworkSource)
     reader = session.readStream.format(NetworkSource.name()).option("folder", str(folder)).option("plan", plan)
@@ -29,7 +29,7 @@ def network_rows(session: SparkSession, folder: Path, plan: int, buckets: Sequen
     return reader.name("network").load()
 
 
-def started(
+def start_query(
     session: SparkSession,
     rows: DataFrame,
     folder: Path,
@@ -37,7 +37,7 @@ def started(
     buckets: Sequence[int],
     trigger: str | None,
 ) -> StreamingQuery:
-    """The query over exchange rows, at work: every `trigger`, or, without one, until all that is there is done."""
+    """Start the query over exchange rows: every `trigger`, or, without one, until all that is there has been read."""
     interval = _micros(session, trigger) if trigger else None
     pace = TriggerPace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
     for level in range(1, levels + 1):

@@ -1,10 +1,10 @@
-"""What a checkpoint of the Spark host has settled: buckets, stages, and the network as changes have made it.
+"""The manifest of a checkpoint of the Spark host: buckets, stages, and the network as changes have made it.
 
 Rules:
 - Spark lets neither the number of buckets nor that of the stateful stages change: both are chosen by the first run.
   More stages than the queries need can be reserved; they pass rows on.
-- The network is kept as text: the first file and all changes since. Plans are made of it anew.
-- The record is replaced whole. What it says of the network holds from the next micro-batch on.
+- The network is kept as text: the first file and all changes since. Plans are made from it again.
+- The manifest is replaced whole. What it says of the network holds from the next micro-batch on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RECORD = "network.json"
 
 @dataclass(frozen=True)
 class CheckpointManifest:
-    """The record of a checkpoint; `plan` is the number of the version in force."""
+    """The manifest; `plan` is the number of the version in force."""
 
     network: str
     """The fingerprint of the network that the first run began with."""
@@ -42,7 +42,7 @@ class CheckpointManifest:
 
     @staticmethod
     def read(folder: Path) -> CheckpointManifest | None:
-        """The record in a folder; None if it holds no checkpoint yet."""
+        """The manifest in a folder; None if it holds no checkpoint yet."""
         record = folder / _RECORD
         if not record.exists():
             if (folder / "current.json").exists():
@@ -57,7 +57,7 @@ class CheckpointManifest:
         return CheckpointManifest(**known)
 
     def write(self, folder: Path) -> None:
-        """Put the record in place."""
+        """Put the manifest in place."""
         replace_file(folder / _RECORD, json.dumps(asdict(self)))
 
     def check_depth(self, plan: Physical, folder: Path) -> None:

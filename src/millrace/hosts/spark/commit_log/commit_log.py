@@ -1,11 +1,12 @@
-"""What each micro-batch brought, as one small file a batch: the sink writes it, the sources read it.
+"""The records of micro-batches, one small file per batch: the sink writes them, the source and the run read them.
 
 Rules:
-- A record is written last, after all files of its batch are in place, and replaced whole when the batch is replayed.
+- A record is written last, after all files of its batch are in place, and replaced whole when the batch is replayed
+  (see sink/network_sink.py for all steps of a commit).
 - A record is complete: what it says of a source holds until a later record says more. Of partitions and groups it
-  names the files in which they are (see standing_files.py). Its clock (`now`) is that of the look for rows, and
-  `committed` the moment at which it was written, when all results of its batch could be seen.
-- The folder also holds the end marker, by which a run tells its source that no stream goes on, and the mark that holds
+  names the files in which they are (see progress_files.py). Its clock (`now`) is that of the look for rows, and
+  `committed` is the moment at which it was written, when all results of its batch could be seen.
+- The folder also holds the end marker, by which a run tells its source that all streams end, and the mark that holds
   the source between two micro-batches.
 """
 
@@ -43,7 +44,7 @@ class CommitLog:
         self.progress_files = ProgressFiles(self.folder)
 
     def write(self, batch: int, record: Record) -> None:
-        """Put the batch's record in place, at once and for good."""
+        """Put the batch's record in place, whole and on disk."""
         self.folder.mkdir(parents=True, exist_ok=True)
         replace_file(self._path(batch), json.dumps(record))
 
@@ -74,7 +75,7 @@ class CommitLog:
         return {}
 
     def mark_end(self) -> None:
-        """Say that no stream goes on."""
+        """Say that all streams end."""
         self.folder.mkdir(parents=True, exist_ok=True)
         replace_file(self.folder / _END, "")
 
@@ -92,7 +93,7 @@ class CommitLog:
         replace_file(self.folder / _HOLD, uuid4().hex)
 
     def held(self) -> bool:
-        """True if the source shall not advance; asked by it, between two micro-batches, this tells the run so."""
+        """True if the source must not advance; asked by the source between two micro-batches, it tells the run so."""
         if (asked := self._mark(_HOLD)) is None:
             return False
         replace_file(self.folder / _HELD, asked)
@@ -103,7 +104,7 @@ class CommitLog:
         return self._mark(_HOLD) is not None and self._mark(_HELD) == self._mark(_HOLD)
 
     def release(self) -> None:
-        """Let the source go on."""
+        """Let the source advance."""
         (self.folder / _HOLD).unlink(missing_ok=True)
 
     def _mark(self, name: str) -> str | None:

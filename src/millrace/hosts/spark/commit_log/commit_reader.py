@@ -1,4 +1,4 @@
-"""What a run has committed, as far as the run has looked: it reads the records, and says of itself what they say."""
+"""What a run has committed, as far as it has read its records: its reports, and what holds it back, come from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CommitReader:
         self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
 
     def go_on(self) -> None:
-        """Take what earlier runs have committed as seen."""
+        """Begin after what earlier runs have committed."""
         if (newest := self._log.newest()) is not None:
             self.newest, self._batch = newest, newest["batch"]
             self._earlier = sum(source["received"] for source in newest["sources"].values())
@@ -84,7 +84,7 @@ class CommitReader:
         return recorded(newest) if newest else Lag(0, False, {}, {})
 
     def staleness(self, query: str) -> pa.Table:
-        """How stale the most stale keys of a query were as of the newest commit; of each bucket some, see queues.py."""
+        """How stale the most stale keys of each bucket were as of the newest commit (see bucket_queues.py)."""
         return staleness_of(query, self._newest().get("queues", {}))
 
     def _newest(self) -> Record:

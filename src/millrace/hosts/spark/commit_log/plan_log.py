@@ -1,8 +1,8 @@
-"""The plans of a network, a file a version: source, stages and sink look them up by the number that travels with rows.
+"""The plans of a network, one file per version: source, stages and sink read them by the number that travels with rows.
 
 Rules:
-- A version is written whole before its number is used, and never changed: who holds the number has the plan.
-- A run that goes on from a checkpoint writes the version in force anew, so that it fits the software that reads it.
+- A version is written whole before its number is used, and never changed: the number is enough to find the plan.
+- A run that goes on from a checkpoint writes the version in force again, by its own software.
 - Worker processes keep the plans they have used; a file that has been replaced is read again.
 """
 
@@ -52,7 +52,7 @@ class PlanLog:
         self.folder = Path(folder)
 
     def write(self, number: int, version: Version) -> None:
-        """Put a version in place, for good."""
+        """Put a version in place."""
         self.folder.mkdir(parents=True, exist_ok=True)
         replace_file(self._path(number), cloudpickle.dumps(version))  # type: ignore[no-untyped-call]
         for old in self._numbers()[:-_KEPT]:

@@ -1,11 +1,11 @@
-"""The partitions and groups of streams on Spark, as files beside the commit log: what many have come to is kept once.
+"""How far the partitions and groups of streams have come on Spark, as files beside the commit log.
 
 Rules:
-- How far they have come is said by *runs*, files that never change and of which a later one counts for more, and by
-  the texts of those that have changed since (`partitions`). So say tasks, buckets and the commit record; a micro-batch
-  costs what has changed in it.
-- The sink makes a run of what has changed, together with runs that are not much larger. A record also names the runs
-  before (`from`), on which the state of its buckets stands until they hear of more.
+- Their progress is kept in *runs*, files that never change; a later run overrides an earlier one. To these come the
+  texts of the partitions that have changed since (`partitions`). Tasks, buckets and the commit record name runs, so
+  that a micro-batch costs what has changed in it.
+- The sink makes a run of what has changed, merged with runs that are not much larger. A record also names the runs
+  before (`from`), on which the state of its buckets is based until they read newer ones.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from millrace.kernel.progress.ingress import Ingress, Progress
 from millrace.kernel.progress.partition_progress import newest
 
 Order = dict[str, Any]
-"""What the order of a stream must remember; other orders than those of partitions and groups have nothing here."""
+"""The state of a stream's order; only orders by partitions and groups have one."""
 
 _MUCH = 2
-"""How many times larger than what is added a run is left alone."""
+"""A run that is more than this many times larger than what is added is not merged."""
 
 
 class ProgressFiles:
@@ -33,7 +33,7 @@ class ProgressFiles:
         self.folder = Path(folder) / "progress"
 
     def whole(self, progress: Progress) -> dict[str, Any]:
-        """How far a stream has come, with what is in files, as the edge of a stream takes it."""
+        """The progress of a stream with what is in files, as `Ingress` takes it."""
         order = progress["order"]
         if "partitions" not in order:
             return dict(progress)
@@ -41,11 +41,11 @@ class ProgressFiles:
         return {**progress, "order": {**order, "partitions": texts}}
 
     def save_changed(self, sources: Mapping[str, Progress]) -> dict[str, Any]:
-        """What is known of streams, with what has changed in files."""
+        """The progress of streams, with what has changed written to files."""
         return {name: self._save_changed(known) for name, known in sources.items()}
 
     def prune(self, sources: Iterable[Progress]) -> None:
-        """Drop the runs on which none of these stands."""
+        """Remove the runs that none of these names."""
         if not self.folder.is_dir():
             return
         orders = (known.get("order", {}) for known in sources)
@@ -62,7 +62,7 @@ class ProgressFiles:
         return {**known, "order": {"runs": self._added(before, order["partitions"]), "from": before, "partitions": []}}
 
     def _added(self, runs: Sequence[str], texts: Sequence[str]) -> list[str]:
-        """The runs with one more, in which those are that are not much larger."""
+        """The runs with one more, which those that are not much larger are merged into."""
         kept, texts, size = list(runs), list(texts), sum(map(len, texts))
         while kept and (larger := (self.folder / kept[-1]).stat().st_size) <= _MUCH * size:
             texts.insert(0, self._read(kept.pop()))
@@ -77,6 +77,6 @@ class ProgressFiles:
 
 
 def changed_order(edge: Ingress, runs: Sequence[str]) -> Order:
-    """What the order of an edge must remember, given the runs that it began with: what has changed since then."""
+    """The state of an edge's order: what has changed since the runs that it began with."""
     order = edge.order.changes()
     return {**order, "runs": list(runs)} if "partitions" in order else order

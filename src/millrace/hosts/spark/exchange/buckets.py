@@ -1,4 +1,4 @@
-"""Which bucket a row goes to.
+"""Which bucket a row goes to, and rows split by bucket.
 
 Rules:
 - There is one bucket per shuffle partition, numbered so that Spark's own hash sends each to a partition of its own.
@@ -46,10 +46,10 @@ def assign(keys: Sequence[pa.Array], ids: Sequence[int], rows: int | None = None
 def split(
     port: str, batches: Sequence[Batch], keys: tuple[str, ...] | None, buckets: Sequence[int], seq: int
 ) -> Iterator[Row]:
-    """One exchange row a bucket with all tuples that are for it; without a key they all go to the first.
+    """One exchange row per bucket with all its tuples; without a key they all go to the first bucket.
 
-    Where the choice is open (`keys` is None) they stay together in the bucket that `seq` is for: its own number, or
-    one in turn.
+    Where the choice is open (`keys` is None) they stay together in one bucket, which `seq` chooses: its own number, or
+    one after another.
     """
     for alike in _alike(batches):
         for bucket, rows in _parts(concat(alike).rows, keys, buckets, seq):

@@ -1,4 +1,4 @@
-"""The two shapes of row that Spark carries for us; the tuples themselves are packed in the blobs.
+"""The two kinds of row that Spark carries for Millrace; the tuples themselves are packed in the blobs.
 
 Rules:
 - An exchange row goes to one bucket of a stage: everything that one task, or one bucket of an earlier stage, has for
@@ -38,7 +38,7 @@ REPORT_OUTPUT = "__report"
 
 
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Half to a third of the bytes, for hardly more of our time and much less of Java's, which copies each many times."""
+"""Half to a third of the bytes, for hardly more time in Python and much less in Java, which copies each many times."""
 
 
 class Row(NamedTuple):

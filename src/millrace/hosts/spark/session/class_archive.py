@@ -3,10 +3,10 @@
 Java and Spark are up with 0.4 of the work that it takes without (16 s of processor time, 6.5 s with the archive).
 
 Rules:
-- No run waits for the archive, and none fails for want of one: Java writes it when it ends, after the run. A folder
-  that cannot be written is as good as none.
-- A Java that is to write it starts with half as much work again. Hence the second run does it: who runs once, such as a
-  test in a fresh container, does not pay for what is not used.
+- No run waits for the archive, and none fails without it: Java writes it when it ends, after the run. A folder that
+  cannot be written is not used.
+- A Java that writes it starts with half as much work again. So the second run does it: a single run, such as a test in
+  a fresh container, does not pay for what is not used.
 - An archive is for one Java and one set of class files, at one path. The folder's name stands for all of them, and it
   holds the home of Spark too: with a path that is new in every run the archive would be of no use.
 - It is written under a name of its own and renamed at a later start, if it is whole: runs at one time do not disturb
@@ -57,7 +57,7 @@ def kept_folder(java: str | None, version: str) -> Path | None:
 def lean_home(folder: Path) -> Path:
     """Spark's home in a folder, without its zipped Python part, so that workers import the installed one.
 
-    From the zip every worker process compiles PySpark anew: 0.8 s a process instead of 0.2 s, seven times a start.
+    From the zip every worker process compiles PySpark anew: 0.8 s per process instead of 0.2 s, seven times per start.
     """
     home, own = folder / "spark", folder / f"spark.{os.getpid()}"
     if not home.is_dir():

@@ -1,9 +1,9 @@
 """A Spark session that is quiet, quick to start and set for our checkpoints.
 
 Rules:
-- Spark's own words go to a log file. The terminal belongs to the user.
+- Spark logs to a file. The terminal belongs to the user.
 - Settings that a checkpoint depends on are here and nowhere else; a user's settings may add to them.
-- What keeps Spark from starting is said in our words, with what to install.
+- What keeps Spark from starting is an error of Millrace, with what to install.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _RUNS: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
 """How many runs are at work in each session that one of them has opened."""
 _JOINING = Lock()
-"""Held while a session is found or opened, and while it is ended: nobody is to join one that is ending."""
+"""Held while a session is found or opened, and while it is ended: no run may join one that is ending."""
 _LOG = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.file.ref = file
@@ -160,7 +160,7 @@ def running_session() -> SparkSession | None:
 def join_session(given: SparkSession | None, open_one: Callable[[], SparkSession]) -> tuple[SparkSession, bool]:
     """The session that a run is to work in: the one given, that of this process, or a new one.
 
-    And whether the run has to leave it; it has not if no run has opened it, for then it is not ours to end.
+    And True if the run has to leave it: a session that no run has opened is not ended by one.
     """
     with _JOINING:
         session = given or running_session()
@@ -182,7 +182,7 @@ def leave_session(session: SparkSession) -> None:
 
 
 def prepared(session: SparkSession) -> SparkSession:
-    """A session that somebody else has opened, set for our checkpoints."""
+    """A session that the user has opened, with the settings that checkpoints need."""
     for name, value in CHECKPOINT_SETTINGS.items():
         session.conf.set(name, value)
     return session
@@ -303,7 +303,7 @@ def _start(builder: SparkSession.Builder, log_file: Path) -> SparkSession:
             return _hushed(builder.getOrCreate())
     except (PySparkException, Py4JError) as error:
         raise RunError(
-            f"Spark did not start; its last words:\n{log_tail(log_file) or error}",
+            f"Spark did not start; the end of its log:\n{log_tail(log_file) or error}",
             hint=f'Check --master; the whole log is "{log_file}".',
         ) from error
 

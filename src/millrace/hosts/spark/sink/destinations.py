@@ -59,7 +59,7 @@ class Destinations:
             self.specs = specs
             # Before the change is on record: if it never is, answers are missing until their keys change; afterwards
             # a query that takes another's name might show its answers.
-            self.merge(self._committed())
+            self._merge_answers(self._committed())
 
         return take_into_use
 
@@ -68,17 +68,17 @@ class Destinations:
         newest = self._commits.newest()
         return None if newest is None else int(newest["batch"])
 
-    def merge(self, batch: int | None) -> None:
+    def _merge_answers(self, batch: int | None) -> None:
         """Make few files of the latest answers, as of a micro-batch that is committed."""
         if batch is not None:
             self.sinks.answers.stage(batch)
             self.sinks.answers.sweep()
 
-    def stand(self, batch: int) -> None:
-        """Let the latest answers of a committed micro-batch stand."""
+    def put_answers(self, batch: int) -> None:
+        """Put the latest answers of a committed micro-batch."""
         self.sinks.answers.put_parts(batch)
         if batch % _MERGE_EVERY == 0:
-            self.merge(batch)
+            self._merge_answers(batch)
 
     def _spec(self, query: Query, *, is_new: bool) -> Spec:
         connector = query.sink.connector
@@ -99,8 +99,8 @@ class Destinations:
             spec["latest"] = {"path": str(folder_of(self.folder, query.name)), "key": list(key)}
         return spec
 
-    def taken(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
-        """New rows of the queries whose results are kept in memory or shown; their files go."""
+    def take_shown(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
+        """New rows of the queries whose results are kept in memory or shown; their files are removed."""
         for name, query in self.sinks.queries.items():
             if query.sink.connector.format not in PLAIN_SINKS:
                 continue

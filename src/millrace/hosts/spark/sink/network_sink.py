@@ -1,10 +1,13 @@
-"""The one sink of a network: results to the outputs' folders, reports to the commit log.
+"""The one sink of a network: how a micro-batch is committed.
 
-Rules:
-- A task writes hidden files under names of its own. Only `commit`, in the driver, gives them names that readers see.
-- Those names are fixed by batch and partition, so a replayed batch replaces its files instead of adding to them.
-- The commit record is written last: when it is there, so are all files of its batch.
-- Of an update query a task also writes the last row of each key, likewise, for those who pull (see latest_files.py).
+1. Each task writes its results as hidden files under random names, and returns a `TaskOutput` with them and with the
+   reports of its buckets (`NetworkWriter.write`). Of an update query it also writes the latest answer of each key.
+2. The driver gives the files their final names, which are fixed by batch and partition: a replayed batch replaces its
+   files. Rows for a writer of the user's own are written by it (`NetworkWriter.commit`, from here on).
+3. The driver merges the reports into the record of the batch, with the progress of streams in files beside the log.
+4. The record is written to the commit log: from then on the batch counts. All files of it are in place by then.
+5. Spark writes its own commit. If the process dies between 4 and 5, Spark runs the batch again, and steps 1 to 4 write
+   the same files and the same record again.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.sink.reports import merge
 
 Sink = Mapping[str, Any]
-"""The format, the folder ("path") and the options of an output, or its "writer" (see plans.py)."""
+"""Where the results of a query go (see `Version.sinks`)."""
 
 _HIDDEN = ".millrace-"
 _PRUNE_EVERY = 50
@@ -155,9 +158,9 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                     (Path(sink["latest"]["path"]) / task.latest[output]).unlink(missing_ok=True)
 
     def _publish(self, output: str, sink: Sink, tasks: Sequence[TaskOutput], batch: int) -> dict[str, Any]:
-        """Give the batch's files of one output their lasting names, and drop what an earlier attempt left.
+        """Give the batch's files of one output their final names, and drop what an earlier attempt left.
 
-        Those of a writer are handed over instead.
+        Rows for a writer are written by it instead.
         """
         folder, names, rows = Path(sink["path"]), [], 0
         if "writer" in sink:
@@ -176,7 +179,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
 
 
 def _publish_latest(output: str, folder: Path, tasks: Sequence[TaskOutput], batch: int) -> None:
-    """Give the latest answers of a batch their lasting names, in the place of what an earlier attempt left."""
+    """Give the latest answers of a batch their final names, in the place of what an earlier attempt left."""
     for task in tasks:
         final = folder / part_name(batch, task.partition)
         if output in task.latest:
@@ -192,7 +195,7 @@ def clean(path: Path | str) -> None:
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Any, str]]:
-    """Each output row; few and large, for the tuples are in the blobs."""
+    """Each output row; there are few, for the tuples are in the blobs."""
     for batch in batches:
         outputs, notes = batch.column("output").to_pylist(), batch.column("note").to_pylist()
         for index, (output, note) in enumerate(zip(outputs, notes, strict=True)):

@@ -2,11 +2,11 @@
 
 Rules:
 - The network's own sink commits results as files, each once. A second streaming query reads these files and writes
-  them to Spark's sink, with a checkpoint of its own: each file is handed over once, or again if the sink repeats a
-  micro-batch that failed; what that means depends on the sink.
-- Files that have been handed over are removed in time; the sink has the results.
-- A checkpoint that is new and a folder in which Spark's file sink has written before do not fit: it would take the
-  new micro-batches for old ones, and drop them.
+  them to Spark's sink, with a checkpoint of its own: each file is relayed once, or again if Spark repeats a micro-batch
+  that failed; what that means depends on the sink.
+- Files that have been relayed are removed after a while.
+- A new checkpoint is refused on a folder in which Spark's file sink has written before: Spark would take the new
+  micro-batches for old ones, and drop them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ from millrace.plan.nodes.query_network import Query
 
 
 class Relay:
-    """The way of one query's results from the folder where they are committed to its sink.
-
-    `start` lets it follow the folder, `check` raises what made it fail, `drain` hands over what is there and ends,
-    `stop` ends it where it is.
-    """
+    """The way of one query's results from the folder where they are committed to its sink."""
 
     def __init__(
         self,
@@ -57,7 +53,7 @@ class Relay:
         self._refuse_other_results()
 
     def start(self) -> None:
-        """Follow the folder until told otherwise."""
+        """Relay what comes to the folder, until it is stopped."""
         self._running = self._begin(self._writer().trigger(processingTime=self.trigger))
 
     def check(self) -> None:
@@ -69,11 +65,11 @@ class Relay:
             raise self._failed(error)
         raise RunError(
             f'sink "{self.sink.name}" of query "{self.query.name}" is no longer written to',
-            hint="Start the run again: what has not been handed over comes then.",
+            hint="Start the run again: it relays what is missing.",
         )
 
     def drain(self) -> None:
-        """Hand over all that is in the folder, and end."""
+        """Relay all that is in the folder, and end."""
         self.check()
         self.stop()
         try:
@@ -82,7 +78,7 @@ class Relay:
             raise self._failed(error) from None
 
     def stop(self) -> None:
-        """End where it is; what has not been handed over waits for the next start."""
+        """End where it is; what has not been relayed waits for the next start."""
         if self._running is not None:
             self._running.stop()
             self._running = None

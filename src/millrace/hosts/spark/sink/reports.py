@@ -1,12 +1,12 @@
-"""What the buckets of a batch report, as one.
+"""The reports of a batch's buckets, merged into the batch's record.
 
 Rules:
-- What is known of a source only grows: the greatest number wins. What its order must remember changes when rows of it
-  were read, and is else as the record before has it. A source that no report names any more has left the
-  network; if it comes back, it is read from its beginning.
-- Metrics are counts of the batch: they add up. Reports of tasks that are no bucket's hold nothing else, and no clock.
-- The network wants to be woken when the first of its buckets does, and waits for the least bound of a port that one
-  of them waits for. What its queues hold back are the rows that all of them could let go.
+- The progress of a source only grows: the greatest number wins. The state of its order changes when rows of it were
+  read, and is else that of the record before. A source that no report names has left the network; if it comes back, it
+  is read from its beginning.
+- Metrics are counts of the batch: they add up. Tasks that have no bucket report nothing else, and no clock.
+- The network is woken when the first of its buckets asks for it, and waits for the least bound of a port that one of
+  them waits for. What its queues hold back are the rows that all of them could release.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The files that the driver makes of rows from Python, in a folder a stream, for the source to read.
+"""The files that the driver writes for rows from Python, in one folder per stream, for the source to read.
 
 Rules:
-- A file's name is its number. It is written whole before it has its name: a kill leaves none that is cut off.
-- Files are removed from the front. How many is put down first: whoever lists the folder, and then reads that number,
-  knows of every file that is missing that it was removed, also if a kill came between.
+- A file's name is its number. It gets the name when it is written whole: a kill leaves no file that is cut off.
+- Files are removed from the front. Their number is written first: a reader that lists the folder and then reads that
+  number knows that every missing file was removed, also if a kill came between.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The low level of a stream: files in, exchange rows out, all of it in one task.
 
 Rules:
-- Rows are stamped, checked, filtered and projected by the kernel, then packed: one Arrow blob a bucket and port.
-- What the stream has come to rides to every bucket on a row of its own, so that bounds need no second pass. Of
-  partitions and groups it names those that have changed.
-- A task knows the stream as it was when its micro-batch began; files of one micro-batch are read side by side, except
-  where what becomes of a row depends on all rows before it. Small ones share a task, which takes longer to start than
+- Rows are stamped, checked, filtered and projected by the kernel, then packed: one Arrow blob per bucket and port.
+- The progress of the stream goes to every bucket on a row of its own, so that bounds need no second pass. Of partitions
+  and groups it names those that have changed.
+- A task knows the stream as it was when its micro-batch began. The files of a micro-batch are read side by side, except
+  where what becomes of a row depends on all rows before it. Small files share a task, which takes longer to start than
   they take to read.
 """
 
@@ -47,7 +47,7 @@ _TASK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class StreamLowLevel:
-    """What one stream of a network does before the shuffle (see `files.LowLevel`).
+    """What one stream of a network does before the shuffle (see `stream_files.LowLevel`).
 
     `live` says that the run goes on until it is stopped, so that files are read as they come.
     """
@@ -87,7 +87,7 @@ class StreamLowLevel:
 
     @property
     def in_sequence(self) -> bool:
-        """True if a micro-batch is read by one task: what becomes of a row depends on all rows before it."""
+        """True if one task reads a micro-batch: what becomes of a row depends on all rows before it."""
         measured = self._stream.time.max_future_skew is not None and not self._measured_by_clock
         return measured or self.plan.in_sequence(self.stream_name)
 
@@ -160,7 +160,7 @@ class StreamLowLevel:
                 gathered, rows, number = {port: [] for port in self._exchanges}, 0, number + 1
         summary = self._summary(ingress, read, scan, before)
         with watch("low"):
-            # The end of the task, not of the stream: what the low level still holds is let go.
+            # The end of the task, not of the stream: what the low level still holds is released.
             executor.end(self.stream_name)
             executor.run(StandingClock(now))
             for port, batches in executor.take(now).items():
@@ -180,7 +180,7 @@ class StreamLowLevel:
             yield Chunk(batch.rows, batch.malformed)
 
     def _packed(self, gathered: dict[str, list[Batch]], number: int) -> pa.RecordBatch:
-        """One row a port and bucket, with all its tuples; the number says in which order tuples entered."""
+        """One row per port and bucket, with all its tuples; the number says in which order tuples entered."""
         return exchange_rows(
             [
                 row
@@ -190,12 +190,12 @@ class StreamLowLevel:
         )
 
     def _progress(self, before: dict[str, Any]) -> dict[str, Any]:
-        """What was known of the stream; nobody here has to be told of groups that do not change."""
+        """The progress of the stream; groups that do not change need not be sent again."""
         known = ProgressFiles(Path(self.folder) / "commits").whole(before)
         return {**known, "order": {**known["order"], "told": True}}
 
     def _summary(self, ingress: Ingress, read: int, scan: FileScan, before: dict[str, Any]) -> dict[str, Any]:
-        """What the stream has come to, as every bucket is told; `since` is how much had been read before."""
+        """The progress of the stream, as it is sent to every bucket; `since` is how many files had been read before."""
         known = {"stream": self.stream_name, "files": read, "now": scan.now, "first": scan.first, "all": scan.all}
         run = {"plan": self.version, "live": self.live, "committed": self.committed}
         order = changed_order(ingress, before.get("order", {}).get("runs", ()))

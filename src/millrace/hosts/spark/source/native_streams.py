@@ -1,10 +1,10 @@
 """Streams that Spark reads: any streaming source or DataFrame, through the low level, as exchange rows.
 
 Rules:
-- Spark's source gives rows; the low level is a step behind it, in the same tasks. A source is read under its stream's
-  name, so that others may come and go beside it in a checkpoint.
-- The clock of a micro-batch is Spark's own, which a replay sees again. What was known of the stream before comes from
-  the commit record before the micro-batch.
+- Spark's source gives rows; the low level is a step after it, in the same tasks. A source is read under its stream's
+  name, so that other sources may come and go in the same checkpoint.
+- The clock of a micro-batch is Spark's own, which a replay sees again. The progress of the stream comes from the commit
+  record before the micro-batch.
 - The order of rows is that of Spark's partitions. Where what becomes of a row depends on all rows before it, one task
   reads them all.
 - A stream with rows is not silent: only Spark knows whether its source has more.
@@ -103,8 +103,8 @@ def native_rows(
 ) -> DataFrame:
     """The exchange rows of a stream that Spark reads, by a version of the plan in the checkpoint's folder."""
     plan = PlanLog(folder / "plans").read(version).plan
-    given = _given(session, stream, frame)
-    rows = _declared(given, stream, read_schema(stream, plan.columns_read(stream.name)))
+    loaded = _frame_of(session, stream, frame)
+    rows = _declared(loaded, stream, read_schema(stream, plan.columns_read(stream.name)))
     alone = StreamLowLevel(plan, stream.name, buckets, live, version).in_sequence
     task = NativeStream(str(folder), version, stream.name, buckets, live, alone)
     return (rows.coalesce(1) if alone else rows).mapInArrow(_function(task), EXCHANGE)
@@ -113,7 +113,7 @@ def native_rows(
 def check_native(session: SparkSession, stream: Stream, plan: Physical, frame: DataFrame | None = None) -> None:
     """Refuse a stream that Spark cannot read as it is declared; nothing is read."""
     try:
-        _declared(_given(session, stream, frame), stream, read_schema(stream, plan.columns_read(stream.name)))
+        _declared(_frame_of(session, stream, frame), stream, read_schema(stream, plan.columns_read(stream.name)))
     except PySparkException as error:
         raise _refused(stream, error) from None
 
@@ -129,7 +129,7 @@ def _function(task: NativeStream) -> Callable[[Batches], Batches]:
 # What Spark gives
 
 
-def _given(session: SparkSession, stream: Stream, frame: DataFrame | None) -> DataFrame:
+def _frame_of(session: SparkSession, stream: Stream, frame: DataFrame | None) -> DataFrame:
     if frame is not None:
         _check_named(frame, stream)
         return frame

@@ -1,12 +1,12 @@
 """The one source of a network: the files of all its streams, read by their low levels, and what wakes its buckets.
 
 Rules:
-- One source, not one a stream: Spark gives each Python source a process of its own, and starts them one after another.
-- The offset names the plan by which a micro-batch is carried out, and says whether silent streams may be spoken for. A
-  replay reads by that plan, or by a later one with which the run has begun, and speaks for whom the first attempt did.
+- One source, not one per stream: Spark gives each Python source a process of its own, and starts them one by one.
+- The offset names the plan of a micro-batch, and says if ETS may be made for silent streams. A replay reads by that
+  plan, or by a later one with which the run has begun, and makes the same ETS as the first attempt.
 - The offset also holds when the micro-batch before was committed, as its record says: then its results were delivered.
-- A source that is held does not advance: between two micro-batches the plan can then be changed.
-- The clock is read before any stream is looked at: what comes after that look is not spoken for.
+- A source that is held does not advance: the plan can be changed between two micro-batches.
+- The clock is read before any stream is listed: an ETS never passes a file that comes after it.
 - Streams end with what had been read of them when the end was marked: files that come later are refused.
 """
 
@@ -49,7 +49,7 @@ class NetworkPartition(InputPartition):
 
 
 class NetworkSource(DataSource):
-    """All streams that are read from files, and the control of a network, as exchange rows.
+    """All streams that are read from files, and the wake-ups of a network, as exchange rows.
 
     Options: `folder` (the checkpoint's), `plan` (the least version), `buckets` (a JSON list of ids), `live` ("true" if
     the run goes on until it is stopped).
@@ -67,8 +67,8 @@ class NetworkSource(DataSource):
 
 
 class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets: the number of the plan, whether the run is live, when the last micro-batch was committed, one offset a
-    stream (see `StreamFiles`), and that of the control (`Wakeups`)."""
+    """Offsets: the number of the plan, whether the run is live, when the last micro-batch was committed, one offset
+    per stream (see `StreamFiles`), and that of the wake-ups (`Wakeups`)."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.folder = options["folder"]
@@ -145,7 +145,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from low_level.read(part.paths, part.index, part.scan, part.before, alone=part.alone)
 
     def _follow(self, version: int) -> None:
-        """Be the source of that version's streams; what is known of those that stay stays known."""
+        """Read the streams of that version from now on; streams of both versions keep what is known of them."""
         if version == self.version and self.streams:
             return
         self.version = version

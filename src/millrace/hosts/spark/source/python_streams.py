@@ -36,7 +36,7 @@ _AT_ONCE = 20
 
 
 class PythonStreams:
-    """What a run is given for its streams, by name, and the files that it has made of it."""
+    """What a run reads from Python, by stream, and the files that it has written for it."""
 
     def __init__(self, feeds: Mapping[str, Any], folder: Path) -> None:
         self._feeds = feeds
@@ -86,7 +86,7 @@ def _rows_of(item: Any, stream: Stream, read: Sequence[str]) -> pa.RecordBatch:
 
 @dataclass
 class _Poll:
-    """A stream that is asked, and the columns that are read of it."""
+    """A stream that is polled, and the columns that are read of it."""
 
     source: Asked
     stream: Stream
@@ -97,7 +97,7 @@ class _Poll:
     due: float = 0.0
 
     def look(self, now: float) -> None:
-        """Ask if it is time, and write what there is."""
+        """Poll if it is time, and write what there is."""
         if now < self.due:
             return
         self.due = now if self.source.every is None else now + self.source.every / 1e6
@@ -113,20 +113,20 @@ class _Poll:
 
     def remove(self, read: int) -> None:
         """Remove the first of the files that have been read, if they are many."""
-        # One stays: a stream that comes back after nobody read it says by that how far it has come (see `has_read`).
+        # One stays: a stream that comes back after a pause tells by it how far it has come (see `has_read`).
         if read - 1 - self.removed >= _AT_ONCE:
             self.removed = read - 1
             remove_files(self.folder, self.removed)
 
 
 class Polls:
-    """The streams of a run that are asked for rows."""
+    """The streams of a run that are polled for rows."""
 
     def __init__(self) -> None:
         self._polls: dict[str, _Poll] = {}
 
     def add(self, source: Asked, stream: Stream, read: Sequence[str], folder: Path) -> Connector:
-        """Ask a stream from now on, and say how its files are read."""
+        """Poll a stream from now on, and say how its files are read."""
         folder.mkdir(parents=True, exist_ok=True)
         files, removed = count_files(folder), count_removed(folder)
         self._polls[stream.name] = poll = _Poll(source, stream, read, folder, files, removed)
@@ -134,7 +134,7 @@ class Polls:
         return Connector("parquet", {"path": str(folder)})
 
     def look(self) -> None:
-        """Ask those whose time has come."""
+        """Poll the streams whose time has come."""
         now = time.monotonic()
         for poll in self._polls.values():
             poll.look(now)
@@ -152,7 +152,7 @@ class Polls:
         return all(poll.source.finished for poll in pushed)
 
     def ask(self, streams: Iterable[str]) -> dict[str, int]:
-        """Ask those among these streams at once; how many files each has then."""
+        """Poll those among these streams at once; how many files each has then."""
         asked = {name: self._polls[name] for name in streams if name in self._polls}
         for poll in asked.values():
             poll.due = 0.0

@@ -1,15 +1,15 @@
 """The files of one stream as part of the network's source: read in name order, by the low level.
 
 Rules:
-- The producer moves files in whole, under names that sort after all earlier ones. What has been read is a prefix of
-  the listing; a listing of which that no longer holds fails the run, for rows would be lost or read twice.
-- Files that we wrote ourselves may have been removed when they were read for good (see feed_files.py). Offsets go on to
-  count them; a stream that is read anew begins with the first one that is there.
-- An unchanged listing gives an unchanged offset: the clock is put down only when files are added.
-- A file is read the same way on a replay: with the clock of its offset and what was known before its batch.
-- A row of external time came when its file did, not when it was read: that may be a whole trigger later, by which its
-  stream would seem to lag when it is spoken for. For that the newest of a micro-batch's files counts; for how stale
-  answers are the first one does, so that they never seem fresher than they are.
+- The producer moves whole files in, under names that sort after all earlier ones. What has been read is a prefix of
+  the listing; if that no longer holds the run fails, for rows would be lost or read twice.
+- Files that Millrace wrote itself may have been removed when no replay can read them (see feed_files.py). Offsets still
+  count them; a stream that is read from its beginning starts with the first file that is there.
+- An unchanged listing gives an unchanged offset: the clock is part of the offset only when files are added.
+- A replay reads a file the same way: with the clock of its offset and the progress before its batch.
+- A row of external time arrived when its file did, not when it was read, which may be a whole trigger later. The bound
+  of an ETS counts from the newest of a micro-batch's files, the staleness of answers from the first, so that they
+  never seem fresher than they are.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LowLevel(Protocol):
         """How many of a micro-batch's files each task reads, one after another."""
 
     def arrived(self, path: str) -> int | None:
-        """The clock at which a file was put in its place, or later; None if nobody knows."""
+        """The clock at which a file was put in its place, or later; None if it is not known."""
 
     def size(self, path: str) -> int:
         """How many bytes a file has."""
@@ -86,8 +86,8 @@ class LowLevel(Protocol):
 
 @dataclass(frozen=True)
 class FileScan:
-    """When a micro-batch looked for a stream's files, when the first and the newest that it took had come, and whether
-    it took all."""
+    """A scan of a stream's files by a micro-batch: its clock, when the first and the newest file that it took had come,
+    and if it took all."""
 
     now: int
     first: int
@@ -109,7 +109,7 @@ class FileLimit:
         return FileLimit(int(files) if files else None, int(options.get("max_bytes_per_trigger", FileLimit.bytes)))
 
     def allowed(self, low_level: LowLevel, paths: Sequence[str]) -> int:
-        """How many of these files fit; those behind the first that does not are not looked at."""
+        """How many of these files fit; those after the first that does not are not opened."""
         paths = paths[: self.files]
         sizes = accumulate(map(low_level.size, paths))
         fitting = sum(1 for _ in takewhile(lambda size: size <= self.bytes, sizes))
@@ -200,7 +200,7 @@ class StreamFiles:
         return first
 
     def _came(self, path: str, looked: int | None, seen: int) -> int:
-        """The clock at which a file that was seen came: since a look, or nobody knows when."""
+        """The clock at which a file came: not before the last scan, nor after it was seen."""
         arrived = self.low_level.arrived(path)
         return seen if arrived is None or looked is None else min(max(arrived, looked), seen)
 

@@ -1,13 +1,13 @@
-"""When buckets are woken without rows: when the clock reaches what they asked for, and at the end.
+"""When buckets are woken without rows: when the clock reaches the time they asked for, and at the end.
 
 Rules:
-- The offset is the clock of the last waking, so a replay sees the same time.
-- It advances only with a reason: a wake-up that is due by the newest commit, rows that queues held back there, a bound
-  that a later level has begun to wait for, another plan, or the end marker. Hence no batch runs without need, and after
-  downtime there is one waking, not a backlog.
-- Under `availableNow` the end marker and what queues hold back alone count; otherwise such a run might never end.
-  Queues empty, for nothing comes in any more.
-- The end comes once to a stream; one that joins the network after it has an end of its own.
+- The offset is the clock of the last wake-up, so that a replay sees the same time.
+- It advances only for a reason: a wake-up that is due by the newest commit, rows that queues held back there, a bound
+  that a later level has begun to wait for, another plan, or the end marker. So no batch runs without need, and after
+  downtime there is one wake-up, not a backlog.
+- Under `availableNow` only the end marker and rows in queues count; otherwise such a run might never end. Its queues
+  become empty, for no rows come in.
+- A stream ends once; a stream that joins the network later has an end of its own.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from millrace.hosts.spark.exchange.rows import CONTROL_PORT, Row, exchange_rows
 Offset = dict[str, Any]
 
 NO_WAKEUP: Offset = {"now": 0, "ended": [], "wants": {}}
-"""The offset before the first waking."""
+"""The offset before the first wake-up."""
 
 
 @dataclass(frozen=True)
 class WakeupPartition(InputPartition):
-    """One waking of all buckets."""
+    """One wake-up of all buckets."""
 
     now: int
     end: bool
@@ -39,7 +39,7 @@ class WakeupPartition(InputPartition):
 
 
 class Wakeups:
-    """Offsets: the clock of the last waking (`now`), the streams that have come to their end (`ended`), and the bounds
+    """Offsets: the clock of the last wake-up (`now`), the streams that have ended (`ended`), and the bounds
     that later levels waited for (`wants`, by port)."""
 
     def __init__(self, commits: CommitLog, *, clock_on: bool) -> None:
@@ -60,7 +60,7 @@ class Wakeups:
     def next_offset(self, start: Offset, clock: int, streams: Collection[str], *, anew: bool = False) -> Offset:
         """Where to go on to from `start` at this time of the clock; `start` itself if nowhere.
 
-        `streams` are those of the network; `anew` says that its plan is another one, of which all buckets must hear.
+        `streams` are those of the network; `anew` says that its plan is another one, which all buckets must learn.
         """
         if not anew and set(streams) <= set(start["ended"]):
             return start
@@ -75,7 +75,7 @@ class Wakeups:
         return start
 
     def partitions(self, start: Offset, end: Offset) -> list[WakeupPartition]:
-        """One waking, if there is one between the offsets."""
+        """One wake-up, if there is one between the offsets."""
         if start == end:
             return []
         return [WakeupPartition(end["now"], bool(set(end["ended"]).difference(start["ended"])), end["wants"])]
@@ -84,7 +84,7 @@ class Wakeups:
 def wakeup_rows(
     partition: WakeupPartition, buckets: Sequence[int], plan: int, *, live: bool, committed: int = 0
 ) -> pa.RecordBatch:
-    """A waking as one exchange row a bucket."""
+    """A wake-up as one exchange row per bucket."""
     told = {"now": partition.now, "end": partition.end, "wants": partition.wants}
     note = json.dumps({**told, "plan": plan, "live": live, "committed": committed})
     return exchange_rows([Row(bucket, CONTROL_PORT, 0, note=note) for bucket in buckets])

@@ -2,11 +2,11 @@
 
 Rules:
 - All tuples of a micro-batch are pushed before any bound of it, so the order of tasks does not matter.
-- Tuples that cross to a later level carry no bound. A bucket there keeps the last one of every bucket that sends to
-  it, and has itself what the least of them says: nothing, until all have been heard of.
+- Tuples that cross to a later level carry no bound. A bucket there keeps the last bound of every bucket that sends to
+  it; its own is the least of them, and none until all have sent one.
 - A bucket that waits for a bound of an earlier level says so in its report; in the next micro-batch the buckets there
-  wait for it in its stead, so that silent sources may be spoken for.
-- Queues of updates take in all tuples of a micro-batch before they let go of any (see queues.py).
+  wait for that bound themselves, so that ETS are made for silent sources.
+- Queues of updates take in all tuples of a micro-batch before they release any (see bucket_queues.py).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Level:
     exchanges: Mapping[str, Exchange]
     arriving: Mapping[str, Crossing]
     leaving: Mapping[str, Crossing]
-    spoken: bool = False
-    """True if some stream of the network may be spoken for while it is silent."""
+    has_ets: bool = False
+    """True if ETS are made for some silent stream of the network."""
 
     @staticmethod
     def of(plan: Physical, number: int, graph: Graph) -> Level:
@@ -63,7 +63,7 @@ class Level:
 
     @property
     def ports(self) -> frozenset[str]:
-        """All that it reads."""
+        """All ports that it reads."""
         return frozenset([*self.exchanges, *self.arriving])
 
     def streams(self) -> dict[str, list[str]]:
@@ -101,7 +101,7 @@ class Bucket:
     results: dict[str, int] = field(default_factory=dict)
     segments: dict[Place, int] = field(default_factory=dict)
     """Where in the state store each live segment is."""
-    left: list[Place] = field(default_factory=list)
+    stale_segments: list[Place] = field(default_factory=list)
     """Places in the state store of segments that no operator will need again."""
     version: int = 1
     """The number of the plan that it works by."""
@@ -129,30 +129,32 @@ class Bucket:
 
     # Work
 
-    def work(self, news: BucketInput, pace: TriggerPace | None = None) -> dict[str, list[Batch]]:
-        """Take a micro-batch in; what its sinks give. Queues keep the pace from the next one on."""
-        for port, blob in news.blobs:
+    def work(self, received: BucketInput, pace: TriggerPace | None = None) -> dict[str, list[Batch]]:
+        """Process a micro-batch; the rows of its sinks. Queues follow the pace from the next one on."""
+        for port, blob in received.blobs:
             for rows in unpack(blob).to_batches():
                 self.executor.push_stamped(port, Batch(rows))
-        for stream, summaries in news.summaries.items():
+        for stream, summaries in received.summaries.items():
             if stream in self.edges:
-                self._follow(stream, summaries, news.now)
-        self._cross(news.bounds)
-        self._cross_jointly(news.joints)
-        if news.wants is not None:
-            self.want(news.wants)
-        if news.end:
+                self._follow(stream, summaries, received.now)
+        self._cross(received.bounds)
+        self._cross_jointly(received.joints)
+        if received.wants is not None:
+            self.want(received.wants)
+        if received.end:
             for port in self.level.ports:
                 self.executor.end(port)
-        clock, silent = StandingClock(news.now), self._silent(news) if news.live else {}
-        self.queues.take_in(news.committed, self._arrived(news))
+        clock, silent = StandingClock(received.now), self._silent(received) if received.live else {}
+        self.queues.take_in(received.committed, self._arrived(received))
         self.executor.run(clock, silent)
-        self.queues.serve(lambda: self.executor.run(clock, silent), news.now, pace or TriggerPace(), free=not news.live)
-        return self.executor.take(news.now)
+        self.queues.serve(
+            lambda: self.executor.run(clock, silent), received.now, pace or TriggerPace(), free=not received.live
+        )
+        return self.executor.take(received.now)
 
-    def _arrived(self, news: BucketInput) -> dict[str, int]:
+    def _arrived(self, received: BucketInput) -> dict[str, int]:
         """By port when the first of the rows arrived that it gives now."""
-        streams = {stream: min(each["first"] for each in summaries) for stream, summaries in news.summaries.items()}
+        streams = {stream: min(each["first"] for each in summaries) for stream, summaries in received.summaries.items()}
         return {port: at for stream, at in streams.items() for port in self.ports.get(stream, ())}
 
     def _follow(self, stream: str, summaries: list[Summary], now: int) -> None:
@@ -193,14 +195,14 @@ class Bucket:
         for port in self.level.leaving:
             self.executor.want(port, self.wants.get(port))
 
-    def _silent(self, news: BucketInput) -> dict[str, int]:
-        """The ports that may be spoken for: of streams with nothing left to read.
+    def _silent(self, received: BucketInput) -> dict[str, int]:
+        """The ports that ETS may be made for: of streams with nothing left to read.
 
         Each with the clock when its stream was looked at, or that of the first look where it had nothing new.
         """
-        looks = {stream: summaries[-1] for stream, summaries in news.summaries.items()}
+        looks = {stream: summaries[-1] for stream, summaries in received.summaries.items()}
         return {
-            port: looks[stream]["now"] if stream in looks else news.first
+            port: looks[stream]["now"] if stream in looks else received.first
             for stream, ports in self.ports.items()
             for port in ports
             if stream not in looks or looks[stream]["all"]
@@ -229,7 +231,7 @@ class Bucket:
         return {
             "sources": {stream: self._known(stream) for stream in self.ports},
             "wake_at": self.executor.wake_at(list(self.level.exchanges)) if live else None,
-            "wants": self._waits_for() if live and self.level.spoken else {},
+            "wants": self._waits_for() if live and self.level.has_ets else {},
             "queued": self.queues.held_back(),
             "queues": self.queues.told(now, {port: each.stream.name for port, each in self.level.exchanges.items()}),
             "metrics": {
@@ -252,7 +254,7 @@ class Bucket:
     def _known(self, stream: str) -> dict[str, Any]:
         """The accounting of a stream and how far it has come, with the ETS that were made for its ports.
 
-        A stream of which nothing has been read is known too: it may have been spoken for.
+        A stream of which nothing has been read is known too: it may have an ETS.
         """
         edge, own = self.edges[stream], {port: self.executor.ingress[port] for port in self.ports[stream]}
         for port, ingress in own.items():
@@ -295,7 +297,7 @@ class Bucket:
             if node in nodes:
                 self.segments[node, part] = place
             else:
-                self.left.append((node, place))
+                self.stale_segments.append((node, place))
         for stream, saved in note["edges"].items():
             if stream in self.edges:
                 self.edges[stream].restore(self.progress_files.whole(saved))

@@ -1,7 +1,7 @@
-"""What a micro-batch brings to a bucket: what is for it, and what it has to pass on to later levels.
+"""What a micro-batch brings to a bucket: its own input, and what it passes on to later levels.
 
 Rules:
-- The clock, the end and what streams have come to concern every level; they are read and passed on.
+- The clock, the end and the progress of streams concern every level; they are read and passed on.
 - A bucket reads the ports of its own level. Rows for later levels, results and reports are passed on as they are.
 """
 
@@ -17,7 +17,7 @@ import pandas as pd
 from millrace.hosts.spark.exchange.rows import BOUNDS_PORT, CONTROL_PORT, STREAM_PORT, Row
 
 Summary = dict[str, Any]
-"""What a stream had come to after some of its files."""
+"""The progress of a stream after some of its files."""
 
 
 @dataclass
@@ -32,12 +32,12 @@ class BucketInput:
     joints: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """The same about pairs of times."""
     wants: dict[str, int] | None = None
-    """The bound that later levels wait for, by port; None where nobody has said."""
+    """The bound that later levels wait for, by port; None where it is not known."""
     clocks: list[int] = field(default_factory=list)
     committed: int = 0
-    """When the micro-batch before was committed; 0 if nobody has said."""
+    """When the micro-batch before was committed; 0 if it is not known."""
     live: bool = False
-    """True if silent streams may be spoken for."""
+    """True if ETS may be made for silent streams."""
     end: bool = False
     passing: list[Row] = field(default_factory=list)
 
@@ -64,32 +64,32 @@ def plan_of(rows: Iterable[Row]) -> int:
 
 
 def read_input(rows: Iterable[Row], level: int, ports: Container[str]) -> BucketInput:
-    """The news among a bucket's exchange rows, for a level that reads these ports."""
-    news = BucketInput()
+    """The input among a bucket's exchange rows, for a level that reads these ports."""
+    found = BucketInput()
     for row in rows:
         if row.port in ports:
-            news.blobs.append((row.port, row.blob))
+            found.blobs.append((row.port, row.blob))
             continue
         note = json.loads(row.note) if row.port in (CONTROL_PORT, STREAM_PORT, BOUNDS_PORT) else {}
         if row.port == BOUNDS_PORT and note["level"] == level:
             for port, until in note["bounds"].items():
-                news.bounds.setdefault(port, {})[note["bucket"]] = until
+                found.bounds.setdefault(port, {})[note["bucket"]] = until
             for port, pair in note["joints"].items():
-                news.joints.setdefault(port, {})[note["bucket"]] = pair
+                found.joints.setdefault(port, {})[note["bucket"]] = pair
             continue
         if row.port in (CONTROL_PORT, STREAM_PORT):
-            _hear(news, row.port, note)
-        news.passing.append(row)
-    return news
+            _add_note(found, row.port, note)
+        found.passing.append(row)
+    return found
 
 
-def _hear(news: BucketInput, port: str, note: Summary) -> None:
-    """Take in what concerns every level."""
-    news.clocks.append(note["now"])
-    news.committed = max(news.committed, note["committed"])
-    news.live = news.live or note["live"]
+def _add_note(found: BucketInput, port: str, note: Summary) -> None:
+    """Add what concerns every level."""
+    found.clocks.append(note["now"])
+    found.committed = max(found.committed, note["committed"])
+    found.live = found.live or note["live"]
     if port == STREAM_PORT:
-        news.summaries.setdefault(note["stream"], []).append(note)
+        found.summaries.setdefault(note["stream"], []).append(note)
     else:
-        news.end = news.end or note["end"]
-        news.wants = note["wants"]
+        found.end = found.end or note["end"]
+        found.wants = note["wants"]

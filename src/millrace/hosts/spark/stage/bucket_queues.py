@@ -1,13 +1,13 @@
-"""The queues of a bucket: they take in all rows of a micro-batch, then let go of what the budget allows.
+"""The queues of a bucket: they take in all rows of a micro-batch, then release what the budget allows.
 
 Rules:
-- Queues let go one after another, so that each can be told what its rows cost: first those whose allowance does not
-  depend on others, nearer to the streams first. Those that share time let go in slices of it, always the most urgent,
-  as `Queue.urgency` and the query's `share` say; so the staleness of all of them together is least.
-- What a row costs is measured here by the clock of the worker; it counts from the next micro-batch on (see budget.py).
-  How urgent a queue is depends on its state and the micro-batch's clock alone.
-- The clock of queues stands still in a micro-batch. Rows arrived when the first file of it did, as the offset says.
-  What it lets go is delivered when it is committed; that moment is known to the next micro-batch, from the offset too.
+- Queues release rows one after another, so that the cost of each one's rows can be measured: first those whose
+  allowance does not depend on others, nearer to the streams first. Those that share time release in slices of it, the
+  most urgent first, as `Queue.urgency` and the query's `share` say; so their total staleness is least.
+- The cost of a row is measured by the clock of the worker, and counts from the next micro-batch on (see budget.py). The
+  urgency of a queue depends only on its state and the micro-batch's clock.
+- The clock of queues stands still in a micro-batch. Rows arrived when its first file did, as the offset says. What a
+  micro-batch releases is delivered when it is committed; the next one knows that moment, from the offset too.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import QueueSettings
 
 QueueReport = dict[str, Any]
-"""What is known of a queue, as plain data: its metrics, the streams that it reads, and its most stale keys."""
+"""A queue as plain data: its metrics, the streams that it reads, and its most stale keys."""
 
 STALEST = 20
-"""How many keys a bucket tells the staleness of."""
+"""The number of keys whose staleness a bucket reports."""
 _FEW_KEYS = 10_000
-"""A bucket with more keys than these tells of none: finding the most stale would cost too much every time."""
+"""A bucket with more keys reports none: finding the most stale would cost too much every time."""
 _SUMS = ("keys", "waiting", "entered", "let_go", "superseded", "shed", "allocated", "used", "switches")
 _MEANS = ("queue_now", "queue_mean", "application_now", "application_mean")
 
@@ -73,55 +73,55 @@ class BucketQueues:
     # Work
 
     def take_in(self, committed: Microseconds, arrived: Mapping[str, Microseconds]) -> None:
-        """Let queues take in all there is, and let nothing go.
+        """Let queues take in all rows, and release none.
 
-        What they let go before was delivered when it was committed; `arrived` says by source of the graph when the rows
-        did that it gives now.
+        What they released before was delivered when it was committed; `arrived` says by source of the graph when its
+        present rows arrived.
         """
         if self.titles:
             self.executor.queue_gate.shut()
         for name in self.titles:
             queue, inputs = self._queue(name), self.executor.graph.nodes[name].inputs
-            # Not before it was let go, whatever the clock was set to meanwhile.
+            # Not before it was released, whatever the clock was set to meanwhile.
             queue.on_delivery(max(committed, self.clock))
             sources = [_source(arc.producer) for arc in inputs]
             queue.arrived = min([arrived[source] for source in sources if source in arrived], default=None)
 
     def serve(self, run: Callable[[], object], now: Microseconds, pace: TriggerPace, *, free: bool) -> None:
-        """Let queues let go of what they may, and `run` what is behind them; `pace` counts from the next time on."""
+        """Release what the budget allows, and `run` what is downstream; `pace` counts from the next time on."""
         if not self.titles:
             return
         if self.behind is not None:
             self.share = self.pace.kept(self.share, now - self.behind)
-        purse = BatchBudget(self.pace, self.place, self.buckets, self.turn, free=free, share=self.share)
+        budget = BatchBudget(self.pace, self.place, self.buckets, self.turn, free=free, share=self.share)
         took: dict[str, float] = {}
         while due := [
             self._waiting(name, now) for name, queue in self.executor.queue_gate.queues().items() if queue.due
         ]:
-            if (chosen := purse.next(due)) is None:
+            if (chosen := budget.next(due)) is None:
                 break
-            took[chosen.name] = took.get(chosen.name, 0.0) + self._let_go(purse, chosen, due, run)
+            took[chosen.name] = took.get(chosen.name, 0.0) + self._let_go(budget, chosen, due, run)
         self.executor.queue_gate.shut()
-        self._learn(purse, took)
+        self._learn(budget, took)
         self.turn, self.pace, self.clock = self.turn + 1, pace, now
         self.behind = now if self.held_back() else None
 
     def _let_go(
-        self, purse: BatchBudget, chosen: WaitingQueue, due: Sequence[WaitingQueue], run: Callable[[], object]
+        self, budget: BatchBudget, chosen: WaitingQueue, due: Sequence[WaitingQueue], run: Callable[[], object]
     ) -> float:
         """One queue's turn; the microseconds it took."""
         node = self.executor.graph.nodes[chosen.name]
         before, began = node.metrics.rows_out, time.perf_counter()
-        self.executor.queue_gate.open({chosen.name: purse.allowance(chosen, due)})
+        self.executor.queue_gate.open({chosen.name: budget.allowance(chosen, due)})
         run()
-        purse.spend(chosen, node.metrics.rows_out - before)
+        budget.spend(chosen, node.metrics.rows_out - before)
         return (time.perf_counter() - began) * 1e6
 
-    def _learn(self, purse: BatchBudget, took: Mapping[str, float]) -> None:
+    def _learn(self, budget: BatchBudget, took: Mapping[str, float]) -> None:
         """Know what rows cost, from the next micro-batch on."""
         for name, micros in took.items():
             cost = self.costs.setdefault(name, RowCost())
-            cost.learn(purse.let_go[name], micros)
+            cost.learn(budget.released[name], micros)
             if cost.row is not None:
                 self._queue(name).learn_cost(cost.row)
 
@@ -144,7 +144,7 @@ class BucketQueues:
     # What they say
 
     def held_back(self) -> int:
-        """How many rows could leave, if only they might."""
+        """How many rows are releasable, but have no allowance."""
         return (
             sum(queue.held for queue in self.executor.queue_gate.queues().values() if queue.due) if self.titles else 0
         )
@@ -203,7 +203,7 @@ def _by_staleness(keys: pa.Table) -> pa.Table:
     return keys.sort_by([("application_now", "descending"), ("application_mean", "descending")])
 
 
-# What buckets have said, together
+# The reports of all buckets
 
 
 def merged(reports: Iterable[Mapping[str, QueueReport]]) -> dict[str, QueueReport]:
@@ -235,7 +235,7 @@ def _mean(weighed: Sequence[tuple[float, float]]) -> float:
 
 
 def metrics_of(told: Mapping[str, Any]) -> QueueMetrics:
-    """The metrics of a queue that was told of."""
+    """The metrics of a reported queue."""
     known = {each.name: told[each.name] for each in fields(QueueMetrics)}
     return QueueMetrics(**{**known, "by_input": tuple(InputCounts(**each) for each in told["by_input"])})
 
@@ -263,8 +263,8 @@ def staleness_of(query: str, queues: Mapping[str, QueueReport]) -> pa.Table:
     tables = [pa.concat_tables(unpack(b64decode(each)) for each in stale) for stale in own if stale]
     if not tables:
         raise RequestError(
-            f'no bucket has told of single keys of query "{query}"',
-            hint="Buckets with many keys do not: look at the means over all keys in metrics().queues.",
+            f'no bucket has reported single keys of query "{query}"',
+            hint="Buckets with many keys report none: see the means over all keys in metrics().queues.",
         )
     if len(own) > 1:
         tables = [

@@ -1,9 +1,9 @@
-"""A bucket's share of Spark's state: segments under names that are never used twice, and one manifest.
+"""The state of a bucket in Spark's state store: segments under names that are never used twice, and one manifest.
 
 Rules:
-- The manifest is written last and whole. It names the segments that count, so that no listing is ever needed.
-- Calls and bytes are counted: each call costs a round trip to Java, and each byte a copy. What this machine has as a
-  file is not asked for.
+- The manifest is written last and whole. It names the valid segments, so that no listing is ever needed.
+- Calls and bytes are counted: each call costs a round trip to Java, and each byte a copy. A segment that this machine
+  has as a file is read from there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = ("op string, part long", "blob binary")
 
 
 class BucketState:
-    """The state of the bucket at hand."""
+    """The state of one bucket."""
 
     def __init__(self, state: Any, files: SegmentFiles) -> None:
         self._state = state
@@ -38,7 +38,7 @@ class BucketState:
         return None if stored is None else json.loads(stored)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Say what counts from now on."""
+        """Say which segments are valid from now on."""
         self._put(_MANIFEST, json.dumps(manifest).encode())
 
     def segment(self, node: str, place: int) -> pa.Table:

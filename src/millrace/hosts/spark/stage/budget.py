@@ -1,16 +1,16 @@
-"""How many rows the queues of a bucket may let go in a micro-batch.
+"""How many rows the queues of a bucket may release in a micro-batch.
 
 Rules:
-- A budget of rows holds for a query and a micro-batch: buckets share it, and take turns with what does not divide.
-- A budget of time becomes rows by what a row has cost so far. Without a budget, what queues let go may take 80 % of the
-  trigger's interval, all queries together; a run that ends by itself has no interval, and no limit.
-- What Spark needs around the work differs. Where micro-batches take longer than the interval while rows wait, queues
-  take less of it, down to 20 %; where they do not, more again.
+- A budget of rows holds per query and micro-batch: buckets share it, and take turns with the remainder.
+- A budget of time becomes rows by the cost of a row so far. Without a budget, the rows that queues release may take
+  80 % of the trigger's interval, all queries together; a run that ends by itself has no interval, and no limit.
+- The time that Spark needs around the work differs. Where micro-batches take longer than the interval while rows wait,
+  queues take less of it, down to 20 %; where they do not, more again.
 - Buckets that run one after another share the time: each has that of its cores.
-- Queues that share time have slices of it, each the most urgent one of them: what it gains by the time that its rows
-  take, times the `share` of its query. What one does not need is for the others.
-- All of it depends on what was saved with the micro-batch before, never on this one's clock: a micro-batch that is run
-  again lets the same rows go.
+- Queues that share time get slices of it; each slice goes to the most urgent queue, by what it gains in the time that
+  its rows take, times the `share` of its query. What one does not need is for the others.
+- All of it depends on what was saved with the micro-batch before, never on this one's clock: a replay releases the
+  same rows.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from math import ceil
 from millrace.kernel.elements import Microseconds
 
 FIRST_ROWS = 256
-"""How many rows a queue lets go before anybody knows what they cost."""
+"""How many rows a queue releases before their cost is known."""
 INTERVAL: Microseconds = 1_000_000
-"""The interval of a run that goes on, but has no trigger to tell it."""
+"""Microseconds: the interval of a run that has no trigger."""
 MOST, _LEAST = 0.8, 0.2
-"""How much of an interval the work behind queues may take; the rest is Spark's."""
+"""The most and the least share of an interval for the work downstream of queues; the rest is Spark's."""
 SLICES = 16
 """Into how many slices time is cut that several queues share."""
 _SLACK = 1.05
-"""By how much a micro-batch may be longer than its interval before anything is done about it."""
+"""A micro-batch that is longer than its interval by more than this factor takes too long."""
 _FADING = 0.7
-"""How much what earlier micro-batches have measured still counts in the next one."""
+"""The weight of earlier measurements in the next micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class TriggerPace:
 
 @dataclass
 class RowCost:
-    """What the rows of a queue have cost, lately, and how many it has let go at once."""
+    """The recent cost of a queue's rows, and the most rows that it has released at once."""
 
     rows: float = 0.0
     micros: float = 0.0
     most: int = 0
 
     def learn(self, rows: int, micros: float) -> None:
-        """Take a micro-batch into account; rows count alike, so few of them say little."""
+        """Add a micro-batch; each row counts alike, so few of them say little."""
         if rows:
             self.rows = _FADING * self.rows + rows
             self.micros = _FADING * self.micros + micros
@@ -84,22 +84,22 @@ class RowCost:
 
     @property
     def row(self) -> float | None:
-        """Microseconds a row; None if nobody knows."""
+        """Microseconds per row; None if not known."""
         return self.micros / self.rows if self.rows else None
 
     def rows_in(self, time: float) -> int:
-        """How many rows can be let go in a time: one at least, and never more than twice as many as ever before.
+        """How many rows can be released in a time: one at least, and at most twice as many as ever before.
 
         >>> RowCost().rows_in(1000.0)
         256
         >>> RowCost(rows=1000, micros=2000, most=1000).rows_in(1000.0)
         500
         """
-        return self.bold if not self.micros else max(1, min(self.bold, round(time * self.rows / self.micros)))
+        return self.most_next if not self.micros else max(1, min(self.most_next, round(time * self.rows / self.micros)))
 
     @property
-    def bold(self) -> int:
-        """How many rows are let go at most in a micro-batch."""
+    def most_next(self) -> int:
+        """The greatest number of rows to release in a micro-batch."""
         return max(FIRST_ROWS, 2 * self.most)
 
     def saved(self) -> list[float]:
@@ -121,7 +121,7 @@ class WaitingQueue:
 
 
 class BatchBudget:
-    """What the queues of a bucket may still let go in a micro-batch; the bucket has a `place` among `buckets`.
+    """What the queues of a bucket may still release in a micro-batch; the bucket has a `place` among `buckets`.
 
     `turn` counts micro-batches; `free` says that nothing limits queries without a budget of their own, which otherwise
     have their `share` of the interval.
@@ -135,8 +135,8 @@ class BatchBudget:
         self.place, self.buckets = place, buckets
         self.turn = turn
         self.free = free
-        self.let_go: dict[str, int] = {}
-        """How many rows each queue has let go."""
+        self.released: dict[str, int] = {}
+        """How many rows each queue has released."""
         self._full: set[str] = set()
         self._rows: dict[str, int] = {}
         self._time: dict[str | None, float] = {}
@@ -144,17 +144,17 @@ class BatchBudget:
     def next(self, queues: Sequence[WaitingQueue]) -> WaitingQueue | None:
         """Of queues that hold rows the one whose turn it is; None if no more may leave.
 
-        Those that do not share time come first, in their order, each once; and one that gains nothing by its next row,
-        for what is behind that row may be urgent.
+        Those that do not share time come first, in their order, each once; then a queue whose next row saves no
+        staleness: what is behind that row may be urgent.
         """
         some = [each for each in queues if each.name not in self._full and self._fits(each)]
         for each in some:
-            if not self._shares_time(each) or (not each.urgency and each.name not in self.let_go):
+            if not self._shares_time(each) or (not each.urgency and each.name not in self.released):
                 return each
         return max(some, key=lambda each: each.urgency, default=None)
 
     def allowance(self, queue: WaitingQueue, queues: Sequence[WaitingQueue]) -> int | None:
-        """How many rows a queue may let go at its turn, among all that hold rows; None is any number."""
+        """How many rows a queue may release at its turn, among all that hold rows; None is any number."""
         others = [each for each in queues if each.name != queue.name and each.name not in self._full]
         if queue.budget_rows is not None:
             left = self._share(queue.budget_rows) - self._rows.get(queue.query, 0)
@@ -164,15 +164,15 @@ class BatchBudget:
         time = self._left(queue)
         if any(self._shares_time(each) and _account(each) == _account(queue) for each in others):
             time = min(time, self._whole(queue) / SLICES)
-        return min(queue.cost.rows_in(time), queue.cost.bold - self.let_go.get(queue.name, 0))
+        return min(queue.cost.rows_in(time), queue.cost.most_next - self.released.get(queue.name, 0))
 
     def spend(self, queue: WaitingQueue, rows: int) -> None:
-        """Take into account what a queue has let go at its turn."""
+        """Count what a queue has released at its turn."""
         name, account = queue.name, _account(queue)
-        self.let_go[name] = self.let_go.get(name, 0) + rows
+        self.released[name] = self.released.get(name, 0) + rows
         self._rows[queue.query] = self._rows.get(queue.query, 0) + rows
         self._time[account] = self._time.get(account, 0.0) + rows * (queue.cost.row or 0.0)
-        if not rows or not self._shares_time(queue) or self.let_go[name] >= queue.cost.bold:
+        if not rows or not self._shares_time(queue) or self.released[name] >= queue.cost.most_next:
             self._full.add(name)
 
     def _fits(self, queue: WaitingQueue) -> bool:
@@ -198,12 +198,12 @@ class BatchBudget:
 
 
 def _account(queue: WaitingQueue) -> str | None:
-    """Who shares time with a queue: its own query if that has a budget, else all queries without one."""
+    """Whose time a queue uses: that of its own query if it has a budget, else that of all queries without one."""
     return None if queue.budget_time is None else queue.query
 
 
 def even_share(amount: float, others: Sequence[float]) -> float:
-    """What one may have of an amount that is shared evenly with others, who get no more than they need.
+    """The part of an amount that is shared evenly with others, which get no more than they need.
 
     >>> even_share(90, [10, 100])
     40.0

@@ -1,14 +1,14 @@
 """Segments as files of this machine, which its worker processes share.
 
-A worker process that does not have a bucket at hand reads all its segments. Spark gives tasks to whichever process has
-waited longest, so this is the rule, and Spark's state gives no more than tens of megabytes a second. A file is mapped
-into memory, without a copy and only where it is looked at.
+A worker process that has not cached a bucket reads all its segments. Spark gives tasks to whichever process has waited
+longest, so this is the rule, and Spark's state store reads no more than tens of megabytes per second. A file is mapped
+into memory, without a copy and only where it is read.
 
 Rules:
-- Spark's state is what counts. A file that is missing or cut off costs time, never an answer.
+- Spark's state is the valid one. A file that is missing or cut off costs time, never an answer.
 - A file is written under a name of its own, renamed, and never changed. Names of segments are never used twice.
 - The folder is in one of Spark's own, which goes with the executor. Its size is bounded: where there is no room, files
-  that nobody has read for long make room, or nothing is kept.
+  that have not been read for long are removed, or the new one is not kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 _MOST_BYTES = 2**31
 _SHARE = 4
-"""The files take one part in so many of what the disk has left."""
+"""The files may take one part in this many of the free space on disk."""
 _IDLE_SECONDS = 600.0
 
 
@@ -65,7 +65,7 @@ class SegmentFiles:
                 written.unlink(missing_ok=True)
 
     def remove(self, node: str, place: int) -> None:
-        """Let go of a segment; who has it mapped keeps it."""
+        """Remove a segment; a process that has it mapped keeps it."""
         if self._folder is not None:
             with suppress(OSError):
                 self._path(self._folder, node, place).unlink()
@@ -84,7 +84,7 @@ def shared_folder() -> Path | None:
 
 
 def _make_room(folder: Path, size: int) -> bool:
-    """True if a file of that size may be written; others go for it if nobody has read them for long."""
+    """True if a file of that size may be written; files that have not been read for long are removed for it."""
     files = []
     for entry in os.scandir(folder):
         with suppress(FileNotFoundError):

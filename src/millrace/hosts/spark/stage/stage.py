@@ -1,12 +1,12 @@
 """A high level: its buckets' query graphs in a stateful Python stage, woken by each micro-batch.
 
 Rules:
-- The kernel owns the state: segments under names that are never used twice, and a manifest of those that count.
-- A worker process keeps a bucket's graph at hand. It may go on with it only if the random token it wrote last is the
-  one in the manifest: a batch may have been replayed elsewhere, or here after another bucket had failed.
-- What is for later levels leaves as exchange rows; the last level gives output rows.
-- A bucket works by the plan that its rows name. If its state is of an earlier one, operators of both keep theirs, and
-  what is left of others is removed.
+- The kernel owns the state: segments under names that are never used twice, and a manifest of the valid ones.
+- A worker process caches a bucket's graph. It may go on with it only if the random token it wrote last is the one in
+  the manifest: a batch may have been replayed elsewhere, or here after another bucket had failed.
+- Rows for later levels leave as exchange rows; the last level gives output rows.
+- A bucket works by the plan that its rows name. If its state is of an earlier one, operators of both plans keep their
+  state, and that of others is removed.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from millrace.kernel.elements import Batch
 
 _LAYOUT = 7
 _MOST_BYTES = 64 << 20
-"""What Spark is given at once, about; its limit is that of an array of Java's."""
+"""About how many bytes Spark gets at once; its limit is that of an array in Java."""
 
 _CACHED: dict[tuple[str, int, int], tuple[float, Bucket]] = {}
 """Buckets by folder, level and number, and when each was at work last."""
 _IDLE = 300.0
-"""Seconds after which a bucket that was not at work is let go: its run has ended, or another worker has it."""
+"""Seconds after which a bucket that was not at work is dropped: its run has ended, or another worker has it."""
 
 
 class Stage(StatefulProcessor):
@@ -71,55 +71,55 @@ class Stage(StatefulProcessor):
 
     @property
     def shape(self) -> str:
-        """The columns of the rows that it gives."""
+        """The columns of its output rows."""
         return OUTPUT if self.last else EXCHANGE
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called once a task."""
+        """Called once per task."""
         pa.set_cpu_count(1)
         self._plans = PlanLog(Path(self.folder) / "plans")
         self._state = handle.getMapState("segments", *SCHEMA)
         self._files = SegmentFiles(self.folder, shared_folder())
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        """Called once a micro-batch with all exchange rows of a bucket."""
+        """Called once per micro-batch with all exchange rows of a bucket."""
         number, store, watch = int(key[0]), BucketState(self._state, self._files), Stopwatch()
         with carrying():
             taken = rows_of(rows)
             with watch("open"):
                 bucket = self._open(store, number, plan_of(taken))
             with watch("work"):
-                news = read_input(taken, self.level, bucket.level.ports)
-                given = bucket.work(news, self.pace)
+                received = read_input(taken, self.level, bucket.level.ports)
+                outputs = bucket.work(received, self.pace)
             with watch("send"):
-                leaving = [*news.passing, *self._sent(bucket, number, given)]
+                leaving = [*received.passing, *self._sent(bucket, number, outputs)]
             with watch("save"):
                 self._save(store, bucket)
-            told = bucket.report(news.now, live=news.live)
-            told["metrics"] |= {"took": self._took(watch, news, number), "state": store.counts}
+            told = bucket.report(received.now, live=received.live)
+            told["metrics"] |= {"took": self._took(watch, received, number), "state": store.counts}
             leaving.append(Row(number, REPORT_OUTPUT, 0, note=json.dumps(told)))
         for together in _framed(leaving):
             yield _outputs(together) if self.last else pd.DataFrame(together, columns=list(Row._fields))
         _cache((self.folder, self.level, number), bucket)
 
-    def _took(self, watch: Stopwatch, news: BucketInput, number: int) -> dict[str, float]:
+    def _took(self, watch: Stopwatch, received: BucketInput, number: int) -> dict[str, float]:
         """The seconds of this bucket; the first one of all tells those of the readers, too."""
-        tasks = [summary["took"] for summaries in news.summaries.values() for summary in summaries]
+        tasks = [summary["took"] for summaries in received.summaries.values() for summary in summaries]
         first = self.level == 1 and number == self.buckets[0]
         return dict(sum(map(Counter, tasks if first else []), Counter(watch.took)))
 
     def close(self) -> None:
         """Called at the end of a task."""
 
-    def _sent(self, bucket: Bucket, number: int, given: dict[str, list[Batch]]) -> Iterator[Row]:
-        """What a bucket gives in a micro-batch: tuples and bounds for later levels, and results."""
+    def _sent(self, bucket: Bucket, number: int, outputs: dict[str, list[Batch]]) -> Iterator[Row]:
+        """What leaves a bucket in a micro-batch: tuples and bounds for later levels, and results."""
         place, leaving = self.buckets.index(number), bucket.level.leaving
         for port, crossing in leaving.items():
-            yield from split(port, given.pop(port, []), crossing.keys, self.buckets, place)
+            yield from split(port, outputs.pop(port, []), crossing.keys, self.buckets, place)
         for promise in bucket.promises():
             note = json.dumps({**promise, "bucket": str(number)})
             yield from (Row(each, BOUNDS_PORT, place, note=note) for each in self.buckets)
-        for name, table in bucket.counted(given).items():
+        for name, table in bucket.counted(outputs).items():
             for piece in _pieces(table):
                 yield Row(number, RESULT_PORT, 0, pack(piece), name)
 
@@ -161,8 +161,8 @@ class Stage(StatefulProcessor):
             bucket.segments[node, part] = store.add(node, table)
         for node, part in saved.removed:
             store.remove(node, bucket.segments.pop((node, part)))
-        while bucket.left:
-            store.remove(*bucket.left.pop())
+        while bucket.stale_segments:
+            store.remove(*bucket.stale_segments.pop())
         bucket.token = secrets.token_hex(8)
         store.write_manifest(
             {
@@ -203,7 +203,7 @@ def _framed(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def _outputs(rows: Sequence[Row]) -> pd.DataFrame:
-    """What the sink is to take of a last level's rows."""
+    """The rows of a last level that the sink takes."""
     outputs = [
         (row.note, row.blob, "") if row.port == RESULT_PORT else (row.port, row.blob, row.note)
         for row in rows

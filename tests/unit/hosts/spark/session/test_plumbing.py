@@ -30,7 +30,7 @@ def test_a_spark_that_does_not_start_is_reported_with_its_last_words(tmp_path: P
         f"open_session('local[2]', log_file=Path({str(tmp_path / 'log')!r}), settings={{'spark.driver.memory': '1x'}})"
     )
     failed = subprocess.run([sys.executable, "-c", program], env=_environment(), capture_output=True, text=True)
-    assert "Spark did not start; its last words:" in failed.stderr
+    assert "Spark did not start; the end of its log:" in failed.stderr
     assert "Invalid maximum heap size" in failed.stderr
 
 

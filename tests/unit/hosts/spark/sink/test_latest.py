@@ -63,7 +63,7 @@ def test_answers_stand_when_their_micro_batch_is_committed_and_outlive_the_run(t
     for batch in range(40):
         rows = [[("a", batch), ("a", batch + 100)], [(f"k{batch % 7}", batch)]]
         committed(tmp_path, sinks, batch, *rows)
-        sinks.stand(batch)
+        sinks.put_answers(batch)
         expected |= {"a": batch + 100, f"k{batch % 7}": batch}
         assert answers(sinks) == expected
     assert kept(tmp_path, 39) == expected
@@ -98,7 +98,7 @@ def test_an_aborted_micro_batch_leaves_nothing(tmp_path: Path) -> None:
 def test_a_query_that_replaces_another_has_none_of_its_answers_also_after_a_restart(tmp_path: Path) -> None:
     sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)])
-    sinks.stand(0)
+    sinks.put_answers(0)
     other = queries(SQL.replace("SELECT k, n FROM s", "SELECT k, n FROM s WHERE n > 5"))
     sinks.prepare(other)()
     assert answers(sinks) == {}
@@ -108,7 +108,7 @@ def test_a_query_that_replaces_another_has_none_of_its_answers_also_after_a_rest
 def test_a_renamed_query_keeps_its_answers(tmp_path: Path) -> None:
     sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)])
-    sinks.stand(0)
+    sinks.put_answers(0)
     renamed = queries(SQL.replace("QUERY q", "QUERY r"))
     sinks.prepare(renamed, {"r": "q"})()
     assert answers(sinks, "r") == {"a": 1}
