@@ -1,1 +1,9 @@
-"""hosts checkpoint."""
+"""What survives a crash of the local host, and how files survive a power cut on every host.
+
+    checkpoint.py      `Checkpoint`: segments as files, and `current.json`, which names the valid ones. An epoch is
+                       committed when that file is replaced
+    durable_files.py   files that are replaced whole, folders, locks
+
+A checkpoint of another layout is refused before anything is touched (`other_version`). The Spark host keeps its own
+record in `spark/commit_log` and uses `durable_files` for it.
+"""

@@ -1,1 +1,10 @@
-"""hosts local."""
+"""The local host: a network at work in this process, by the machine's clock.
+
+    host.py      `LocalRun`: the loop. A turn reads every stream, lets the kernel work for a moment and delivers
+                 results; a commit saves an epoch
+    clock.py     `SystemClock`
+    intake.py    the open inputs of the streams, reopened when a changed network reads more columns
+    pace.py      replayed streams in scaled real time
+
+In come rows from connectors and feeds; out go results to `hosts/sinks` and segments to `hosts/checkpoint`.
+"""
