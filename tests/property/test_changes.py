@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.replies import Reply
+from millrace.hosts.host_run import HostRun
 from millrace.hosts.local.host import LocalRun
-from millrace.hosts.run import Run
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
@@ -45,7 +45,7 @@ class Noted(LiveChanges):
         super().__init__(parse_network(sql), sql, bind_changes)
         self.known: dict[str, Query] = {query.name: query for query in self.network.queries}
 
-    def carry_out(self, text: str, run: Run) -> tuple[Reply, ...]:
+    def carry_out(self, text: str, run: HostRun) -> tuple[Reply, ...]:
         answers = super().carry_out(text, run)
         self.known.update({query.name: query for query in self.network.queries})
         return answers

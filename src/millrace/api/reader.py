@@ -12,13 +12,13 @@ from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.read_requests import query_table
-from millrace.hosts.run import Run
+from millrace.hosts.host_run import HostRun
 
 
 class Reader:
     """Reads the answers of a run from any thread, during the run and after it."""
 
-    def __init__(self, run: Run, changes: LiveChanges) -> None:
+    def __init__(self, run: HostRun, changes: LiveChanges) -> None:
         self._run = run
         self._changes = changes
         self._ended = Event()

@@ -10,8 +10,8 @@ from typing import Any
 from millrace.api.durations import Length, length
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Ending, Listeners
-from millrace.hosts.run import Run
 from millrace.hosts.run_options import HostName, RunOptions
 from millrace.hosts.sinks.sinks import check_sinks
 from millrace.language import parse_interval
@@ -50,7 +50,7 @@ def open_run(
     listeners: Listeners | None = None,
     feeds: Mapping[str, Iterable[Any]] | None = None,
     changes: LiveChanges | None = None,
-) -> Run:
+) -> HostRun:
     """A run of the network on the host that the options name, not started yet."""
     # Each host is imported where it is used: the others do not need Spark, nor the second it takes to load.
     if options.on == "spark":

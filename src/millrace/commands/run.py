@@ -18,8 +18,8 @@ from millrace.api.runs import open_run, pending_change
 from millrace.commands.arguments import Commands, add_file, add_json, micros, read_network
 from millrace.errors import RequestError
 from millrace.hosts.control.live_changes import LiveChanges
+from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Listeners
-from millrace.hosts.run import Run
 from millrace.hosts.run_options import HOSTS, RunOptions
 from millrace.language import bind_changes, read_file
 from millrace.plan.evolution.changes import Added, Amendment, NetworkFile
@@ -160,7 +160,7 @@ def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManag
     return server
 
 
-def _stop_on_signals(run: Run) -> None:
+def _stop_on_signals(run: HostRun) -> None:
     """Let the first signal end the run in order, and a second one end it at once."""
 
     def stop(number: int, frame: object) -> None:

@@ -7,7 +7,7 @@
 The same names mean the same in all: `host.py` has the run, `clock.py` its clock, `intake.py` its input (on Spark
 `source/`). A host imports no other host. What they share:
 
-    run.py            `Run`, the methods that every run has
+    host_run.py       `HostRun`, the methods that every run has
     run_options.py    `RunOptions`, which every host takes whole
     run_control.py    `RunControl`, composed into every run: requests, changes, its stop, its locks
     report.py         how a run ends, and what it reports of itself

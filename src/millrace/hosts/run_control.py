@@ -9,7 +9,7 @@ from threading import Event
 from millrace.hosts.checkpoint.durable_files import lock_checkpoint
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.request_folder import RequestFolder
-from millrace.hosts.run import Run
+from millrace.hosts.host_run import HostRun
 from millrace.plan.nodes.query_network import QueryNetwork
 
 _EVERY = 0.02
@@ -41,7 +41,7 @@ class RunControl:
             self.close()
             raise
 
-    def serve(self, run: Run) -> None:
+    def serve(self, run: HostRun) -> None:
         """Carry out what has been asked; called by the run between two turns."""
         self.changes.woken.clear()
         self.changes.serve(run)

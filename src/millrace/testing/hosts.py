@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from millrace.api.runs import open_run
+from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Ending
-from millrace.hosts.run import Run
 from millrace.hosts.run_options import HOSTS, HostName, RunOptions
 from millrace.kernel.elements import ARRIVED
 from millrace.language import parse_network
@@ -53,7 +53,7 @@ class Host:
         run.run()
         return {query: [row for each in tables for row in each.to_pylist()] for query, tables in run.memory.items()}
 
-    def open(self, sql: str | QueryNetwork, inputs: Mapping[str, Given], *, ending: Ending = "end") -> Run:
+    def open(self, sql: str | QueryNetwork, inputs: Mapping[str, Given], *, ending: Ending = "end") -> HostRun:
         """A run over the inputs that is not started yet, for tests that need more than its rows."""
         network = in_memory(parse_network(sql) if isinstance(sql, str) else sql)
         streams = {stream.name: stream for stream in network.streams()}

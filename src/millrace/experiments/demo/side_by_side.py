@@ -16,8 +16,8 @@ from millrace.errors import RunError
 from millrace.experiments.demo.links import SECOND, Feed, Feeder, Link, link_files, true_counts
 from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches, wait_until
 from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline, window_text
+from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Listeners, Report
-from millrace.hosts.run import Run
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import QueryNetwork
@@ -65,7 +65,7 @@ class SideBySide:
         self._lock = Lock()
         self._batches = 0
         self._failure: Exception | None = None
-        self._run: Run | None = None
+        self._run: HostRun | None = None
         self._thread: Thread | None = None
         self._stock, self._watcher = self._prepare_stock()
 
@@ -126,7 +126,7 @@ class SideBySide:
         self._thread = Thread(target=self._drive, args=(run,), name="millrace", daemon=True)
         self._thread.start()
 
-    def _drive(self, run: Run) -> None:
+    def _drive(self, run: HostRun) -> None:
         try:
             run.run()
         except Exception as error:  # raised again by the thread that waits

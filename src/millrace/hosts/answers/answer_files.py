@@ -24,12 +24,11 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.checkpoint.durable_files import make_folder, sync
+from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_arrow, sync, write_arrow
 from millrace.kernel.elements import RESERVED
 
 _FILE = re.compile(r"(\d{8,})-(\d{8,})\.arrow")
 _PART = re.compile(r"part-(\d{8,})-(\d{4,})\.arrow")
-_NOTE = b"millrace"
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class AnswerFiles:
         """Read what was committed up to an epoch, and remove the rest."""
         valid = valid_files(self.folder, epoch)
         for each in valid:
-            rows, version = read(each.path), self.latest.version
+            rows, version = read_arrow(each.path), self.latest.version
             self.latest.put(rows)
             if not is_part(each.path):
                 self._files.append(_AnswerFile(each.path, each.first, each.last, rows.num_rows, version))
@@ -128,8 +127,8 @@ def stored(folder: Path, epoch: int) -> AnswerTable | None:
     """The answers in a folder as of a committed epoch, read without a run; None if there are none."""
     latest: AnswerTable | None = None
     for each in valid_files(folder, epoch):
-        rows = read(each.path)
-        note = json.loads(rows.schema.metadata[_NOTE])
+        rows = read_arrow(each.path)
+        note = json.loads(note_of(rows))
         if latest is None:
             latest = AnswerTable(note["query"], user_schema(rows.schema), note["key"])
         latest.put(rows)
@@ -138,18 +137,10 @@ def stored(folder: Path, epoch: int) -> AnswerTable | None:
 
 def write(path: Path, rows: pa.Table, query: str, key: Sequence[str]) -> None:
     """One file, whole and on disk when this returns."""
-    note, draft = {_NOTE: json.dumps({"query": query, "key": list(key)}).encode()}, path.with_name(f".{path.name}")
-    with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, rows.schema.with_metadata(note)) as writer:
-        writer.write(rows.replace_schema_metadata(note))
-    sync(draft)
+    draft = path.with_name(f".{path.name}")
+    write_arrow(draft, rows, json.dumps({"query": query, "key": list(key)}))
     draft.replace(path)
     sync(path.parent)
-
-
-def read(path: Path) -> pa.Table:
-    """The rows of a file."""
-    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
-        return reader.read_all()
 
 
 def user_schema(schema: pa.Schema) -> pa.Schema:

@@ -21,8 +21,9 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from millrace.errors import RequestError, unknown_query
-from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, parts_of, read
+from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, parts_of
 from millrace.hosts.answers.answer_table import AnswerTable
+from millrace.hosts.checkpoint.durable_files import read_arrow
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
@@ -135,7 +136,7 @@ class RunAnswers:
         """Take over what tasks have written in an epoch that is committed."""
         for each in self._kept.values():
             for path in parts_of(each.files.folder, epoch) if each.files is not None else ():
-                each.table.put(read(path))
+                each.table.put(read_arrow(path))
 
     def stage(self, epoch: int) -> None:
         """Write what has changed, as of an epoch that is about to be committed."""

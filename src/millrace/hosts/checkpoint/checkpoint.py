@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import CheckpointError, RunError
-from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file, sync
+from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, read_json, replace_file, write_arrow
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.kernel.graph.snapshot import Place, Snapshot
 from millrace.plan.evolution.evolution import Evolution, beginning
@@ -84,7 +84,7 @@ class Checkpoint:
         check_queries(saved, self._fingerprint, self.folder, changes)
         self._fingerprint = saved["network"]
         self._live = {(node, number) for node, number in saved["segments"]}
-        segments = {place: _read(self._path(place)) for place in self._live}
+        segments = {place: read_arrow(self._path(place), mapped=True) for place in self._live}
         return Resumed(
             epoch=saved["epoch"],
             control=saved["control"],
@@ -106,7 +106,7 @@ class Checkpoint:
     ) -> None:
         """Commit an epoch."""
         for place, table in saved.added.items():
-            _write(self._path(place), table)
+            write_arrow(self._path(place), table)
         self._live = (self._live - set(saved.removed)) | set(saved.added)
         record = {
             "layout": _LAYOUT,
@@ -175,14 +175,3 @@ def other_version(folder: Path) -> CheckpointError:
         f'the checkpoint "{folder}" was made by another version of Millrace',
         hint="Go on with that version, or start anew with another --checkpoint folder.",
     )
-
-
-def _write(path: Path, table: pa.Table) -> None:
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write(table)
-    sync(path)
-
-
-def _read(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-        return reader.read_all()

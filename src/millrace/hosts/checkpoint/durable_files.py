@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
+import pyarrow as pa
+
 from millrace.errors import CheckpointError, RequestError
 
 _PATIENCE = 0.5
 """Seconds for which a lock is tried: a process that only tests it holds it for a moment."""
 _LOOK = 0.01
+_NOTE = b"millrace"
 
 
 def lock(path: Path, refusal: RequestError) -> IO[str]:
@@ -73,6 +76,26 @@ def read_json(path: Path) -> Any:
             f'the file "{path}" of the checkpoint cannot be read',
             hint="Put it back from a copy, or start anew with another --checkpoint folder.",
         ) from None
+
+
+def write_arrow(path: Path, rows: pa.Table, note: str = "") -> None:
+    """Write rows as an Arrow file, with a note in its schema; it is on disk when this returns."""
+    if note:
+        rows = rows.replace_schema_metadata({_NOTE: note})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write(rows)
+    sync(path)
+
+
+def read_arrow(path: Path, *, mapped: bool = False) -> pa.Table:
+    """The rows of an Arrow file; those of a mapped one are read where they are used, and the file must stay."""
+    with (pa.memory_map if mapped else pa.OSFile)(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return reader.read_all()
+
+
+def note_of(rows: pa.Table) -> str:
+    """The note that rows were written with."""
+    return str(rows.schema.metadata[_NOTE].decode())
 
 
 def sync(path: Path) -> None:

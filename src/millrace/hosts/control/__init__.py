@@ -7,5 +7,5 @@
     replies.py          what a run replies, as data and as text
 
 In come statements as text (`ADD QUERY`, `DROP QUERY`, `ALTER QUERY`, `SHOW ...`) or JSON; out go replies, and calls of
-the run's methods `settle`, `points`, `prepare`, `shape` and `keep`, in this order (`hosts/run.py`).
+the run's methods `settle`, `points`, `prepare`, `shape` and `keep`, in this order (`hosts/host_run.py`).
 """

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from millrace.errors import MillraceError, NotYet, RequestError
 from millrace.hosts.control.read_requests import is_read_request, read_reply
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
-from millrace.hosts.run import Run
+from millrace.hosts.host_run import HostRun
 from millrace.kernel.graph.executor import Executor
 from millrace.plan.evolution.changes import Added, Altered, BindChanges, Change, Dropped, ReadFile, WaitsListed, amended
 from millrace.plan.evolution.evolution import Evolution, evolve, merged
@@ -102,7 +102,7 @@ class LiveChanges:
         self._network: QueryNetwork | None = None
         """The network of the file that is in force, where it has been read."""
         self._bind, self._read = bind, read
-        self._asked: deque[tuple[Callable[[Run], Any], Future[Any]]] = deque()
+        self._asked: deque[tuple[Callable[[HostRun], Any], Future[Any]]] = deque()
         self._lock = Lock()
         self._runner: int | None = None
         self._over = False
@@ -119,7 +119,7 @@ class LiveChanges:
         """True if the run has ended."""
         return self._over
 
-    def do(self, work: Callable[[Run], Found], patience: float | None = None) -> Found:
+    def do(self, work: Callable[[HostRun], Found], patience: float | None = None) -> Found:
         """Have work done in the run's own thread, between two turns, and wait for its result.
 
         Raises TimeoutError if it was not begun within `patience` seconds; then it is not done at all.
@@ -211,7 +211,7 @@ class LiveChanges:
         self.history.append(HistoryEntry(text, points=points))
         return evolution
 
-    def serve(self, run: Run) -> None:
+    def serve(self, run: HostRun) -> None:
         """Carry out what has been asked."""
         self._runner = get_ident()
         while self._asked:
@@ -238,7 +238,7 @@ class LiveChanges:
             self._failure = error
             raise
 
-    def carry_out(self, text: str, run: Run) -> Answers:
+    def carry_out(self, text: str, run: HostRun) -> Answers:
         """Change the run as a text asks, or raise and leave it as it is; or read what a text in JSON asks for."""
         if is_read_request(text):
             return (read_reply(text, run, self.network.queries),)

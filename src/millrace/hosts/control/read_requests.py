@@ -20,7 +20,7 @@ from millrace.errors import RequestError
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.control.replies import QueryStart, Reply, plain_table
-from millrace.hosts.run import Run
+from millrace.hosts.host_run import HostRun
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
 
@@ -47,7 +47,7 @@ def is_read_request(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def read_reply(text: str, run: Run, queries: Sequence[Query]) -> RowsReply:
+def read_reply(text: str, run: HostRun, queries: Sequence[Query]) -> RowsReply:
     """What a request that only reads asks for."""
     asked = _request(text)
     what, query = asked["read"], str(asked.get("query", ""))

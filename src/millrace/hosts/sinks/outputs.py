@@ -22,9 +22,10 @@ import pyarrow as pa
 from millrace.connectors.files.file_options import extension
 from millrace.connectors.files.file_writer import write_file
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK
+from millrace.hosts.checkpoint.durable_files import note_of, read_arrow, write_arrow
 from millrace.hosts.report import Listeners
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
-from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, read_note, run_name, write_epoch, write_staged
+from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, run_name, write_epoch
 from millrace.kernel.elements import Batch, user_table
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
@@ -63,7 +64,7 @@ class _WriterRows:
         spec = self.spec
         path = self.folder / f"{quote(spec.query, safe='')}-{epoch:08d}.arrow"
         note = {"query": spec.query, "place": spec.place, "options": spec.options, "epoch": epoch}
-        write_staged(path, rows.cast(spec.schema), json.dumps(note).encode())
+        write_arrow(path, rows.cast(spec.schema), json.dumps(note))
         return path, f"{_FOR_WRITER}{spec.query}"
 
 
@@ -168,11 +169,11 @@ class Outputs:
             # A checkpoint may have been moved since.
             path = self._opened_staging()[0] / name
             if path.exists():
-                schema, note = read_note(path)
-                told = json.loads(note)
-                options = tuple((name, value) for name, value in told["options"])
-                spec = WriterSpec(told["query"], told["place"], options, schema)
-                write_epoch(spec, told["epoch"], [path], self._writers)
+                rows = read_arrow(path, mapped=True)
+                note = json.loads(note_of(rows))
+                options = tuple((name, value) for name, value in note["options"])
+                spec = WriterSpec(note["query"], note["place"], options, rows.schema.remove_metadata())
+                write_epoch(spec, note["epoch"], [path], self._writers)
         self._writers.keep([each.spec for each in self._gathering.values() if isinstance(each, _WriterRows)])
         self.sinks.answers.sweep()
 

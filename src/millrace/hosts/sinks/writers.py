@@ -22,7 +22,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from millrace.errors import RequestError, RunError
-from millrace.hosts.checkpoint.durable_files import replace_file, sync
+from millrace.hosts.checkpoint.durable_files import read_arrow, replace_file
 from millrace.kernel.columns.user_functions import class_at
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
@@ -160,26 +160,12 @@ class OpenWriters:
                 writer.close()
 
 
-def write_staged(path: Path, rows: pa.Table, note: bytes = b"") -> None:
-    """Stage rows as a file that is on disk, with a note of what it is."""
-    schema = rows.schema.with_metadata({"millrace": note})
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        writer.write(rows.replace_schema_metadata(schema.metadata))
-    sync(path)
-
-
-def read_note(path: Path) -> tuple[pa.Schema, bytes]:
-    """The columns of a staged file, and its note."""
-    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-        return reader.schema.remove_metadata(), bytes(reader.schema.metadata[b"millrace"])
-
-
 def write_epoch(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: OpenWriters | None = None) -> int:
     """Call a writer with the staged rows of an epoch, remove their files, and return the number of rows.
 
     Without `writers` the writer is opened for this epoch alone.
     """
-    rows = sum(map(_count, staged))
+    rows = sum(read_arrow(path, mapped=True).num_rows for path in staged)
     if rows:
         using = writers or OpenWriters()
         using.write(spec, epoch, _batches(staged, spec.schema))
@@ -188,11 +174,6 @@ def write_epoch(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: O
     for path in staged:
         path.unlink(missing_ok=True)
     return rows
-
-
-def _count(path: Path) -> int:
-    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-        return sum(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
 
 
 def _batches(staged: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -7,10 +7,11 @@ import pytest
 
 import millrace as mr
 from millrace.errors import RequestError, RunError
+from millrace.hosts.checkpoint.durable_files import write_arrow
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
-from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, run_name, write_epoch, write_staged
+from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, run_name, write_epoch
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import bind_changes, parse_network
 from millrace.plan.nodes.query_network import QueryNetwork
@@ -111,7 +112,7 @@ def test_what_no_epoch_knows_is_swept_away(tmp_path: Path) -> None:
     network(tmp_path)
     put(tmp_path, 1)
     run(tmp_path)
-    write_staged(tmp_path / "state" / "staged" / "q-00000009.arrow", pa.table({"n": [9]}))
+    write_arrow(tmp_path / "state" / "staged" / "q-00000009.arrow", pa.table({"n": [9]}))
     run(tmp_path)
     assert numbers(tmp_path) == [1]
     assert list((tmp_path / "state" / "staged").iterdir()) == []
@@ -207,7 +208,7 @@ def spec(folder: Path) -> WriterSpec:
 def staged(folder: Path, *tasks: list[int]) -> list[Path]:
     paths = [folder / f"{number}.arrow" for number in range(len(tasks))]
     for path, values in zip(paths, tasks, strict=True):
-        write_staged(path, pa.table({"n": pa.array(values, pa.int64())}))
+        write_arrow(path, pa.table({"n": pa.array(values, pa.int64())}))
     return paths
 
 

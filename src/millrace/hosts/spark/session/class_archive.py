@@ -15,9 +15,11 @@ Rules:
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from contextlib import suppress
 from hashlib import blake2b
@@ -52,6 +54,13 @@ def kept_folder(java: str | None, version: str) -> Path | None:
     except (OSError, RuntimeError):
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+def folder_until_exit() -> Path:
+    """A folder for what Spark reads while it runs."""
+    folder = Path(tempfile.mkdtemp(prefix="millrace-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def lean_home(folder: Path) -> Path:

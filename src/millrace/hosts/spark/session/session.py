@@ -8,13 +8,11 @@ Rules:
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millrace.errors import RequestError, RunError
-from millrace.hosts.spark.session.class_archive import archive_options, kept_folder, lean_home
+from millrace.hosts.spark.session.class_archive import archive_options, folder_until_exit, kept_folder, lean_home
 from millrace.hosts.spark.session.shipped_code import PACKAGE, ship
 
 LEAST_JAVA = 17
@@ -124,7 +122,7 @@ def open_session(
     _prepare_process()
     log_file = log_file.resolve()
     log_file.parent.mkdir(parents=True, exist_ok=True)
-    folder = _folder_until_exit()
+    folder = folder_until_exit()
     java_options = [_log_option(folder, log_file, "INFO" if verbose else "WARN")]
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -281,13 +279,6 @@ def _prepare_process() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(PACKAGE.parent), *filter(None, paths)])
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
     warnings.filterwarnings("ignore", module=r"pyspark\..*")
-
-
-def _folder_until_exit() -> Path:
-    """A folder for what Spark reads while it runs."""
-    folder = Path(tempfile.mkdtemp(prefix="millrace-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _log_option(folder: Path, log_file: Path, level: str) -> str:

@@ -9,17 +9,15 @@ Rules:
 
 from __future__ import annotations
 
-import atexit
-import shutil
 import sys
 import sysconfig
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from millrace.hosts.spark.session.class_archive import folder_until_exit
 from millrace.plan.physical.stages import Physical
 
 PACKAGE = Path(__file__).resolve().parents[3]
@@ -42,7 +40,7 @@ def ship(session: SparkSession, plan: Physical | None = None) -> None:
     if not new:
         return
     # A path is sent once, and replaces nothing: each time it is another.
-    context.addPyFile(str(zipped(new, _folder_until_exit() / f"millrace-{len(sent)}.zip")))
+    context.addPyFile(str(zipped(new, folder_until_exit() / f"millrace-{len(sent)}.zip")))
     sent.update(new)
 
 
@@ -79,9 +77,3 @@ def _is_users(file: Path) -> bool:
     own = file.resolve()
     places = [PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))]
     return not any(own.is_relative_to(place) for place in places) and not any(part in _INSTALLED for part in own.parts)
-
-
-def _folder_until_exit() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="millrace-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

@@ -28,7 +28,8 @@ from pyspark.sql.types import StructType
 
 from millrace.hosts.answers.answer_files import part_name, write
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.sinks.writers import write_epoch, write_staged
+from millrace.hosts.checkpoint.durable_files import write_arrow
+from millrace.hosts.sinks.writers import write_epoch
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
@@ -108,7 +109,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         path = Path(sink["path"]) / f"{_HIDDEN}{uuid4().hex}.{sink['format']}"
         path.parent.mkdir(parents=True, exist_ok=True)
         if "writer" in sink:
-            write_staged(path, rows)
+            write_arrow(path, rows)
         else:
             self.write_file(path, sink["format"], rows, sink.get("options", {}))
         return path.name, rows.num_rows

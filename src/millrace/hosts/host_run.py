@@ -18,7 +18,7 @@ from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical
 
 
-class Run(Protocol):
+class HostRun(Protocol):
     """A network at work."""
 
     memory: dict[str, list[pa.Table]]
