@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bench.queries.links import ORIGIN
 from bench.queries.workload import network, write_file
-from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.kernel.elements import TIMESTAMP
 from millrace.plan.nodes.query_network import QueryNetwork
 
 COLUMNS = "key STRING, n BIGINT, ts TIMESTAMP, value DOUBLE"

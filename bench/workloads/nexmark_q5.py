@@ -14,9 +14,9 @@ import pyarrow as pa
 from bench.measures.comparison import compare
 from bench.queries.workload import Workload, write_file
 from millrace.connectors.inputs import make_slice, slices_of
-from millrace.kernel.elements import ARRIVED
+from millrace.kernel.elements import ARRIVED, TIMESTAMP
 from millrace.kernel.progress.time_contract import TimeContract
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 
 COLUMNS = "auction BIGINT, bidder BIGINT, price BIGINT, date_time TIMESTAMP"
 _SCHEMA = pa.schema([*((name, pa.int64()) for name in ("auction", "bidder", "price")), ("date_time", TIMESTAMP)])

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millrace.kernel.elements import TIMESTAMP
 from millrace.language import parse_network
-from millrace.plan.nodes.endpoints import TIMESTAMP
 from millrace.testing import Host
 from tests.reference import evaluate, multiset, settled
 

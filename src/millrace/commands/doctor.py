@@ -22,7 +22,8 @@ from millrace.commands.arguments import Commands, add_json
 from millrace.connectors.files.file_options import FORMATS, extension
 from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.file_writer import write_file
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
+from millrace.kernel.elements import TIMESTAMP
+from millrace.plan.nodes.endpoints import Connector
 
 LEAST_PYTHON = (3, 11)
 LEAST_JAVA = 17

@@ -24,6 +24,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Microseconds = int
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+"""The type of columns with times."""
+INTERVAL = pa.duration("us")
+"""The type of columns with lengths of time."""
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

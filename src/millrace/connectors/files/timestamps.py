@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.kernel.elements import TIMESTAMP
 
 Values = Any  # pa.Array; pyarrow has no types to check against
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from millrace.errors import RequestError, did_you_mean, listed
-from millrace.kernel.columns.casts import TIMESTAMP, cast
+from millrace.kernel.columns.casts import cast
+from millrace.kernel.elements import TIMESTAMP
 from millrace.plan.nodes.endpoints import Stream
 
 R = TypeVar("R")

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from millrace.connectors.generators.generator_options import check_choice, check_positive, parse_options, start_micros
 from millrace.errors import RequestError, did_you_mean, listed
-from millrace.kernel.elements import ARRIVED
-from millrace.plan.nodes.endpoints import TIMESTAMP, Stream
+from millrace.kernel.elements import ARRIVED, TIMESTAMP
+from millrace.plan.nodes.endpoints import Stream
 
 Numbers = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint64]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.kernel.elements import TIMESTAMP
 
 SECOND = 1_000_000
 _HOSTS = 50

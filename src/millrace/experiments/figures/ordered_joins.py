@@ -18,10 +18,9 @@ from millrace.experiments.figures.curves import Chart, Measured, Results
 from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
-from millrace.kernel.elements import Times
+from millrace.kernel.elements import TIMESTAMP, Times
 from millrace.language import parse_network
 from millrace.plan.joins.join_cost import JoinCost
-from millrace.plan.nodes.endpoints import TIMESTAMP
 
 SYNC, FILTER, ADAPTIVE = "Sync-Filter", "Filter-Order", "Adaptive"
 METHODS = {SYNC: "sync_filter", FILTER: "filter_order", ADAPTIVE: "adaptive"}

@@ -19,10 +19,10 @@ from millrace.experiments.figures.claims import Claim
 from millrace.experiments.figures.curves import Chart, Measured, Point, Results
 from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.hosts.virtual.clock import Costs, VirtualClock
+from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Latency
 from millrace.language import parse_network
-from millrace.plan.nodes.endpoints import TIMESTAMP
 from millrace.plan.physical.stages import Physical, physical
 
 _SECOND = 1_000_000

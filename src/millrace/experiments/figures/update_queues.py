@@ -21,10 +21,9 @@ from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import DeliveredRows, VirtualRun
 from millrace.hosts.virtual.samples import QueueSamples
 from millrace.kernel.columns.integers import Integers
-from millrace.kernel.elements import Times
+from millrace.kernel.elements import TIMESTAMP, Times
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
-from millrace.plan.nodes.endpoints import TIMESTAMP
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 

@@ -19,9 +19,9 @@ from millrace.experiments.figures.update_queues import SECOND, keys_of
 from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.columns.integers import Integers
+from millrace.kernel.elements import TIMESTAMP
 from millrace.language import parse_network
 from millrace.language.declarations.query_options import spelling
-from millrace.plan.nodes.endpoints import TIMESTAMP
 
 EAGER, LAZY, EVERY, RANDOM = "EAGER", "LAZY", "append", "random windows"
 UPDATE_WINDOWS = {EAGER: "eager", LAZY: "lazy", EVERY: "every", RANDOM: "random"}

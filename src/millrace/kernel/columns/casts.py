@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.kernel.elements import TIMESTAMP
+
 Value = Any  # pa.Array | pa.Scalar
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)\s*$"
 _SPECIAL_NUMBERS = r"(?i)^([+-]?inf(inity)?|nan)$"
 _INTEGER = r"^[+-]?(\d{1,37}(\.\d*)?|\.\d*)$"

@@ -15,7 +15,8 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.kernel.columns.casts import TIMESTAMP, Value, cast
+from millrace.kernel.columns.casts import Value, cast
+from millrace.kernel.elements import TIMESTAMP
 
 Write = Callable[[pa.Array], pa.Array]
 

@@ -21,6 +21,7 @@ from millrace.errors import RequestError
 from millrace.kernel.columns import scalar_functions
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.columns.short_circuit import GUARDED
+from millrace.kernel.elements import INTERVAL, TIMESTAMP
 
 Value = Any  # pa.Array | pa.Scalar: Arrow's own functions take both alike
 
@@ -190,8 +191,8 @@ _SQL_NAMES = {
     pa.float64(): "DOUBLE",
     pa.string(): "STRING",
     pa.date32(): "DATE",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
-    pa.duration("us"): "INTERVAL",
+    TIMESTAMP: "TIMESTAMP",
+    INTERVAL: "INTERVAL",
     pa.null(): "VOID",
 }
 SQL_TYPES: dict[str, pa.DataType] = {

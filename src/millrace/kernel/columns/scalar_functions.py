@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns.casts import (
-    TIMESTAMP,
     Value,
     cast,
     double,
@@ -23,6 +22,7 @@ from millrace.kernel.columns.casts import (
     whole_number,
 )
 from millrace.kernel.columns.date_formats import as_time, date_format, to_char
+from millrace.kernel.elements import TIMESTAMP
 
 _TRUNCATIONS = {
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year",

@@ -24,6 +24,7 @@ from millrace.kernel.elements import (
     NO_BOUND,
     RESERVED,
     TIME,
+    TIMESTAMP,
     Batch,
     Mask,
     Microseconds,
@@ -181,7 +182,7 @@ class Ingress:
     def _with_stamps(self, rows: pa.RecordBatch, stamps: Times) -> pa.RecordBatch:
         times = pa.array(stamps)
         if self.contract.column is not None:
-            rows = _with_column(rows, self.contract.column, times.cast(pa.timestamp("us", tz="UTC")))
+            rows = _with_column(rows, self.contract.column, times.cast(TIMESTAMP))
         return _with_time(rows, times)
 
     def stamped_ahead(self, rows: pa.RecordBatch, arrivals: Times) -> pa.RecordBatch | None:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from millrace.errors import QueryError
 from millrace.kernel.columns.expressions import Expression, sql_name
+from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.grammar.places import place_of
@@ -22,7 +23,6 @@ from millrace.language.grammar.statements import (
     Watermark,
 )
 from millrace.plan.explain.time_text import interval_text
-from millrace.plan.nodes.endpoints import TIMESTAMP
 
 _CHOICES = (
     "Say what its time is: TIMESTAMP BY column ORDERED, TIMESTAMP BY column DISORDER INTERVAL 5 SECONDS, "

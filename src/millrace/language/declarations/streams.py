@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.expressions import SQL_TYPES, sql_name
-from millrace.kernel.elements import RESERVED
+from millrace.kernel.elements import RESERVED, TIMESTAMP
 from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
@@ -27,7 +27,7 @@ from millrace.language.grammar.statements import (
     StreamStatement,
     TimeClause,
 )
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Replay, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Replay, Sink, Stream
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Scan

@@ -11,11 +11,12 @@ from sqlglot import exp
 
 from millrace.errors import NotYet, Place, QueryError, listed
 from millrace.kernel.columns.expressions import SQL_TYPES, Literal
+from millrace.kernel.elements import INTERVAL, TIMESTAMP
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import FIELDS
-from millrace.language.expressions.typed import INTERVAL, TIMESTAMP, Typed
+from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}

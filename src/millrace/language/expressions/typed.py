@@ -12,9 +12,8 @@ from millrace.errors import Place, QueryError
 from millrace.kernel.columns import casts
 from millrace.kernel.columns import scalar_functions as functions
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal, sql_name
+from millrace.kernel.elements import TIMESTAMP
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-INTERVAL = pa.duration("us")
 _ARROW_REFUSALS = (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError)
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 

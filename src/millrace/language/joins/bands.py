@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.kernel.elements import INTERVAL
 from millrace.language.expressions.time_buckets import TimeBucket, bucket_of, ticks_of
-from millrace.language.expressions.typed import INTERVAL
 from millrace.plan.joins.time_limits import TimeLimit
 from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
 from millrace.plan.nodes.conditions import later, substituted

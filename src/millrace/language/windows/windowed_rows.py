@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.elements import INTERVAL
 from millrace.language.expressions import typed
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.time_buckets import TimeBucket, bucket_of
-from millrace.language.expressions.typed import INTERVAL, Typed
+from millrace.language.expressions.typed import Typed
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
     WINDOW_START,

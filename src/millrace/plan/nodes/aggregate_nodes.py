@@ -11,7 +11,7 @@ import pyarrow as pa
 from millrace.kernel.aggregates.functions import result_type
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.expressions import Expression
-from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.kernel.elements import TIMESTAMP
 from millrace.plan.nodes.node import Keys, OneInput, columns_of
 
 WINDOW_START = "window_start"

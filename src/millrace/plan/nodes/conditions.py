@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import reduce
 
-import pyarrow as pa
-
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
-
-INTERVAL = pa.duration("us")
+from millrace.kernel.elements import INTERVAL
 
 
 def conjuncts(condition: Expression) -> list[Expression]:

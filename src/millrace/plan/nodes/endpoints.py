@@ -9,9 +9,6 @@ import pyarrow as pa
 
 from millrace.kernel.progress.time_contract import TimeContract
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-"""The type of all columns with times."""
-
 
 @dataclass(frozen=True)
 class Connector:

@@ -16,8 +16,9 @@ from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.file_writer import write_file
 from millrace.connectors.inputs import open_input
 from millrace.errors import MalformedRow, RequestError, RunError
+from millrace.kernel.elements import TIMESTAMP
 from millrace.language import parse_network
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
+from millrace.plan.nodes.endpoints import Connector
 
 PAIRS = pa.schema([("n", pa.int64()), ("word", pa.string())])
 TIMES = pa.schema([("ts", TIMESTAMP)])

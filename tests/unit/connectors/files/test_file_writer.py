@@ -13,7 +13,8 @@ from millrace.connectors.files.file_options import FORMATS, extension
 from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.file_writer import write_file
 from millrace.errors import RequestError
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
+from millrace.kernel.elements import TIMESTAMP
+from millrace.plan.nodes.endpoints import Connector
 
 KINDS: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.string(): st.one_of(

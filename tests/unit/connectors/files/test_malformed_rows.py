@@ -12,7 +12,8 @@ from millrace.connectors.files import csv_reader as csv_files
 from millrace.connectors.files import json_reader as json_files
 from millrace.connectors.files.file_reader import read_file
 from millrace.errors import MalformedRow
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector
+from millrace.kernel.elements import TIMESTAMP
+from millrace.plan.nodes.endpoints import Connector
 
 SCHEMA = pa.schema([("n", pa.int32()), ("ts", TIMESTAMP)])
 

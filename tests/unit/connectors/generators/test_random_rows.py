@@ -8,9 +8,9 @@ import pytest
 
 from millrace.connectors.generators.random_rows import SLICE_ROWS, generate, options_of
 from millrace.errors import RequestError
-from millrace.kernel.elements import ARRIVED, Times
+from millrace.kernel.elements import ARRIVED, TIMESTAMP, Times
 from millrace.kernel.progress.time_contract import TimeContract
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 
 SCHEMA = pa.schema([("v", pa.float64()), ("ts", TIMESTAMP)])
 

@@ -21,7 +21,7 @@ from millrace.experiments.figures.update_queues import (
     wrong,
 )
 from millrace.hosts.virtual.host import DeliveredRows
-from millrace.plan.nodes.endpoints import TIMESTAMP
+from millrace.kernel.elements import TIMESTAMP
 
 
 def delivery(key: int, value: int, time: int) -> DeliveredRows:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.columns.casts import TIMESTAMP, Value
+from millrace.kernel.columns.casts import Value
 from millrace.kernel.columns.scalar_functions import FUNCTIONS
+from millrace.kernel.elements import TIMESTAMP
 
 TIMES = pa.array([None, -1, 0, 1_436_918_400_123_456, 1_436_979_909_000_000], TIMESTAMP)
 

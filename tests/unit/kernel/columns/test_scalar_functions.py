@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.columns.casts import TIMESTAMP, cast
+from millrace.kernel.columns.casts import cast
 from millrace.kernel.columns.scalar_functions import FUNCTIONS
+from millrace.kernel.elements import TIMESTAMP
 
 
 def cast_all(values: list[Any], given: pa.DataType, kind: pa.DataType) -> list[Any]:

@@ -5,9 +5,10 @@ import pytest
 
 from millrace.errors import NotYet, QueryError
 from millrace.kernel.columns.expressions import Column
+from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.progress.time_contract import LATE, TimeContract
 from millrace.language import parse_network
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Replay, Stream
+from millrace.plan.nodes.endpoints import Connector, Replay, Stream
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan
 
 COLUMNS = "(a INT, k STRING, ts TIMESTAMP)"

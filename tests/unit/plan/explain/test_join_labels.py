@@ -11,13 +11,14 @@ from millrace.api.expectations import expected
 from millrace.commands.command_line import main
 from millrace.errors import RequestError
 from millrace.kernel.columns.expressions import Column
+from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.language import parse_network
 from millrace.plan.explain.cost_notes import Expected, cost_notes
 from millrace.plan.explain.join_labels import following_label, join_label, join_notes, rows_join_label
 from millrace.plan.explain.plan_text import explain
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query, QueryNetwork

@@ -6,13 +6,14 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
+from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.explain.join_labels import reason
 from millrace.plan.joins.join_order import is_multiway, joined
 from millrace.plan.joins.join_steps import JoinCondition, JoinInputs, Timeless, Unbounded
 from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Scan

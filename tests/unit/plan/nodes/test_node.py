@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.columns.expressions import Call, Column, Literal
+from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.explain.labels import label
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, Window
-from millrace.plan.nodes.endpoints import TIMESTAMP, Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, OneInput, SeveralInputs, walk
 from millrace.plan.nodes.relational_nodes import (

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.partials import Partials
-from millrace.kernel.elements import ARRIVED, MARK, NO_BOUND, TIME, Batch, Times
+from millrace.kernel.elements import ARRIVED, MARK, NO_BOUND, TIME, TIMESTAMP, Batch, Times
 
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
 Bounds = tuple[pa.Array, pa.Array]
 
 
@@ -34,5 +33,5 @@ def window_results(partials: Partials, made: pa.Table, bounds: Bounds | None, ti
 
 def window_bounds(starts: Times, ends: Times, *, counts_rows: bool = False) -> Bounds:
     """Where windows begin and end: times, or numbers of rows."""
-    kind = pa.int64() if counts_rows else _TIMESTAMP
+    kind = pa.int64() if counts_rows else TIMESTAMP
     return pa.array(starts).cast(kind), pa.array(ends).cast(kind)
