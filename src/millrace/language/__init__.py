@@ -1,7 +1,18 @@
-"""From text to bound statements; the only part that knows SQL's grammar.
+"""From text to a network of bound queries; the only package that knows SQL's grammar and imports sqlglot.
 
-Read as: `dialect` (tokens), `script_parser` and its bases (statements), `ddl` and `binder` (names and types),
-`network` (all of a script), `changes` (statements to a network that runs).
+    grammar/            text -> statements, each part with its place
+    expressions/        expressions -> the kernel's, with names and types; relations; which functions SQL has
+    windows/            windows of a select, in all spellings, over the rows that it reads
+    joins/              FROM with several inputs
+    select/             queries: select lists, groups, ranks, DISTINCT, unions, ORDER BY
+    declarations/       streams, sinks, functions and aggregates of users, options of a query
+    updates/            update queries and the options of their queues
+    script              statements -> Declarations and a network: `declare`, `bind_network`, `parse_network`
+    change_requests     statements to a running network
+
+Comes in: text, or statements built in Python. Goes out: `plan.nodes` (a network of queries), or a `QueryError` with a
+hint and the place in the text. Imports point one way: grammar <- expressions <- windows <- joins <- select <- updates
+<- script, and expressions <- declarations <- updates. Imported by the API, commands, testing and experiments.
 """
 
 from millrace.language.change_requests import bind_changes, declarations_of, read_file

@@ -18,7 +18,7 @@ from millrace.plan.nodes.query_network import Query
 
 
 def declarations_of(text: str, known: str = "") -> str:
-    """What a text declares (streams, sinks, aggregates, functions), as written, without what is `known`.
+    """The declarations of a text (streams, sinks, aggregates, functions) as written, without those in `known`.
 
     >>> declarations_of("CREATE SINK o TO csv OPTIONS (path 'o'); DROP QUERY q;")
     "CREATE SINK o TO csv OPTIONS (path 'o');"
@@ -32,7 +32,7 @@ def declarations_of(text: str, known: str = "") -> str:
 
 
 def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendment:
-    """What a text asks of a running network with these declarations and queries: all of it, or an error.
+    """The changes that a text makes to a running network with these declarations and queries: all, or an error.
 
     >>> stream = "CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');"
     >>> bind_changes(stream, "ADD QUERY q AS SELECT k FROM s", []).changes[0].query.name
@@ -52,7 +52,7 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
 
 
 def read_file(text: str, beside: str = "") -> NetworkFile:
-    """What a whole file says; declarations made `beside` it hold too, where it has none of their names.
+    """The network and declarations of a whole file, and those `beside` it unless the file declares the same name.
 
     >>> read_file("CREATE SINK o TO csv OPTIONS (path 'o');").network.queries
     ()
@@ -65,7 +65,7 @@ def read_file(text: str, beside: str = "") -> NetworkFile:
 
 
 def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: SourceText) -> None:
-    """Refuse a request that asks for nothing, or leaves no query."""
+    """Refuse a request that changes nothing, or leaves no query."""
     if not asked:
         raise QueryError(
             "the request changes nothing",
@@ -81,6 +81,6 @@ def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source
 
 
 def _key(statement: Declared) -> tuple[str, str]:
-    """What no other declaration may share; aggregates and functions are called alike."""
+    """What identifies a declaration: its kind and name. Aggregates and functions share one set of names."""
     kind = "call" if isinstance(statement, AggregateStatement | FunctionStatement) else type(statement).__name__
     return kind, statement.name.text.lower()

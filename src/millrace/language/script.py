@@ -150,7 +150,7 @@ def _declared_twice(name: Name) -> QueryError:
 def changes(
     statements: Iterable[Statement], declared: Declarations, queries: dict[str, Query], *, parts: bool = False
 ) -> Iterator[Change]:
-    """What statements do to `queries` (by name in lower case), one by one; they follow every change.
+    """The changes that statements make to `queries` (by name in lower case), which is updated with each of them.
 
     With `parts` the selects are parts of queries. A query with `max_future_skew` replaces its streams in `declared`.
     """
@@ -243,7 +243,7 @@ def _existing(name: Name, queries: dict[str, Query]) -> Query:
 
 
 def _alterable(options: Options) -> dict[str, str]:
-    """The options, if all are such as may change under a running query."""
+    """The options, if a running query can change all of them."""
     for key, setting in options.items():
         if key not in ALTERABLE:
             raise QueryError(

@@ -1,1 +1,11 @@
-"""language declarations."""
+"""CREATE statements and options, bound.
+
+    streams         CREATE STREAM and CREATE SINK: columns, keys, options, late rows
+    contracts       the time contract of a stream: order, partitions, enabling timestamps
+    user_code       CREATE FUNCTION and CREATE AGGREGATE
+    query_options   WITH of a query: known keys, checked values, baselines
+    future_guard    the option max_future_skew of a query, which guards its streams
+
+Comes in: statements of the grammar. Goes out: streams and sinks of the plan, functions and aggregates of users, options
+as text. Imported by updates and script.
+"""

@@ -1,4 +1,4 @@
-"""What a stream promises about its time: the clauses that say so, checked against each other, as one contract."""
+"""The time contract of a stream: its clauses about time, checked against each other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHOICES = (
 
 @dataclass(frozen=True)
 class Attributes:
-    """The columns that a contract is about, looked up: the time, its partitions and groups, further times."""
+    """The columns of a contract, looked up: the time, its partitions and groups, further times."""
 
     time: str | None
     partitions: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ def _count(rows: Name) -> int:
 
 
 def _promise(node: exp.Expr, binder: ExpressionBinder) -> Expression:
-    """What a row promises: a time below which none will follow, or, where a condition holds, its own."""
+    """The punctuation in a row: a time below which no row follows, or a condition that makes the row's own time one."""
     bound = binder.bind(node)
     if bound.type not in (TIMESTAMP, pa.bool_()):
         raise QueryError(
@@ -150,7 +150,7 @@ def _check_partitions(statement: StreamStatement, time: TimeClause, contract: Ti
 
 
 def _refuse_external_clauses(statement: StreamStatement) -> None:
-    """Refuse what makes sense only for times that come from outside."""
+    """Refuse clauses that are for external timestamps."""
     ets = statement.ets
     clauses: tuple[tuple[str, ColumnsClause | Length | None], ...] = (
         ("PARTITIONED BY", statement.partitioned),

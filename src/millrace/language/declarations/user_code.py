@@ -102,7 +102,7 @@ class _SqlAggregateBinder:
         return _StateBinder(Scope(pa.schema(list(columns.items()))), self.functions)
 
     def _initial(self, assignments: tuple[Assignment, ...]) -> dict[str, Typed]:
-        """The variables with their first values; whole numbers have room to grow."""
+        """The variables with their first values; whole numbers are BIGINT, so that they can grow."""
         found: dict[str, Typed] = {}
         for each in assignments:
             name, value = each.variable, self._binder({}).bind(each.expression)
@@ -136,7 +136,7 @@ class _SqlAggregateBinder:
 
 
 def _fitting(value: Typed, name: str, kind: pa.DataType, block: str) -> Typed:
-    """A value as the type of its variable; refuses one that would lose something at every step."""
+    """A value cast to the type of its variable; refuses a cast that would lose something at every step."""
     if typed.common_type([value.type, kind]) == kind:
         return typed.cast(value, kind)
     found, wanted = sql_name(value.type), sql_name(kind)

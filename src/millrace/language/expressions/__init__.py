@@ -1,1 +1,13 @@
-"""language expressions."""
+"""Expressions, bound: names looked up, types known, and the relations that they are computed over.
+
+    sql_functions      which functions SQL has: scalar functions, aggregates, ranks, fields of a time
+    expression_binder  sqlglot's expressions -> the kernel's
+    calls              function calls, those of users too
+    typed              an expression with its type and place; casts and common types
+    scopes             the columns that expressions may name
+    bound_relation     the rows of a part of a query: node, columns, and the columns that hold their time
+    time_buckets       monotone functions of the time, which stand for windows
+
+Comes in: expressions of `grammar.statements`. Goes out: `kernel.columns.expressions`. Imports the grammar, and no other
+part of the language.
+"""

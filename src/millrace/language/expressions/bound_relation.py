@@ -38,7 +38,7 @@ class JoinedTimes:
     joint: Node | None = None
 
     def choice(self, expression: Expression) -> JoinTime | None:
-        """The time that an expression holds, if rows may have it: a column that may add to it, or exactly."""
+        """The time that an expression holds, if rows can have it: exactly, or of a column with what it adds."""
         match expression:
             case Column(name) if name in self.columns:
                 time: JoinTime | None = self.columns[name][0]
@@ -52,7 +52,7 @@ class JoinedTimes:
         return None
 
     def names(self) -> list[str]:
-        """The columns by which rows may go, sorted."""
+        """The columns that can be the time of the rows, sorted."""
         return sorted(name for name in self.columns if self.choice(Column(name)) is not None)
 
     def choices_in(self, expressions: Sequence[Expression]) -> Iterator[tuple[JoinTime, Expression]]:
@@ -128,7 +128,7 @@ class BoundRelation:
         return replace(self, node=_exchanged(self.node, times.join, times.joint), choices=None)
 
     def by_times_in(self, expressions: Sequence[Expression]) -> Iterator[BoundRelation]:
-        """The rows by each other time that expressions hold."""
+        """The rows with each other time that expressions hold as their own."""
         if self.choices is not None:
             yield from (self.by_time(time, held_by) for time, held_by in self.choices.choices_in(expressions))
 

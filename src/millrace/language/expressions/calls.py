@@ -41,7 +41,7 @@ _PATTERN_PARTS = {
 
 
 def called_name(node: exp.Expr) -> str:
-    """The name of a function call in lower case; nothing for any other node."""
+    """The name of a function call in lower case; empty for any other node."""
     return node.name.lower() if isinstance(node, exp.Anonymous) else ""
 
 
@@ -138,7 +138,7 @@ def _conditional(binder: ExpressionBinder, name: str, given: Sequence[exp.Expr])
 
 
 def refuse_unknown(nodes: Iterable[exp.Expr], functions: Functions) -> None:
-    """Refuse a call of a function that there is not; what stands with OVER is left to others."""
+    """Refuse calls of unknown functions; functions with OVER are not checked."""
     for node in nodes:
         for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window)):
             if isinstance(each, exp.Anonymous) and called_name(each) not in (*KNOWN, *functions):

@@ -41,7 +41,7 @@ class ExpressionBinder:
         self.functions = functions
 
     def bind(self, node: exp.Expr) -> Typed:
-        """The kernel's expression for a node; what has no place of its own, an error too, gets that of the node."""
+        """The kernel's expression for a node. An expression or an error without a place gets that of the node."""
         try:
             bound = self.known(node) or self._bind_plain(node)
         except (QueryError, NotYet) as error:
@@ -50,7 +50,7 @@ class ExpressionBinder:
         return bound if bound.place is not None else replace(bound, place=place_of(node))
 
     def known(self, node: exp.Expr) -> Typed | None:
-        """What a node stands for as a whole, whatever it is made of; None if it does not."""
+        """The meaning of a node as a whole, such as a group key; None if its parts are to be bound."""
         return None
 
     def condition(self, node: exp.Expr, what: str) -> Typed:

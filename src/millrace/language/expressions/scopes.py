@@ -26,11 +26,11 @@ class Scope:
         return next((each for each in self.schema.names if each.lower() == name.lower()), None)
 
     def meant(self, node: exp.Column) -> str | None:
-        """The column that a node may mean, if there is one; `column` says whether it does."""
+        """The column with the name of a node, if there is one; unlike `column`, it refuses nothing."""
         return self.find(node.name)
 
     def shown(self, name: str) -> tuple[str, str | None]:
-        """The name of a column in results, and the one it has where that is taken by another input's."""
+        """The name of a column in results, and the one it has if another input has a column of that name."""
         return name, None
 
     def merged_name(self, node: exp.Column) -> str | None:
@@ -44,7 +44,7 @@ class Scope:
         return [(each.name, typed.column(each.name, each.type, place)) for each in self.schema]
 
     def written(self, node: exp.Expr, place: Place | None) -> list[exp.Expr]:
-        """The columns that `*` or `name.*` stands for, as one would write them."""
+        """The columns that `*` or `name.*` stands for, as nodes."""
         return [exp.column(name) for name, _ in self.starred(node, place)]
 
     def column(self, node: exp.Column, place: Place | None) -> Typed:

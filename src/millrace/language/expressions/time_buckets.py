@@ -1,4 +1,4 @@
-"""Functions of the time that never go back: to group by one is to group by a window.
+"""Monotone functions of the time: to group by one is to group by windows.
 
 `bucket_of` knows them by their shape: date_trunc, date_format with the fields of a time in order, a date, a year, and
 seconds divided by a whole number.
@@ -29,7 +29,7 @@ _TICKS = {"unix_timestamp": SECOND, "unix_seconds": SECOND, "unix_millis": 1_000
 
 @dataclass(frozen=True)
 class TimeBucket:
-    """Times that a function brings to one value: the windows they fill, and whether the value is where each begins."""
+    """The windows in which a monotone function has one value; `is_start` is true if that is the start of the window."""
 
     column: str
     window: Window | CalendarWindow | DividedWindow
@@ -81,7 +81,7 @@ def _finest(parts: Sequence[str | Field]) -> str | None:
 
 
 def ticks_of(expression: Expression, times: Mapping[str, int]) -> tuple[str, int] | None:
-    """The time column and the microseconds of one step of a whole number that counts time."""
+    """The time column that a whole number counts, and the microseconds of one step."""
     match expression:
         case Call("floor", (Call("/", (counted, Literal(value=number))),)):
             return _times(ticks_of(_plain(counted), times), number)

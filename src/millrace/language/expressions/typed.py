@@ -1,4 +1,4 @@
-"""Expressions with what they give on no rows: every type is found out once, where its place is known."""
+"""Expressions with their type, which is that of their value on no rows, and their place."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def cast(given: Typed, kind: pa.DataType) -> Typed:
 
 
 def brought(given: Typed, kind: pa.DataType) -> Typed:
-    """An argument as the type that a user's function or aggregate takes, where nothing is lost by it."""
+    """An argument cast to the type that a user's function or aggregate takes; refuses a cast that loses something."""
     widens = common_type([given.type, kind]) == kind
     if widens or (pa.types.is_floating(kind) and is_number(given.type)):
         return cast(given, kind)
@@ -168,7 +168,7 @@ def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """True if one can calculate with it."""
+    """True if a type is a number."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 

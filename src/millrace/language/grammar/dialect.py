@@ -27,7 +27,7 @@ _QUOTED = re.compile(
 
 
 class StreamDialect(Spark):
-    """Spark SQL's words and expressions; the statements are `ScriptParser`'s own."""
+    """Spark SQL's words and expressions; statements are read by the parsers of this folder."""
 
     class Tokenizer(Spark.Tokenizer):
         """The changes to Spark's words."""

@@ -78,7 +78,7 @@ def _parse(source: SourceText, tokens: list[Token], read: Callable[[SelectParser
 
 
 def _complaint(error: ParseError, cursor: Cursor) -> QueryError:
-    """Sqlglot's complaint in our words; its own name its classes."""
+    """The error for sqlglot's complaint, whose own words are about its classes."""
     place: Place = getattr(error, "place", cursor.place())
     found = f'"{place.text}"' if place.text else "the end"
     expected = re.match(r"(?:Expected|Expecting) (\S+)", str(error))

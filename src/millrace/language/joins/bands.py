@@ -139,7 +139,7 @@ def band_of(condition: Expression, times: Times, owners: Mapping[str, int]) -> B
 
 
 def is_comparison(condition: Expression) -> bool:
-    """True if a condition may say something of times."""
+    """True if a condition may limit times."""
     return isinstance(condition, Call) and condition.function in _FLIPPED
 
 
@@ -158,7 +158,7 @@ def _of_distance(function: str, left: Expression, right: Expression, times: Time
 
 
 def _of_spans(function: str, left: Expression, right: Expression, times: Times) -> Band | None:
-    """A comparison of values that go with the times of two inputs."""
+    """A comparison of spans of two inputs."""
     plain = {name: more for name, (_, more) in times.items()}
     tick = _tick_in(left, plain) or _tick_in(right, plain)
     first, second = (_span(each, times, plain, tick) for each in (left, right))
@@ -186,7 +186,7 @@ def _limit(difference: Span, *, strict: bool) -> TimeLimit:
 
 
 def longest(bucket: TimeBucket) -> int:
-    """How many microseconds two times of one bucket are less than apart."""
+    """An upper bound, in microseconds, on the distance of two times of one bucket."""
     match bucket.window:
         case CalendarWindow(every):
             return _LONGEST_UNIT[every] * _DAY

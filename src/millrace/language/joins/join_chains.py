@@ -92,7 +92,7 @@ class _Chain:
                 found.also.append(each.expression)
 
     def _place(self, condition: Conjunct) -> None:
-        """Put a condition of WHERE where it belongs."""
+        """Assign a condition of WHERE to an input, to a join, or to the rows above."""
         position = max(condition.parts, default=0)
         kinds = [each.kind for each in self.steps]
         # Joins after the one that brings the last of its inputs, or all of them where that is the first.

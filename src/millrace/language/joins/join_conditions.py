@@ -76,7 +76,7 @@ class SortedConditions:
         return self.equal or self.spare
 
     def conditions(self) -> list[JoinCondition]:
-        """All over several inputs, those of keys too."""
+        """The conditions over several inputs, those of keys included."""
         keyed = [_condition(each, keyed=True) for each in self.keys()]
         return [*keyed, *self.rest, *([_condition(each, keyed=False) for each in self.spare] if self.equal else [])]
 
@@ -151,7 +151,7 @@ class Keys:
 
 
 def keys_of(equalities: Sequence[Equality], inputs: Sequence[JoinInput], start: int = 0) -> Keys:
-    """The keys that equalities stand for: what equals the same is equal. Computed ones are numbered from `start`."""
+    """The keys of equalities, which are transitive. Computed keys are numbered from `start`."""
     schema = pa.schema([each for one in inputs for each in one.fields])
     columns: list[Mapping[int, str]] = []
     computed: dict[int, dict[str, Expression]] = {position: {} for position in range(len(inputs))}

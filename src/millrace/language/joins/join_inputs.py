@@ -29,7 +29,7 @@ _AGGREGATE_HINT = (
 
 @dataclass(frozen=True)
 class JoinInput:
-    """One input of a join: its rows by the time that its window names, and how long or how many the join keeps."""
+    """One input of a join: its rows, the time that its window names, and how long or how many rows the join keeps."""
 
     qualifier: str
     relation: BoundRelation
@@ -65,7 +65,7 @@ class JoinInput:
         return min(self.relation.times.items(), key=lambda item: (abs(item[1]), item[0]), default=None)
 
     def instant(self, name: str) -> tuple[AnyWindow, Expression] | None:
-        """The windows whose results a column tells apart, and how: rows that agree in it have one time."""
+        """The windows whose results a column identifies, and by which expression; rows with one value have one time."""
         column = name.removeprefix(f"{self.qualifier}.")
         if column not in self.relation.instants:
             return None
@@ -84,7 +84,7 @@ class JoinInput:
         return substituted(expression, names)
 
     def node(self, conditions: Sequence[Expression], computed: Mapping[str, Expression]) -> Project:
-        """Its rows that meet conditions, with its columns under their names in the join, and computed ones."""
+        """Its rows that satisfy conditions, with its columns under their names in the join, and computed ones."""
         below = self.relation.node
         predicate = all_of(self.own(each) for each in conditions)
         if predicate is not None:
@@ -210,5 +210,5 @@ def owners_of(inputs: Sequence[JoinInput]) -> dict[str, int]:
 
 
 def key_value(expression: Expression, kind: pa.DataType) -> Expression:
-    """An expression as a key: fractions with one zero and one NaN."""
+    """An expression as a key; fractions have one zero and one NaN."""
     return Call("canonical", (expression,)) if pa.types.is_floating(kind) else expression

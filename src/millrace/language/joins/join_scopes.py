@@ -1,6 +1,6 @@
 """The names of a join: those of all inputs, behind the name of each.
 
-A column of a join is called `qualifier.column` inside of a plan. In results it keeps its own name, or is called
+A column of a join is called `qualifier.column` inside a plan. In results it keeps its own name, or is called
 `qualifier_column` where columns of that name come from several inputs.
 """
 
@@ -21,7 +21,7 @@ from millrace.language.expressions.typed import Typed
 
 @dataclass(frozen=True)
 class Merged:
-    """A column of USING, which is there once: its name, its value, and the columns that it stands for."""
+    """A column of USING, which results have once: its name, its value, and the columns that it stands for."""
 
     name: str
     value: Expression
@@ -142,5 +142,5 @@ class JoinScope(Scope):
 
 
 def inner(qualifier: str, column: str) -> str:
-    """The name of an input's column inside of a plan."""
+    """The name of an input's column inside a plan."""
     return f"{qualifier}.{column}"

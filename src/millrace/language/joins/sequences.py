@@ -28,7 +28,7 @@ _KEYS_ONLY = "Compare columns of both for equality, in ON; filter in WHERE, or a
 
 @dataclass(frozen=True)
 class AsOf:
-    """What ON says of an as-of join: by which input's time, the equalities, how far back, and whether only before."""
+    """What ON says of an as-of join: `part` is the input whose time is compared, `strict` excludes equal times."""
 
     part: int
     equalities: tuple[Equality, ...]
@@ -89,7 +89,7 @@ def _is_key(given: Conjunct, equalities: Sequence[Equality]) -> bool:
 
 
 def _strict(after: Sequence[int], within: Sequence[int], given: WrittenJoin, position: int) -> bool:
-    """True if rows at the same time are no match; refuses what is no comparison of the times."""
+    """True if rows of equal time do not match; refuses conditions that do not compare the times."""
     found, answered = given.inputs[position], given.inputs[0]
     place = given.clauses[position - 1].place
     for each in (found, answered):
@@ -113,7 +113,7 @@ def _strict(after: Sequence[int], within: Sequence[int], given: WrittenJoin, pos
 
 
 def _comparison(found: JoinInput, answered: JoinInput) -> str:
-    """A comparison of columns that says "not after", or "before" where results are there at their end."""
+    """A comparison of columns that says "not after", or "before" for results, whose time is their end."""
     ahead, left, right = min(
         (
             (further - more, f"{found.qualifier}.{name}", f"{answered.qualifier}.{other}")
@@ -174,7 +174,7 @@ def bind_sequence(given: WrittenJoin, clause: SequenceClause, limited: bool) -> 
 def _followed(
     given: WrittenJoin, clause: SequenceClause, group: JoinGroup, position: int, below: Sequence[Expression], keys: Keys
 ) -> JoinGroup:
-    """What has been composed so far, looked up by the rows of the next stream."""
+    """The sequence so far, looked up by the rows of the next stream."""
     node = given.inputs[position].node(below, keys.computed[position])
     pairs = key_pairs(keys.columns, group, position)
     outer = clause.outer and position == len(given.inputs) - 1

@@ -1,1 +1,14 @@
-"""language select."""
+"""Queries into trees of plan nodes.
+
+    query_binder      bodies, FROM and selects; the places of nodes for later refusals
+    select_binder     the select list, HAVING and QUALIFY, over rows or over keys and aggregates
+    aggregate_calls   calls of aggregates: DISTINCT, FILTER, IGNORE NULLS, WITHIN GROUP
+    group_keys        GROUP BY: columns, expressions, ordinals, aliases
+    items             names of result columns, and what `*` stands for
+    ranks             row_number, rank and dense_rank with OVER
+    distinct_rows     SELECT DISTINCT
+    order_by          ORDER BY time
+    unions            UNION of selects and of streams
+
+Comes in: `Body` of the grammar and the declared streams. Goes out: a `BoundRelation`. Imported by updates and script.
+"""

@@ -171,7 +171,7 @@ class AggregateCalls:
         return all_of(each.expression for each in bound)
 
     def _arguments(self, call: AggregateCall, least: int, most: int | None = None) -> tuple[exp.Expr, ...]:
-        """The arguments, so many."""
+        """The arguments, if their number is right."""
         example = f"Write {call.name}({', '.join(('column', 'other')[:least])})."
         check_count(call.name, len(call.arguments), least, most, example)
         return call.arguments

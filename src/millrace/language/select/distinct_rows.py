@@ -1,4 +1,4 @@
-"""SELECT DISTINCT: the keys of a window, or rows that are forgotten when time has passed them."""
+"""SELECT DISTINCT: the keys of a window, or rows that are kept until their time has passed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _hint(relation: BoundRelation, below: BoundRelation | None) -> str:
 
 
 def _by_seen_time(relation: BoundRelation) -> BoundRelation:
-    """Rows of a join by a time that they show; as they are where they show all times, which say the latest of them."""
+    """Rows of a join with a selected time as their own; unchanged if all times are selected, which say the latest."""
     choices = relation.choices
     if choices is None or relation.times or relation.instants:
         return replace(relation, choices=None)

@@ -93,7 +93,7 @@ class GroupKeys(ExpressionBinder):
     # PARTITION BY
 
     def partitioned(self, windowed: WindowedRows, partition: tuple[Name, ...]) -> None:
-        """Check PARTITION BY against the groups; where nothing is grouped, it says them."""
+        """Check PARTITION BY against the groups; without GROUP BY its columns are the groups."""
         wanted = [self.scope.column(exp.column(each.text), each.place) for each in partition]
         if isinstance(windowed.window, PartitionedRows) and not self.found:
             self.found = wanted

@@ -100,7 +100,7 @@ def _aggregate_name(node: exp.Expr) -> str | None:
 
 
 def check_names(columns: Named) -> None:
-    """Refuse names that are there twice or are ours, and columns without a type."""
+    """Refuse names that occur twice or are reserved, and columns without a type."""
     seen: set[str] = set()
     for name, bound in columns:
         if name.lower() in seen:

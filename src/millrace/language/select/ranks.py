@@ -30,7 +30,7 @@ _HINT = "Write row_number() OVER (PARTITION BY window_start, window_end ORDER BY
 
 @dataclass(frozen=True)
 class Ranking:
-    """A rank as it was bound: what it is called, by what it is parted and ordered."""
+    """A rank as it was bound: its function, partition and order."""
 
     function: Function
     partition: tuple[Expression, ...]
@@ -96,7 +96,7 @@ class Ranks:
 
 
 def by_partition(select: Select, given: BoundRelation, functions: Functions) -> BoundRelation:
-    """The rows of a join by the time that a rank is parted by, where that is not their own yet."""
+    """The rows of a join with the time in PARTITION BY of a rank as their own."""
     if given.choices is None:
         return given
     clauses = [*(item.expression for item in select.items), *([] if select.qualify is None else [select.qualify])]

@@ -13,7 +13,7 @@ from millrace.plan.nodes.relational_nodes import Project, Union
 
 
 def union(inputs: list[BoundRelation], place: Place | None, truth: int | None = None) -> BoundRelation:
-    """All rows of all inputs; the one input itself when there is no other. `truth` is the one that is believed."""
+    """All rows of all inputs; the one input itself when there is no other. `truth` is the input that wins."""
     if len(inputs) == 1:
         return inputs[0]
     first = inputs[0]
@@ -39,7 +39,7 @@ def _check_count(first: BoundRelation, other: BoundRelation, place: Place | None
 
 
 def _check_units(inputs: list[BoundRelation], place: Place | None) -> None:
-    """Row numbers and times are no common progress."""
+    """Refuse a union of rows that progress by number and rows that progress by time."""
     if len({each.unit for each in inputs}) > 1:
         raise QueryError(
             "a union cannot mix results of ROWS windows with rows that have a time",

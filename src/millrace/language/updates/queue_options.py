@@ -34,7 +34,7 @@ def effective(own: Mapping[str, str], written: Options, root: Node, place: Place
 
 
 def _of_streams(own: Mapping[str, str], root: Node, place: Place | None) -> dict[str, str]:
-    """What the streams of a query say that it does not say itself."""
+    """The options that the streams of a query set and the query does not."""
     streams = {each.stream.name: each.stream for each in scans_of(root) if each.outlet != LATE}
     found: dict[str, str] = {}
     for key in QUEUE_OPTIONS:

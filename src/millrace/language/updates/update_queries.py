@@ -96,7 +96,7 @@ def _access(clause: AccessClause, root: Node, functions: Functions) -> Access:
 
 
 def altered_queue(query: Query, options: Options) -> None:
-    """Refuse options that queues of a running query cannot follow."""
+    """Refuse options that a running queue cannot change."""
     for key, reason in _SETTLED.items():
         if key in options:
             raise QueryError(

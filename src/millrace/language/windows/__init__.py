@@ -1,1 +1,9 @@
-"""language windows."""
+"""Windows of a select, over the rows that it reads.
+
+    window_clauses   windows as they are written: brackets, WINDOW, table functions, Spark's window(); checks
+    windowed_rows    what a select aggregates over: a window that it writes, or the one that its groups stand for
+    outlets          the same rows with a further time column, or their number, as their time
+
+Comes in: clauses and a `BoundRelation`. Goes out: windows of `plan.nodes.aggregate_nodes` and the relation that they
+are over. Imported by joins and select.
+"""

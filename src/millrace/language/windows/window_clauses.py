@@ -1,4 +1,4 @@
-"""The windows that a select writes, in whatever way, checked and laid over the rows it reads."""
+"""The windows of a select in all spellings, checked and applied to the rows that it reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONGEST = 1_000_000 * 86_400_000_000
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows written in one select; `limited` says that its query has a limit of state."""
+    """The windows written in one select; `limited` is true if its query has a limit of state."""
 
     select: Select
     limited: bool = False
@@ -111,7 +111,7 @@ def _refuse_slide(clause: WindowClause, hint: str) -> None:
 
 
 def _slide(clause: WindowClause) -> Length | RowCount | None:
-    """The slide, counted in what the window is counted in."""
+    """The slide, in the unit of the window."""
     if type(clause.slide) is type(clause.size):
         return clause.slide
     assert clause.slide is not None

@@ -122,7 +122,7 @@ def _by_own_time(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows 
 
 
 def _by_pair(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | None:
-    """GroupKeys by the times of both inputs of a join."""
+    """Groups by the times of both inputs of a join."""
     choices = given.choices
     if choices is None or choices.joint is None:
         return None
@@ -138,7 +138,7 @@ def _by_pair(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | No
 
 
 def _by_choice(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | None:
-    """GroupKeys by another time that rows of a join may have, or by a function of it."""
+    """Groups by another time that rows of a join may have, or by a function of it."""
     read = given.by_times_in([each.expression for each in groups])
     found = [windowed for each in read if (windowed := _by_own_time(groups, each)) is not None]
     return min(found, key=lambda windowed: windowed.bucket.length if windowed.bucket else 0, default=None)
