@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from millrace.kernel.aggregates.aggregate_operator import AggregateOperator
 from millrace.kernel.aggregates.panes.panes import for_windows
 from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
-    ARRIVED,
     MARK,
     Batch,
     Element,
@@ -21,15 +21,10 @@ from millrace.kernel.elements import (
     concat,
     concat_tables,
 )
-from millrace.kernel.operator import StoringOperator
-from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
-_FEW = 2**18
-"""Rows are gathered up to this number before they are aggregated."""
 
-
-class MarkedAggregate(StoringOperator):
+class MarkedAggregate(AggregateOperator):
     """Aggregate the rows of each commitment of a queue of windows, by window and keys (002 section 6.1.3).
 
     The closer of a commitment says where its window ends: `until`. Reported are the windows that lie in the last `span`
@@ -44,39 +39,33 @@ class MarkedAggregate(StoringOperator):
     """
 
     label = "marked_aggregate"
-    holds = True
-    noted = ("timed",)
 
     def __init__(self, partials: Partials, span: int, *, buffered: bool = False) -> None:
+        super().__init__(Partials(partials.geometry, [MARK, *partials.keys], partials.calls))
         self.geometry = partials.geometry
         self.span = span
         self.buffered = buffered or not partials.mergeable
-        self.partials = Partials(partials.geometry, [MARK, *partials.keys], partials.calls)
         self._single = span == partials.geometry.range
         """True if a commitment is one window: then its rows are one pane, whose number is not known before the end."""
         self._units = KeyedRuns()
-        self._gathered: list[Batch] = []
-        self._count = 0
-        self._timed = False
         self.stores = (self._units,)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
-        self._gathered.append(batch)
-        self._count += len(batch)
-        if self._count >= _FEW:
-            self._settle(np.empty(0, np.int64))
+        self._gather(batch)
         return iter(())
 
     def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
         marks = punctuation.keys.column(MARK).to_numpy()
-        tables = self._settle(marks)
+        tables = self._closing(marks)
         if tables:
             order = np.argsort(marks)
             yield from self._report(tables, marks[order], punctuation.until[order])
         yield punctuation
 
-    def _settle(self, closing: Integers) -> list[pa.Table]:
+    def _settle(self) -> None:
+        self._closing(np.empty(0, np.int64))
+
+    def _closing(self, closing: Integers) -> list[pa.Table]:
         """Keep the gathered rows, except those of marks that close; these, and what was kept of such marks."""
         new = self._tagged()
         found = self._units.get(closing) if len(closing) else []
@@ -96,8 +85,7 @@ class MarkedAggregate(StoringOperator):
         """The gathered rows as partials or, buffered, as rows, with marks as hashes."""
         if not self._gathered:
             return None
-        rows = self.partials.tagged(concat(self._gathered))
-        self._gathered, self._count = [], 0
+        rows = self.partials.tagged(concat(self._take_gathered()))
         if self._single:
             rows = rows.set_column(0, PANE, pa.array(np.zeros(rows.num_rows, np.int64)))
         table = pa.Table.from_batches([rows]) if self.buffered else self.partials.of_rows([rows])
@@ -145,15 +133,3 @@ class MarkedAggregate(StoringOperator):
             windows, panes = windows.take(pa.array(order)), panes[order]
         starts, ends = self.geometry.bounds(panes)
         return window_results(self.partials, windows, window_bounds(starts, ends), ends - 1, timed=self._timed)
-
-    @property
-    def held(self) -> int:
-        return len(self._units) + self._count
-
-    @property
-    def state_bytes(self) -> int:
-        return super().state_bytes + sum(int(batch.rows.nbytes) for batch in self._gathered)
-
-    def changes(self) -> Changes:
-        self._settle(np.empty(0, np.int64))
-        return super().changes()

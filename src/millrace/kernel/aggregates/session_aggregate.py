@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from millrace.kernel.aggregates.aggregate_operator import AggregateOperator
 from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.span_folds import leaves, merged
@@ -14,7 +15,6 @@ from millrace.kernel.columns.grouping import groups_of
 from millrace.kernel.columns.hashing import Hashes, hashes_of
 from millrace.kernel.columns.integers import Integers, starts
 from millrace.kernel.elements import (
-    ARRIVED,
     END_OF_TIME,
     NO_BOUND,
     Batch,
@@ -27,8 +27,6 @@ from millrace.kernel.elements import (
     concat,
     concat_tables,
 )
-from millrace.kernel.operator import StoringOperator
-from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
@@ -39,11 +37,8 @@ _END = "__end"
 _FEW_ENDS = 1024
 """Ends of sessions that are gone may stay in the calendar up to this number."""
 
-_FEW = 2**18
-"""Rows are gathered up to this number before they are aggregated, so that single rows cost little."""
 
-
-class SessionAggregate(StoringOperator):
+class SessionAggregate(AggregateOperator):
     """Aggregate the rows of a group that follow each other by less than `gap`; a new row may join two sessions.
 
     State: the open sessions by group, in keyed runs, and a calendar of their ends, in sorted runs; an end that has
@@ -53,34 +48,29 @@ class SessionAggregate(StoringOperator):
     """
 
     label = "session aggregate"
-    holds = True
     senses_bounds = True
     uses_every_bound = True
     noted = ("bound", "timed")
 
     def __init__(self, partials: Partials, gap: Microseconds, *, groups: tuple[str, ...] = ()) -> None:
-        self.partials = partials
+        super().__init__(partials)
         self.gap = gap
         self.groups = groups
         self._sessions = KeyedRuns()
         self._calendar = SortedRuns(_END, concat_tables)
-        self._gathered: list[tuple[Batch, Hashes]] = []
-        self._rows = 0
+        self._hashes: list[Hashes] = []
+        """The hashes of the gathered rows, by batch."""
         self._front: tuple[Microseconds, int] | None = None
         """The end of the session that ends first, and its hash; None while it is not known."""
         self._bound: Microseconds = NO_BOUND
-        self._timed = False
         self.stores = (self._sessions, self._calendar)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
         hashes = hashes_of(batch.rows, self.partials.keys)
-        self._gathered.append((batch, hashes))
-        self._rows += len(batch)
+        self._hashes.append(hashes)
         if self._front is not None and self._may_move(batch.times, hashes):
             self._front = None
-        if self._rows >= _FEW:
-            self._settle()
+        self._gather(batch)
         return iter(())
 
     def _may_move(self, times: Times, hashes: Hashes) -> bool:
@@ -124,8 +114,7 @@ class SessionAggregate(StoringOperator):
         """Make sessions of the gathered rows, and join them with the open ones of their groups."""
         if not self._gathered:
             return
-        batch, hashes = concat([batch for batch, _ in self._gathered]), np.concatenate([h for _, h in self._gathered])
-        self._gathered, self._rows = [], 0
+        batch, hashes, self._hashes = concat(self._take_gathered()), np.concatenate(self._hashes), []
         made, current = self._sessions_of(batch, hashes), self._sessions.get(hashes)
         moved = np.ones(made.num_rows, np.bool_)
         if current:
@@ -214,18 +203,6 @@ class SessionAggregate(StoringOperator):
         hashes = np.concatenate([_integers(table, HASH) for table in self._calendar.between(None, last)])
         found = self._sessions.get(hashes)
         return concat_tables(found) if found else None
-
-    @property
-    def held(self) -> int:
-        return len(self._sessions) + self._rows
-
-    @property
-    def state_bytes(self) -> int:
-        return super().state_bytes + sum(int(batch.rows.nbytes) for batch, _ in self._gathered)
-
-    def changes(self) -> Changes:
-        self._settle()
-        return super().changes()
 
 
 def _sharing(rows: pa.Table, others: pa.Table) -> pa.Table:

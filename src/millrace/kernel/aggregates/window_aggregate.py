@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from millrace.kernel.aggregates.aggregate_operator import AggregateOperator
 from millrace.kernel.aggregates.panes.grouped_panes import GroupedPanes
 from millrace.kernel.aggregates.panes.panes import Panes
 from millrace.kernel.aggregates.panes.window_results import window_bounds, window_results
 from millrace.kernel.aggregates.partials import PANE, Partials
-from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import (
-    ARRIVED,
     Batch,
     Element,
     GroupPunctuation,
@@ -21,17 +20,12 @@ from millrace.kernel.elements import (
     concat,
     without_reserved,
 )
-from millrace.kernel.operator import StoringOperator
-from millrace.kernel.state import Changes
-
-_FEW = 2**18
-"""Up to so many rows are gathered before they are aggregated, so that single rows cost little."""
 
 _SMALL = 256
 """Batches of fewer rows than this, on average, are put together before they are aggregated."""
 
 
-class WindowAggregate(StoringOperator):
+class WindowAggregate(AggregateOperator):
     """Aggregate rows, or partials that a lower level made of rows, by window id and keys (004 Fig. A-3).
 
     With `buffered`, rows are kept instead of partials, and aggregated when their window closes (004 section 5.5). With
@@ -45,9 +39,7 @@ class WindowAggregate(StoringOperator):
     """
 
     label = "window aggregate"
-    holds = True
     senses_bounds = True
-    noted = ("timed",)
 
     def __init__(
         self,
@@ -58,51 +50,38 @@ class WindowAggregate(StoringOperator):
         groups: tuple[str, ...] = (),
         counts_rows: bool = False,
     ) -> None:
-        self.partials = partials
+        super().__init__(partials)
         self.in_order = in_order
         self.groups = groups
         self.geometry = partials.geometry
         self.counts_rows = counts_rows
         self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
-        self._rows: list[Batch] = []
-        self._made: list[pa.Table] = []
-        """Rows, and partials of a lower level, that have been gathered but not added to the panes."""
-        self._gathered = 0
-        self._least_gathered: int | None = None
-        self._timed = False
-        """True if rows carry their arrival: then results have the column too, so that both can meet in a union."""
         self.stores = (self._panes,)
+        self._least_gathered: int | None = None
+        """The first pane of rows, and of partials of a lower level, that have been gathered."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
-        if PANE in batch.block.rows.schema.names:
-            made = pa.Table.from_batches([without_reserved(batch.rows)])
-            self._made.append(made)
-            self._gather(made.column(PANE).to_numpy())
-            return iter(())
-        panes = self.geometry.panes(batch.times)
-        covered = self.geometry.covered(panes)
-        if covered is not None:
-            batch, panes = batch.where(covered), panes[covered]
-        if len(panes):
-            self._rows.append(batch)
-            self._gather(panes)
-        return iter(())
-
-    def _gather(self, panes: Integers) -> None:
+        if _has_panes(batch):
+            panes = batch.block.integers(PANE)[batch.start : batch.stop]
+        else:
+            panes = self.geometry.panes(batch.times)
+            covered = self.geometry.covered(panes)
+            if covered is not None:
+                batch, panes = batch.where(covered), panes[covered]
         if len(panes):
             least = int(panes[0]) if len(panes) == 1 else int(panes.min())
             self._least_gathered = least if self._least_gathered is None else min(least, self._least_gathered)
-            self._gathered += len(panes)
-        if self._gathered >= _FEW:
-            self._settle()
+            self._gather(batch)
+        return iter(())
 
     def _settle(self) -> None:
         """Add what has been gathered to the panes, as one run."""
-        if self._gathered:
-            rows = self._rows if self._gathered >= _SMALL * len(self._rows) else [concat(self._rows)]
-            self._panes.add([self.partials.tagged(batch) for batch in rows], self._made)
-        self._rows, self._made, self._gathered, self._least_gathered = [], [], 0, None
+        count, gathered, self._least_gathered = self._rows, self._take_gathered(), None
+        if gathered:
+            made = [pa.Table.from_batches([without_reserved(batch.rows)]) for batch in gathered if _has_panes(batch)]
+            rows = [batch for batch in gathered if not _has_panes(batch)]
+            rows = rows if count >= _SMALL * len(rows) else [concat(rows)]
+            self._panes.add([self.partials.tagged(batch) for batch in rows], made)
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         until = punctuation.until
@@ -132,15 +111,7 @@ class WindowAggregate(StoringOperator):
     def wanted(self) -> Microseconds | None:
         return self._panes.next_end(self._least_gathered)
 
-    @property
-    def held(self) -> int:
-        return len(self._panes) + self._gathered
 
-    @property
-    def state_bytes(self) -> int:
-        gathered = (*self._made, *(batch.rows for batch in self._rows))
-        return super().state_bytes + sum(int(each.nbytes) for each in gathered)
-
-    def changes(self) -> Changes:
-        self._settle()
-        return super().changes()
+def _has_panes(batch: Batch) -> bool:
+    """True if a batch holds partials of a lower level."""
+    return PANE in batch.block.rows.schema.names
