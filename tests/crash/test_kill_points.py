@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.hosts.sinks.writer_protocol import WriterSpec
+from millrace.hosts.sinks.writers import WriterSpec
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
 from tests.crash.kills import Kill
@@ -34,7 +34,7 @@ EPOCHS = "tests.unit.hosts.kept_epochs:KeptEpochs"
 HAND_OVER = {
     "before the writer has the rows": Kill(f"{EPOCHS}.write", call=2),
     "after the writer has the rows": Kill(f"{EPOCHS}.write", "after", call=2),
-    "after the staged files are gone": Kill("millrace.hosts.spark.sink.network_sink:hand_over", "after", call=2),
+    "after the staged files are gone": Kill("millrace.hosts.spark.sink.network_sink:write_epoch", "after", call=2),
     "before the record": Kill(f"{LOG}.write", call=2),
 }
 INSIDE = {name: kill for name, kill in POINTS.items() if kill.who == "all" and not name.startswith("in recovery")}
