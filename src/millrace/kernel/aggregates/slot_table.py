@@ -6,11 +6,14 @@ changes, not the size of the table. The log is compacted when most of its rows a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask, concat_tables
+from millrace.kernel.stores.run_store import Run, RunStore
 
 _EMPTY = -1
 _SPARE = 2**14
@@ -26,7 +29,7 @@ class SlotTable:
         """How many rows of each pane there are."""
         self._pane = np.zeros(size, np.int64)
         self._place = np.full(size, _EMPTY, np.int64)
-        self._log: list[pa.Table] = []
+        self._log = RunStore(_concatenated, whole=True)
         self._logged = 0
         self._rows = 0
 
@@ -36,7 +39,7 @@ class SlotTable:
     @property
     def nbytes(self) -> int:
         """The memory of the slots and the log."""
-        return int(self._pane.nbytes + self._place.nbytes) + sum(int(each.nbytes) for each in self._log)
+        return int(self._pane.nbytes + self._place.nbytes) + self._log.nbytes
 
     def occupied(self, slots: Integers) -> Mask:
         """True for each of the slots that holds a row."""
@@ -54,7 +57,7 @@ class SlotTable:
 
     def rows(self, slots: Integers) -> pa.Table:
         """The rows of slots that hold one."""
-        return pa.concat_tables(self._log).take(pa.array(self._place[slots]))
+        return pa.concat_tables([run.table for run in self._log.runs]).take(pa.array(self._place[slots]))
 
     def take(self, slots: Integers) -> pa.Table:
         """The rows of slots that hold one, which are empty then."""
@@ -72,7 +75,8 @@ class SlotTable:
         self._pane[slots] = panes
         self._count(panes, 1)
         self._rows += len(slots)
-        self._append(rows)
+        self._log.add(Run(rows))
+        self._logged += rows.num_rows
         if self._logged > 2 * self._rows + _SPARE:
             self._compact()
 
@@ -84,15 +88,15 @@ class SlotTable:
             else:
                 del self.panes[int(pane)]
 
-    def _append(self, rows: pa.Table) -> None:
-        self._log.append(rows)
-        self._logged += rows.num_rows
-        while len(self._log) > 1 and self._log[-2].num_rows <= 2 * self._log[-1].num_rows:
-            self._log[-2:] = [concat_tables(self._log[-2:])]
-
     def _compact(self) -> None:
         """Keep the rows of the log that are in a slot."""
         slots = self.all()
-        self._log = [self.rows(slots).combine_chunks()]
+        kept = self.rows(slots).combine_chunks()
+        self._log.clear()
+        self._log.add(Run(kept))
         self._logged = len(slots)
         self._place[slots] = np.arange(len(slots))
+
+
+def _concatenated(runs: Sequence[Run]) -> Run:
+    return Run(concat_tables([run.table for run in runs]))

@@ -1,7 +1,7 @@
 """A run that a join keeps as a segment, and what is known of its rows: which are still kept, and which were matched.
 
 Rules:
-- Rows are let go by a bound, never one by one: what a run still holds follows from the bound alone.
+- Rows are released by a bound, never one by one: what a run still holds follows from the bound alone.
 - What was matched since the last save is saved as a small segment of its own. The run is never rewritten for it.
 """
 
@@ -28,102 +28,96 @@ _MARKS = 8
 """Segments of matched rows that a run may have; when there are more they are made one."""
 
 
-class KeptRun:
-    """A run under its segment's number."""
+class KeptRun(MatchRun):
+    """A run under its segment's number.
 
-    def __init__(self, segments: Segments, run: MatchRun, number: int | None = None, marks: Sequence[int] = ()) -> None:
-        self.run = run
+    `numbered`: the distinct keys and each row's number, where they are known.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        given: MatchRows,
+        number: int | None = None,
+        marks: Sequence[int] = (),
+        numbered: tuple[Integers, Integers] | None = None,
+    ) -> None:
+        if isinstance(given, MatchRun):
+            # It is in order, and what was computed of it holds.
+            vars(self).update(vars(given))
+        else:
+            super().__init__(given, numbered)
         self._segments = segments
         self._marks = list(marks)
         self._news: list[Integers] = []
         """Rows that have been matched since the last save."""
         self._searched = 0
-        """How many rows, in the order of letting go, are known to have been matched or let go."""
-        self.number = segments.add(self._table()) if number is None else number
+        """How many rows, in the order of release, are known to have been matched or released."""
+        self.number = segments.add(self._segment()) if number is None else number
 
-    def _table(self) -> pa.Table:
-        table = pa.Table.from_batches([self.run.rows])
-        return table if self.run.matched is None else table.append_column(MATCHED, pa.array(self._flags))
-
-    @property
-    def matched(self) -> Mask | None:
-        """Which rows have been matched, if it is of an outer side."""
-        return self.run.matched
+    def _segment(self) -> pa.Table:
+        table = pa.Table.from_batches([self.rows])
+        return table if self.matched is None else table.append_column(MATCHED, pa.array(self._flags))
 
     @property
     def _flags(self) -> Mask:
-        assert self.run.matched is not None, "the side is an outer one"
-        return self.run.matched
+        assert self.matched is not None, "the side is an outer one"
+        return self.matched
 
-    @property
-    def times(self) -> Integers:
-        """Each row's time."""
-        return self.run.times
-
-    @property
-    def untils(self) -> Integers:
-        """The last time that may match each row."""
-        return self.run.untils
-
-    @property
-    def rows(self) -> pa.RecordBatch:
-        """The rows."""
-        return self.run.rows
-
-    # Letting go
+    # Releasing
 
     def count(self, bound: Microseconds) -> int:
         """How many rows are still kept."""
-        return len(self.run) - self.run.gone(bound)
+        return len(self) - self.gone(bound)
 
     def unmatched(self, before: Microseconds, bound: Microseconds) -> pa.RecordBatch | None:
-        """The rows that nothing matched, of those that are let go as one bound follows another."""
-        start, stop = self.run.gone(before), self.run.gone(bound)
+        """The rows that nothing matched, of those that are released as one bound follows another."""
+        start, stop = self.gone(before), self.gone(bound)
         if start == stop:
             return None
-        leaving = self.run.leaving[1][start:stop]
+        leaving = self.leaving[1][start:stop]
         leaving = leaving[~self._flags[leaving]]
-        return self.run.rows.take(pa.array(leaving)) if len(leaving) else None
+        return self.rows.take(pa.array(leaving)) if len(leaving) else None
 
     # What is kept
 
     def least_time(self, bound: Microseconds, unmatched: bool) -> Microseconds:
         """The least time of the rows that are still kept, or of those of them that nothing matched."""
-        start = self._first_unmatched(bound) if unmatched else self.run.gone(bound)
-        if start == len(self.run):
+        start = self._first_unmatched(bound) if unmatched else self.gone(bound)
+        if start == len(self):
             return END_OF_TIME
         if start == 0 and not unmatched:
-            return self.run.span[0]
-        if unmatched and self.run.steady:
-            return int(self.run.times[self.run.leaving[1][start]])
-        return int(self.run.times[self._kept(bound, unmatched)].min())
+            return self.span[0]
+        if unmatched and self.steady:
+            return int(self.times[self.leaving[1][start]])
+        return int(self.times[self._left(bound, unmatched)].min())
 
-    def _kept(self, bound: Microseconds, unmatched: bool) -> Mask:
+    def _left(self, bound: Microseconds, unmatched: bool) -> Mask:
         """The rows that are still kept, or those of them that nothing matched."""
-        kept: Mask = self.run.untils >= bound
+        kept: Mask = self.untils >= bound
         return kept & ~self._flags if unmatched else kept
 
     def least_until(self, bound: Microseconds) -> Microseconds | None:
-        """The last match of the row that is let go first, of those that nothing matched yet."""
+        """The last match of the row that is released first, of those that nothing matched yet."""
         start = self._first_unmatched(bound)
-        return int(self.run.leaving[0][start]) if start < len(self.run) else None
+        return int(self.leaving[0][start]) if start < len(self) else None
 
     def last_until(self, before: Microseconds, bound: Microseconds, unmatched: bool) -> Microseconds | None:
         """The last match of all rows that are still kept and whose time is before another."""
-        if self.run.span[0] >= before:
+        if self.span[0] >= before:
             return None
-        untils = self.run.untils[self._kept(bound, unmatched) & (self.run.times < before)]
+        untils = self.untils[self._left(bound, unmatched) & (self.times < before)]
         return int(untils.max()) if len(untils) else None
 
     def _first_unmatched(self, bound: Microseconds) -> int:
-        """Where the first row that nothing matched stands in the order of letting go; looked for from the last on."""
-        start, step = max(self._searched, self.run.gone(bound)), 16
-        while start < len(self.run):
-            left = np.flatnonzero(~self._flags[self.run.leaving[1][start : start + step]])
+        """Where the first row that nothing matched stands in the order of release; looked for from the last on."""
+        start, step = max(self._searched, self.gone(bound)), 16
+        while start < len(self):
+            left = np.flatnonzero(~self._flags[self.leaving[1][start : start + step]])
             if len(left):
                 start += int(left[0])
                 break
-            start, step = min(start + step, len(self.run)), 2 * step
+            start, step = min(start + step, len(self)), 2 * step
         self._searched = start
         return start
 
@@ -181,7 +175,7 @@ def merged(runs: Sequence[KeptRun], segments: Segments, bound: Microseconds) -> 
         np.concatenate([each.untils for each in parts]),
         np.concatenate(flags) if flags else None,
     )
-    return KeptRun(segments, MatchRun(rows, _numbered(parts)))
+    return KeptRun(segments, rows, numbered=_numbered(parts))
 
 
 def _numbered(parts: Sequence[MatchRows]) -> tuple[Integers, Integers]:
@@ -192,6 +186,4 @@ def _numbered(parts: Sequence[MatchRows]) -> tuple[Integers, Integers]:
 
 
 def _live(kept: KeptRun, bound: Microseconds) -> MatchRows:
-    if kept.count(bound) == len(kept.run):
-        return kept.run
-    return kept.run.where(kept.run.untils >= bound)
+    return kept if kept.count(bound) == len(kept) else kept.where(kept.untils >= bound)

@@ -32,7 +32,7 @@ _SIMILAR = 3
 _LOOKED_THROUGH = 2**16
 """Pairs of rows that are looked through rather than searched."""
 
-Holder = MatchRows | KeptRun | RecentMatches
+Holder = MatchRows | RecentMatches
 
 
 class MatchStore:
@@ -83,8 +83,8 @@ class MatchStore:
             self._settle()
         first, last = int(asked.latest.min()), int(asked.upper.max())
         for kept in list(self._runs):
-            if kept.run.last >= first and kept.run.span[0] <= last:
-                for pairs in kept.run.answers(asked, self.side.ahead, self.side.until is not None):
+            if kept.last >= first and kept.span[0] <= last:
+                for pairs in kept.answers(asked, self.side.ahead, self.side.until is not None):
                     yield kept, *pairs
         for pairs in self._recent.answers(asked) if len(self._recent) else ():
             yield self._recent, *pairs
@@ -125,7 +125,7 @@ class MatchStore:
         rows = rows.where(~passed(rows.untils, self.bound))
         if len(rows):
             rows.matched = rows.matched if self.side.outer else None
-            self._runs += [KeptRun(self._segments, _run(part)) for part in self._cut(rows)]
+            self._runs += [KeptRun(self._segments, part) for part in self._cut(rows)]
             self._merge()
 
     def _cut(self, rows: MatchRows) -> Iterator[MatchRows]:
@@ -160,7 +160,7 @@ class MatchStore:
     def _merge_slices(self) -> None:
         slices: dict[int, list[KeptRun]] = {}
         for kept in self._runs:
-            slices.setdefault(kept.run.last // self._slice(), []).append(kept)
+            slices.setdefault(kept.last // self._slice(), []).append(kept)
         for runs in slices.values():
             if len(runs) > _SIMILAR:
                 self._replace(_similar(runs))
@@ -179,7 +179,7 @@ class MatchStore:
         """Let the rows go that only times below a bound may match; those of an outer side that nothing matched."""
         before, self.bound = self.bound, bound
         unmatched = self._unmatched(before, bound) if self.side.outer else []
-        gone = [kept for kept in self._runs if kept.run.last < bound or bound == END_OF_TIME]
+        gone = [kept for kept in self._runs if kept.last < bound or bound == END_OF_TIME]
         for kept in gone:
             kept.drop()
         if gone:
@@ -231,7 +231,7 @@ class MatchStore:
     @property
     def nbytes(self) -> int:
         """The memory of all rows."""
-        return self._recent.nbytes + sum([int(kept.run.rows.nbytes) for kept in self._runs])
+        return self._recent.nbytes + sum([int(kept.rows.nbytes) for kept in self._runs])
 
     # State
 
@@ -262,17 +262,13 @@ class MatchStore:
         if self.side.outer:
             matched = marked(rows, [self._segments.live[mark] for mark in marks])
             rows = rows.drop_columns([MATCHED])
-        run = MatchRun(MatchRows(self.reader, rows, times, self._untils(rows, times), matched))
-        kept = KeptRun(self._segments, run, number, marks)
-        if not run.moved:
+        read = MatchRows(self.reader, rows, times, self._untils(rows, times), matched)
+        kept = KeptRun(self._segments, read, number, marks)
+        if not kept.moved:
             return kept
         # It was sorted by other numbers than today's, and marks go by place: it is made anew.
         kept.drop()
-        return KeptRun(self._segments, run)
-
-
-def _run(rows: MatchRows) -> MatchRun:
-    return rows if isinstance(rows, MatchRun) else MatchRun(rows)
+        return KeptRun(self._segments, kept)
 
 
 def passed(untils: Times, bound: Microseconds) -> Mask:
@@ -283,13 +279,13 @@ def passed(untils: Times, bound: Microseconds) -> Mask:
 
 def _similar(runs: Sequence[KeptRun]) -> list[KeptRun]:
     """The smallest runs, and others as long as they are not much larger than those together."""
-    ordered = sorted(runs, key=lambda kept: len(kept.run))
-    chosen, rows = ordered[:2], sum([len(kept.run) for kept in ordered[:2]])
+    ordered = sorted(runs, key=len)
+    chosen, rows = ordered[:2], sum([len(kept) for kept in ordered[:2]])
     for kept in ordered[2:]:
-        if len(kept.run) > 2 * rows:
+        if len(kept) > 2 * rows:
             break
         chosen.append(kept)
-        rows += len(kept.run)
+        rows += len(kept)
     return chosen
 
 

@@ -1,43 +1,79 @@
-"""What a side of a join by rows keeps: its last rows, or those of the last while.
+"""The windows of a join by rows: the last rows of a side, or those of the last while.
 
 Rules:
 - A row has a rank: its number in its partition, in order of time, or its time itself. What is in a window at some
   instant has ranks that follow each other.
-- Rows are taken up in order of time, all of one time together; then others look at the window as it was at their
-  times; then the bound passes them all.
+- Rows are taken up in order of time, all of one time together; then rows of the other side look at the window as it
+  was at their times; then the bound passes them all.
+- A run is sorted by the hash of the keys, then by partition, then by rank. All rows of one hash and partition are a
+  unit: a range search finds those of them that are in the window.
+- Rows that have left the window stay where they are until runs are merged, or until they are more than the others. So
+  the cost of a row does not depend on how many are held, and a save writes what changed.
+- Different keys may share a hash: the reader compares the keys themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.hashing import Hashes
-from millrace.kernel.columns.integers import Integers, OrderedPairs, grown, stable_order, starts
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Mask, Microseconds, Times
-from millrace.kernel.joins.by_rows.window_runs import PARTITION, RANK, Found, WindowRuns, integers
+from millrace.kernel.columns.integers import Integers, OrderedPairs, grown, ranges, stable_order, starts
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Mask, Microseconds, Times, concat_tables
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.keyed_runs import HASH
+from millrace.kernel.stores.run_store import Run, RunStore
 
 _NONE = np.empty(0, np.int64)
+PARTITION = "__partition"
+RANK = "__rank"
+
+Found = tuple[pa.Table, Integers, Integers]
+"""Rows, which of those that look find one, and where it stands."""
+
+_PAIRS = 2**18
+"""Rows that are found at once."""
+_SPARE = 2**8
+"""Rows that may have left the window before runs are written anew for it."""
+
+
+class WindowRun(Run):
+    """Rows sorted by hash, partition and rank, with an index of their units."""
+
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table)
+        hashes, partitions = integers(table, HASH), integers(table, PARTITION)
+        begins = starts(hashes) | starts(partitions)
+        self.hashes: Hashes = hashes[begins]
+        """The hash of each unit, and its partition."""
+        self.partitions = partitions[begins]
+        self.index = OrderedPairs(np.cumsum(begins) - 1, integers(table, RANK))
+        """The unit and the rank of each row."""
+
+    @cached_property
+    def ranks(self) -> Integers:
+        """All ranks, in order."""
+        return np.sort(integers(self.table, RANK))
 
 
 class RowWindow:
-    """Rows, found by the hash of their keys and the time of those who look for them."""
+    """Rows, found by the hash of their keys and the times of rows that look for them."""
 
     def __init__(self) -> None:
-        self._rows = WindowRuns(self._span, self._alive)
+        self._store = RunStore(self._merged)
 
     def __len__(self) -> int:
+        """How many rows are in the window."""
         raise AssertionError("a window says how many rows are in it")
 
     @property
     def nbytes(self) -> int:
         """The memory of all rows."""
-        return self._rows.nbytes
+        return self._store.nbytes
 
     def take(self, rows: pa.RecordBatch, hashes: Hashes) -> Mask:
         """Keep rows, sorted by time, of which there are some; which of them are in the window at their own time."""
@@ -45,27 +81,36 @@ class RowWindow:
         table = pa.Table.from_batches([rows])
         for name, column in ((HASH, hashes), (PARTITION, partitions), (RANK, ranks)):
             table = table.append_column(name, pa.array(column))
-        self._rows.add(table)
+        self._store.add(_sorted(table))
         mask: Mask = ranks >= self._span(partitions, integers(rows, TIME))[0]
         return mask
 
     def find(self, hashes: Hashes, times: Times) -> Iterator[Found]:
-        """The rows with some hashes that are in the window at some times."""
-        return self._rows.find(hashes, times)
+        """The rows with some hashes that are in the window at some times, a part at a time."""
+        for run in self._store.runs:
+            lows = np.searchsorted(run.hashes, hashes)
+            counts = np.searchsorted(run.hashes, hashes, side="right") - lows
+            looking, units = np.repeat(np.arange(len(hashes)), counts), ranges(lows, counts)
+            firsts, ends = self._span(run.partitions[units], times[looking])
+            begins = run.index.before(units, firsts)
+            sizes = run.index.before(units, ends) - begins
+            for part in _parts(sizes):
+                yield run.table, np.repeat(looking[part], sizes[part]), ranges(begins[part], sizes[part])
 
     def passed(self, until: Microseconds) -> None:
-        """Nobody will look at the window as it was before a bound."""
+        """No row will look at the window as it was before a bound."""
         if until == END_OF_TIME:
-            self._rows.clear()
-        self._rows.let_go(len(self))
+            self._store.clear()
+        elif len(self._store) > 2 * len(self) + _SPARE:
+            self._store.replace(self._store.runs)
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        return self._rows.changes()
+        return self._store.changes({})
 
     def restore(self, changes: Changes) -> None:
-        """Go on from what was saved."""
-        self._rows.restore(changes)
+        """Continue from saved segments (all of them, as `added`) and the note of the last save."""
+        self._store.restore(changes, WindowRun)
 
     def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
         """Each row's partition and rank."""
@@ -78,6 +123,12 @@ class RowWindow:
     def _alive(self, partitions: Integers, ranks: Integers) -> Mask:
         """Which rows are in the window after the last bound."""
         raise AssertionError("a window says what has left it")
+
+    def _merged(self, runs: Sequence[WindowRun]) -> WindowRun | None:
+        """The rows of some runs that are still in the window."""
+        merged = concat_tables([run.table for run in runs])
+        alive = merged.filter(pa.array(self._alive(integers(merged, PARTITION), integers(merged, RANK))))
+        return _sorted(alive) if alive.num_rows else None
 
 
 class LastRows(RowWindow):
@@ -96,11 +147,11 @@ class LastRows(RowWindow):
         self._added: tuple[Integers, Integers] = (_NONE, _NONE)
 
     def __len__(self) -> int:
-        return min(self._held, len(self._rows))
+        return min(self._held, len(self._store))
 
     @property
     def nbytes(self) -> int:
-        return self._rows.nbytes + self._partitions.nbytes + int(self._counts.nbytes)
+        return self._store.nbytes + self._partitions.nbytes + int(self._counts.nbytes)
 
     def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
         self._settle()
@@ -139,16 +190,16 @@ class LastRows(RowWindow):
 
     def changes(self) -> Changes:
         self._settle()
-        return combined([self._rows.changes(), self._partitions.changes()], {})
+        return combined([super().changes(), self._partitions.changes()], {})
 
     def restore(self, changes: Changes) -> None:
         rows, partitions = separated(changes)
-        self._rows.restore(rows)
+        super().restore(rows)
         self._partitions.restore(partitions)
         # The last row of a partition is always there, so its rank says how many there were.
         self._counts = grown(_NONE, len(self._partitions), 0)
-        for table in self._rows.tables():
-            np.maximum.at(self._counts, integers(table, PARTITION), integers(table, RANK) + 1)
+        for run in self._store.runs:
+            np.maximum.at(self._counts, integers(run.table, PARTITION), integers(run.table, RANK) + 1)
         self._held = int(np.minimum(self._counts, self.rows).sum())
 
 
@@ -159,10 +210,10 @@ class LastWhile(RowWindow):
         super().__init__()
         self.range = range
         self._floor = NO_BOUND
-        """The least time of a row that somebody may still see."""
+        """The least time of a row that a later row may still see."""
 
     def __len__(self) -> int:
-        return self._rows.above(self._floor)
+        return sum([len(run) - int(np.searchsorted(run.ranks, self._floor)) for run in self._store.runs])
 
     def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
         return np.zeros(rows.num_rows, np.int64), integers(rows, TIME)
@@ -179,9 +230,29 @@ class LastWhile(RowWindow):
         super().passed(until)
 
     def changes(self) -> Changes:
-        changes = self._rows.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "floor": self._floor})
+        return self._store.changes({"floor": self._floor})
 
     def restore(self, changes: Changes) -> None:
-        self._rows.restore(changes)
+        super().restore(changes)
         self._floor = changes.note["floor"]
+
+
+def _sorted(table: pa.Table) -> WindowRun:
+    order = np.lexsort([integers(table, name) for name in (RANK, PARTITION, HASH)])
+    return WindowRun(table.take(pa.array(order)).combine_chunks())
+
+
+def integers(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
+    """A column of whole numbers."""
+    found: Integers = table.column(name).to_numpy()
+    return found
+
+
+def _parts(sizes: Integers) -> Iterator[slice]:
+    """Those that find something, in parts that find not too much at once."""
+    total, place = np.cumsum(sizes), 0
+    while place < len(sizes) and total[-1] > total[place] - sizes[place]:
+        fitting = int(np.searchsorted(total, total[place] - sizes[place] + _PAIRS, side="right"))
+        stop = max(fitting, place + 1)
+        yield slice(place, stop)
+        place = stop

@@ -26,8 +26,7 @@ from millrace.kernel.elements import (
     Punctuation,
     Times,
 )
-from millrace.kernel.joins.by_rows.row_windows import LastRows, LastWhile, RowWindow
-from millrace.kernel.joins.by_rows.window_runs import integers
+from millrace.kernel.joins.by_rows.row_windows import LastRows, LastWhile, RowWindow, integers
 from millrace.kernel.joins.sides import RowsSide
 from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.hold_buffer import HoldBuffer

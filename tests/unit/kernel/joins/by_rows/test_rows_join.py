@@ -11,7 +11,7 @@ from millrace.errors import RunError
 from millrace.kernel.columns import hashing
 from millrace.kernel.columns.expressions import Call, Column
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
-from millrace.kernel.joins.by_rows import window_runs
+from millrace.kernel.joins.by_rows import row_windows
 from millrace.kernel.joins.by_rows.rows_join import RowsJoin
 from millrace.kernel.joins.sides import RowsSide
 from tests.unit.kernel.check_by_input import interleaved, random_scripts, schemas
@@ -130,7 +130,7 @@ def test_keys_and_partitions_that_share_a_hash_are_told_apart(sides: str, monkey
 def test_many_pairs_come_out_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     script = merged(random_scripts(1))
     expected = outputs(make("every pair"), script)
-    monkeypatch.setattr(window_runs, "_PAIRS", 7)
+    monkeypatch.setattr(row_windows, "_PAIRS", 7)
     found = outputs(make("every pair"), script)
     assert rows_of(found) == rows_of(expected)
     assert max(len(each) for each in found if isinstance(each, Batch)) <= 7
