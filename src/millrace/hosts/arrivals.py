@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.errors import RequestError
-from millrace.kernel.elements import ARRIVED, Times, column_times
+from millrace.kernel.elements import ARRIVED, Times, integer_column
 from millrace.plan.nodes.endpoints import Stream
 
 
@@ -23,7 +23,7 @@ def _raw(stream: Stream, rows: pa.RecordBatch) -> Times | None:
     if stream.replay is not None:
         return _column(stream, rows, stream.replay.column)
     if ARRIVED in rows.schema.names:
-        return column_times(rows, ARRIVED)
+        return integer_column(rows, ARRIVED)
     if stream.time.kind == "external":
         assert stream.time.column is not None
         return _column(stream, rows, stream.time.column)

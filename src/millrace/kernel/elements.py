@@ -58,7 +58,7 @@ class Block:
         """An int64 column as a numpy array that shares its memory."""
         found = self._columns.get(name)
         if found is None:
-            found = self._columns[name] = column_times(self.rows, name)
+            found = self._columns[name] = integer_column(self.rows, name)
         return found
 
 
@@ -154,10 +154,10 @@ class JointPunctuation:
 Element = Batch | Punctuation | GroupPunctuation | JointPunctuation
 
 
-def column_times(rows: pa.RecordBatch, name: str) -> Times:
-    """An int64 column as a numpy array that shares its memory."""
-    times: Times = rows.column(name).to_numpy(zero_copy_only=True)
-    return times
+def integer_column(rows: pa.RecordBatch | pa.Table, name: str) -> Times:
+    """An int64 column as a numpy array; it shares the memory of a batch."""
+    numbers: Times = rows.column(name).to_numpy()
+    return numbers
 
 
 def concat(batches: Sequence[Batch]) -> Batch:

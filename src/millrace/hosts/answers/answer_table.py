@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.columns.casts import cast
-from millrace.kernel.elements import NO_BOUND, TIME, Mask, Times, column_times
+from millrace.kernel.elements import NO_BOUND, TIME, Mask, Times, integer_column
 from millrace.kernel.stores.key_table import KeyTable
 
 Entries = npt.NDArray[np.int64]
@@ -188,7 +188,7 @@ class AnswerTable:
         if not self._waiting:
             return
         rows = self._waited()
-        keys, times = self._keys.numbers(rows), column_times(rows, TIME)
+        keys, times = self._keys.numbers(rows), integer_column(rows, TIME)
         entries = np.arange(self.version - len(keys), self.version)
         self._make_room(len(self._keys))
         newer = np.flatnonzero(times >= self._times[keys])

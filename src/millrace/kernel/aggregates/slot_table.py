@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask, concat_tables
-from millrace.kernel.stores.run_store import Run, RunStore
+from millrace.kernel.stores.run_store import RowRun, RunStore
 
 _EMPTY = -1
 _SPARE = 2**14
@@ -75,7 +75,7 @@ class SlotTable:
         self._pane[slots] = panes
         self._count(panes, 1)
         self._rows += len(slots)
-        self._log.add(Run(rows))
+        self._log.add(RowRun(rows))
         self._logged += rows.num_rows
         if self._logged > 2 * self._rows + _SPARE:
             self._compact()
@@ -93,10 +93,10 @@ class SlotTable:
         slots = self.all()
         kept = self.rows(slots).combine_chunks()
         self._log.clear()
-        self._log.add(Run(kept))
+        self._log.add(RowRun(kept))
         self._logged = len(slots)
         self._place[slots] = np.arange(len(slots))
 
 
-def _concatenated(runs: Sequence[Run]) -> Run:
-    return Run(concat_tables([run.table for run in runs]))
+def _concatenated(runs: Sequence[RowRun]) -> RowRun:
+    return RowRun(concat_tables([run.table for run in runs]))

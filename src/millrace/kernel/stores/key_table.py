@@ -23,7 +23,7 @@ from millrace.kernel.columns.integers import Integers, grown
 from millrace.kernel.elements import Mask
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.row_gather import compact, gathered, parts_of
-from millrace.kernel.stores.run_store import Run, RunStore
+from millrace.kernel.stores.run_store import RowRun, RunStore
 
 _NONE = -1
 _FEW, _SOME = 128, 1024
@@ -41,7 +41,7 @@ _TIMES = {
 }
 
 
-class KeyChunk(Run):
+class KeyChunk(RowRun):
     """Keys in order of their numbers, which begin with `begin`."""
 
     def __init__(self, rows: pa.RecordBatch, begin: int) -> None:

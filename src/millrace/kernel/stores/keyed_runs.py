@@ -17,20 +17,20 @@ import pyarrow as pa
 
 from millrace.kernel.columns.hashing import Hashes
 from millrace.kernel.columns.integers import Integers, ranges
-from millrace.kernel.elements import Mask, concat_tables
+from millrace.kernel.elements import Mask, concat_tables, integer_column
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.run_store import Run, RunStore
+from millrace.kernel.stores.run_store import RowRun, RunStore
 
 HASH = "__hash"
 _GONE = "__gone"
 
 
-class KeyedRun(Run):
+class KeyedRun(RowRun):
     """Rows sorted by hash; those that are `gone` are tombstones."""
 
     def __init__(self, table: pa.Table) -> None:
         super().__init__(table)
-        self.hashes = _integers(table, HASH)
+        self.hashes = integer_column(table, HASH)
         self.gone: Mask = table.column(_GONE).to_numpy()
 
 
@@ -70,7 +70,7 @@ class KeyedRuns:
         before = sum(int((~run.gone[places]).sum()) for run, places in self._found(hashes))
         self._rows += rows.num_rows - before
         # What nobody holds needs no tombstone.
-        bare = np.setdiff1d(hashes, _integers(rows, HASH)) if before else hashes[:0]
+        bare = np.setdiff1d(hashes, integer_column(rows, HASH)) if before else hashes[:0]
         if rows.num_rows or len(bare):
             self._store.add(_sorted(_with_tombstones(rows, bare)))
 
@@ -113,15 +113,10 @@ class KeyedRuns:
 
 
 def _sorted(table: pa.Table) -> KeyedRun:
-    hashes = _integers(table, HASH)
+    hashes = integer_column(table, HASH)
     if bool((hashes[1:] < hashes[:-1]).any()):
         table = table.take(pa.array(np.argsort(hashes, kind="stable")))
     return KeyedRun(table)
-
-
-def _integers(table: pa.Table, name: str) -> Integers:
-    integers: Integers = table.column(name).to_numpy()
-    return integers
 
 
 def _with_tombstones(rows: pa.Table, bare: Hashes) -> pa.Table:

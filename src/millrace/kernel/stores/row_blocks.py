@@ -21,7 +21,7 @@ from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.row_gather import compact, gathered, parts_of
-from millrace.kernel.stores.run_store import Run, RunStore
+from millrace.kernel.stores.run_store import RowRun, RunStore
 
 ENTRY = "__entry"
 """The column of a saved block that holds the entry numbers."""
@@ -31,7 +31,7 @@ MOST = 2**16
 """Blocks are not merged into ones of more rows than this."""
 
 
-class RowBlock(Run):
+class RowBlock(RowRun):
     """Rows in order of their entries, of which some are alive; all are at first."""
 
     def __init__(self, table: pa.Table, rows: pa.RecordBatch, entries: Integers, alive: Mask | None = None) -> None:

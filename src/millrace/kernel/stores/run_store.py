@@ -18,7 +18,7 @@ import pyarrow as pa
 from millrace.kernel.state import Changes, Segments
 
 
-class Run:
+class RowRun:
     """Rows under the number of their segment; a subclass adds what finds them."""
 
     number = -1
@@ -36,7 +36,7 @@ class Run:
         return int(self.table.nbytes)
 
 
-AnyRun = TypeVar("AnyRun", bound=Run)
+AnyRun = TypeVar("AnyRun", bound=RowRun)
 
 
 class RunStore(Generic[AnyRun]):
@@ -45,9 +45,9 @@ class RunStore(Generic[AnyRun]):
     `whole` says that a merge keeps all live rows: then all runs that are to be merged are merged at once. No run of
     more than `most` rows is made.
 
-    >>> store = RunStore(lambda runs: Run(pa.concat_tables([run.table for run in runs])))
+    >>> store = RunStore(lambda runs: RowRun(pa.concat_tables([run.table for run in runs])))
     >>> for count in (4, 1, 1):
-    ...     store.add(Run(pa.table({"v": [0] * count})))
+    ...     store.add(RowRun(pa.table({"v": [0] * count})))
     >>> [len(run) for run in store.runs], sorted(store.changes({}).added)
     ([6], [2])
     """

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from millrace.kernel.elements import Times
 from millrace.kernel.state import Changes
-from millrace.kernel.stores.run_store import Run, RunStore
+from millrace.kernel.stores.run_store import RowRun, RunStore
 
 Merge = Callable[[Sequence[pa.Table]], pa.Table]
 
 
-class SortedRun(Run):
+class SortedRun(RowRun):
     """Rows in order of a key; those before `start` have been released."""
 
     def __init__(self, table: pa.Table, keys: Times) -> None:

@@ -23,7 +23,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
     Times,
-    column_times,
+    integer_column,
 )
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.order import plus
@@ -96,14 +96,14 @@ class UpdateJoin(Operator):
 
     def _matched(self, port: int, rows: pa.RecordBatch) -> Iterator[Batch]:
         """The latest rows of an input, each with the latest one of the other input, where they match."""
-        entries = self._sides[1 - port].entries_of(column_times(rows, _NUMBER))
+        entries = self._sides[1 - port].entries_of(integer_column(rows, _NUMBER))
         rows, entries = _where(entries != _NONE, rows, entries)
         if not rows.num_rows:
             return
         others = self._sides[1 - port].rows.take(entries)
         first, second = (rows, others) if port == 0 else (others, rows)
         self.compared += first.num_rows
-        found = self._joined(first, second, self._near(column_times(first, TIME), column_times(second, TIME)))
+        found = self._joined(first, second, self._near(integer_column(first, TIME), integer_column(second, TIME)))
         if self.residual is not None and found.num_rows:
             # Arrow's filter leaves out rows where the mask is null, as SQL does.
             found = found.filter(self.residual.over(found))
@@ -127,7 +127,7 @@ class UpdateJoin(Operator):
         names = [name for schema in self.schemas for name in schema.names]
         for name in (TIME, ARRIVED) if self._timed else (TIME,):
             names.append(name)
-            columns.append(pa.array(np.maximum(column_times(first, name), column_times(second, name))))
+            columns.append(pa.array(np.maximum(integer_column(first, name), integer_column(second, name))))
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     # Bounds

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.integers import Integers
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Microseconds, Times, column_times
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Microseconds, Times, integer_column
 from millrace.kernel.joins.any_order.match_run import MatchRows, Questions
 from millrace.kernel.joins.any_order.match_store import Holder, MatchStore, passed
 from millrace.kernel.joins.sides import JoinTime, Side
@@ -149,7 +149,7 @@ class JoinCore:
         """Combinations as rows."""
         parts = [_taken([picks[port] for picks in found]) for port in range(len(self.schemas))]
         columns = [part.column(name) for part, schema in zip(parts, self.schemas, strict=True) for name in schema.names]
-        times = [column_times(part, TIME) for part in parts]
+        times = [integer_column(part, TIME) for part in parts]
         if isinstance(self.time, int):
             return self._rows(columns, times[self.time], parts)
         return self._rows(columns, reduce(np.maximum if self.time == "max" else np.minimum, times), parts)
@@ -161,12 +161,12 @@ class JoinCore:
             for place, schema in enumerate(self.schemas)
             for name, kind in zip(schema.names, schema.types, strict=True)
         ]
-        return self._rows(columns, column_times(rows, TIME), [rows])
+        return self._rows(columns, integer_column(rows, TIME), [rows])
 
     def _rows(self, columns: list[pa.Array], times: Times, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Columns with the reserved ones behind them; a row has arrived when the last of its parts has."""
         if self._timed:
-            arrived = [column_times(part, ARRIVED) for part in parts if ARRIVED in part.schema.names]
+            arrived = [integer_column(part, ARRIVED) for part in parts if ARRIVED in part.schema.names]
             reserved = [pa.array(times), pa.array(reduce(np.maximum, arrived, np.full(len(times), NO_BOUND)))]
         else:
             reserved = [pa.array(times)]

@@ -22,11 +22,20 @@ import pyarrow as pa
 
 from millrace.kernel.columns.hashing import Hashes
 from millrace.kernel.columns.integers import Integers, OrderedPairs, grown, ranges, stable_order, starts
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Mask, Microseconds, Times, concat_tables
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    TIME,
+    Mask,
+    Microseconds,
+    Times,
+    concat_tables,
+    integer_column,
+)
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.keyed_runs import HASH
-from millrace.kernel.stores.run_store import Run, RunStore
+from millrace.kernel.stores.run_store import RowRun, RunStore
 
 _NONE = np.empty(0, np.int64)
 PARTITION = "__partition"
@@ -41,23 +50,23 @@ _SPARE = 2**8
 """Rows that may have left the window before runs are written anew for it."""
 
 
-class WindowRun(Run):
+class WindowRun(RowRun):
     """Rows sorted by hash, partition and rank, with an index of their units."""
 
     def __init__(self, table: pa.Table) -> None:
         super().__init__(table)
-        hashes, partitions = integers(table, HASH), integers(table, PARTITION)
+        hashes, partitions = integer_column(table, HASH), integer_column(table, PARTITION)
         begins = starts(hashes) | starts(partitions)
         self.hashes: Hashes = hashes[begins]
         """The hash of each unit, and its partition."""
         self.partitions = partitions[begins]
-        self.index = OrderedPairs(np.cumsum(begins) - 1, integers(table, RANK))
+        self.index = OrderedPairs(np.cumsum(begins) - 1, integer_column(table, RANK))
         """The unit and the rank of each row."""
 
     @cached_property
     def ranks(self) -> Integers:
         """All ranks, in order."""
-        return np.sort(integers(self.table, RANK))
+        return np.sort(integer_column(self.table, RANK))
 
 
 class RowWindow:
@@ -82,7 +91,7 @@ class RowWindow:
         for name, column in ((HASH, hashes), (PARTITION, partitions), (RANK, ranks)):
             table = table.append_column(name, pa.array(column))
         self._store.add(_sorted(table))
-        mask: Mask = ranks >= self._span(partitions, integers(rows, TIME))[0]
+        mask: Mask = ranks >= self._span(partitions, integer_column(rows, TIME))[0]
         return mask
 
     def find(self, hashes: Hashes, times: Times) -> Iterator[Found]:
@@ -127,7 +136,7 @@ class RowWindow:
     def _merged(self, runs: Sequence[WindowRun]) -> WindowRun | None:
         """The rows of some runs that are still in the window."""
         merged = concat_tables([run.table for run in runs])
-        alive = merged.filter(pa.array(self._alive(integers(merged, PARTITION), integers(merged, RANK))))
+        alive = merged.filter(pa.array(self._alive(integer_column(merged, PARTITION), integer_column(merged, RANK))))
         return _sorted(alive) if alive.num_rows else None
 
 
@@ -161,7 +170,7 @@ class LastRows(RowWindow):
         ordered = partitions[order]
         begins = np.flatnonzero(starts(ordered))
         counts = np.diff(begins, append=len(ordered))
-        self._fresh = OrderedPairs(ordered, integers(rows, TIME)[order])
+        self._fresh = OrderedPairs(ordered, integer_column(rows, TIME)[order])
         self._added = ordered[begins], counts
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order)) + np.repeat(self._counts[ordered[begins]] - begins, counts)
@@ -199,7 +208,7 @@ class LastRows(RowWindow):
         # The last row of a partition is always there, so its rank says how many there were.
         self._counts = grown(_NONE, len(self._partitions), 0)
         for run in self._store.runs:
-            np.maximum.at(self._counts, integers(run.table, PARTITION), integers(run.table, RANK) + 1)
+            np.maximum.at(self._counts, integer_column(run.table, PARTITION), integer_column(run.table, RANK) + 1)
         self._held = int(np.minimum(self._counts, self.rows).sum())
 
 
@@ -216,7 +225,7 @@ class LastWhile(RowWindow):
         return sum([len(run) - int(np.searchsorted(run.ranks, self._floor)) for run in self._store.runs])
 
     def _ranked(self, rows: pa.RecordBatch) -> tuple[Integers, Integers]:
-        return np.zeros(rows.num_rows, np.int64), integers(rows, TIME)
+        return np.zeros(rows.num_rows, np.int64), integer_column(rows, TIME)
 
     def _span(self, partitions: Integers, times: Times) -> tuple[Integers, Integers]:
         return np.maximum(times, NO_BOUND + self.range) - self.range, times + 1
@@ -238,14 +247,8 @@ class LastWhile(RowWindow):
 
 
 def _sorted(table: pa.Table) -> WindowRun:
-    order = np.lexsort([integers(table, name) for name in (RANK, PARTITION, HASH)])
+    order = np.lexsort([integer_column(table, name) for name in (RANK, PARTITION, HASH)])
     return WindowRun(table.take(pa.array(order)).combine_chunks())
-
-
-def integers(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
-    """A column of whole numbers."""
-    found: Integers = table.column(name).to_numpy()
-    return found
 
 
 def _parts(sizes: Integers) -> Iterator[slice]:

@@ -25,8 +25,9 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
     Times,
+    integer_column,
 )
-from millrace.kernel.joins.by_rows.row_windows import LastRows, LastWhile, RowWindow, integers
+from millrace.kernel.joins.by_rows.row_windows import LastRows, LastWhile, RowWindow
 from millrace.kernel.joins.sides import RowsSide
 from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.hold_buffer import HoldBuffer
@@ -68,7 +69,7 @@ class _Input:
         valid = without_null([rows.column(name) for name in self.keys])
         whole = np.arange(rows.num_rows) if valid is None else np.flatnonzero(valid)
         current = np.zeros(rows.num_rows, np.bool_) if self.window is None else self.window.take(rows, hashes)
-        return _Released(rows, integers(rows, TIME), hashes, whole, current)
+        return _Released(rows, integer_column(rows, TIME), hashes, whole, current)
 
     def passed(self, until: Microseconds) -> None:
         """Let go of what no later row can see."""
@@ -144,7 +145,7 @@ class RowsJoin(StoringOperator):
             kept = self._equal(port, rows.rows, mine, table, places)
             if port == 0:
                 # Rows of equal time may see each other; rows of the second input have been asked before.
-                kept &= ~((integers(table, TIME)[places] == rows.times[mine]) & rows.current[mine])
+                kept &= ~((integer_column(table, TIME)[places] == rows.times[mine]) & rows.current[mine])
             if kept.any():
                 later, earlier = rows.rows.take(pa.array(mine[kept])), table.take(pa.array(places[kept]))
                 yield from self._made(port, later, earlier)
@@ -187,7 +188,7 @@ def _window(side: RowsSide) -> RowWindow | None:
 
 def _by_contents(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """Rows sorted by time, those of equal time now by their columns, so that it does not matter how they came."""
-    times = integers(rows, TIME)
+    times = integer_column(rows, TIME)
     if bool((times[1:] != times[:-1]).all()):
         return rows
     columns = [ordinals(rows.column(name)) for name in names]

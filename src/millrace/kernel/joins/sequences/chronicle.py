@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.elements import TIME, Batch, Element, Microseconds, column_times
+from millrace.kernel.elements import TIME, Batch, Element, Microseconds, integer_column
 from millrace.kernel.joins.sequences.fifo_runs import FifoRun
 from millrace.kernel.joins.sequences.key_time_store import contents_of
 from millrace.kernel.joins.sequences.keyed_fifo import KeyedFifo
@@ -63,12 +63,12 @@ class Chronicle(SequenceJoin[FifoRun]):
         if released is None:
             return
         rows = released.rows if self.by_entry[0] else self._by_contents(released.rows)
-        places, found = self._fifo.take([rows.column(name) for name in self.keys[0]], column_times(rows, TIME))
+        places, found = self._fifo.take([rows.column(name) for name in self.keys[0]], integer_column(rows, TIME))
         yield from self._paired(rows, places, found)
 
     def _by_contents(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         contents = contents_of(pa.Table.from_batches([rows]), self.schemas[0].names)
-        return rows.take(pa.array(np.lexsort((*reversed(contents), column_times(rows, TIME)))))
+        return rows.take(pa.array(np.lexsort((*reversed(contents), integer_column(rows, TIME)))))
 
     def _wants(self, least: Microseconds) -> Mapping[int, Microseconds]:
         return {0: least if self.by_entry[0] else behind(least), 1: behind(least)}

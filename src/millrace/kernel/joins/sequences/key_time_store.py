@@ -21,10 +21,20 @@ from millrace.kernel.columns.comparison import canonical, ordinals, with_whole_k
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import Hashes, hashes_of
 from millrace.kernel.columns.integers import Integers, dense, distinct, stable_order, starts
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times, concat_tables
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    TIME,
+    Batch,
+    Mask,
+    Microseconds,
+    Times,
+    concat_tables,
+    integer_column,
+)
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.recent_rows import RecentRows
-from millrace.kernel.stores.run_store import Run, RunStore
+from millrace.kernel.stores.run_store import RowRun, RunStore
 
 ENOUGH = 2**12
 """Runs of fewer rows are not written anew for what they have lost."""
@@ -86,7 +96,7 @@ class KeyTimes:
         return offsets
 
 
-class KeyTimeRun(Run):
+class KeyTimeRun(RowRun):
     """Rows sorted by hash and then time."""
 
     def __init__(self, table: pa.Table, index: KeyTimes) -> None:
@@ -232,7 +242,7 @@ class KeyTimeStore(Generic[AnyKeyTimeRun]):
             self._store.add(run)
 
     def _restored(self, table: pa.Table) -> AnyKeyTimeRun:
-        return self._run(table, KeyTimes(hashes_of(table, self.keys), times_of(table)))
+        return self._run(table, KeyTimes(hashes_of(table, self.keys), integer_column(table, TIME)))
 
     def _rewrite_spent(self) -> None:
         """Write the runs anew that have lost more than half of their rows."""
@@ -269,7 +279,7 @@ class KeyTimeStore(Generic[AnyKeyTimeRun]):
 
     def _by_keys(self, keys: Sequence[pa.Array], near: pa.Table) -> tuple[Integers, AnyKeyTimeRun]:
         """Some keys as numbers that differ where they do, and a run of rows of the same hashes by such numbers."""
-        count, times = len(keys[0]), times_of(near)
+        count, times = len(keys[0]), integer_column(near, TIME)
         columns = [
             canonical(pa.concat_arrays([key, near.column(name).combine_chunks()]))
             for key, name in zip(keys, self.keys, strict=True)
@@ -278,12 +288,6 @@ class KeyTimeStore(Generic[AnyKeyTimeRun]):
         others = codes[count:]
         order = self._tied(near, order_of(others, times), others, times)
         return codes[:count], self._run(near.take(pa.array(order)), KeyTimes(others[order], times[order]))
-
-
-def times_of(table: pa.Table) -> Times:
-    """The time of each row."""
-    times: Times = table.column(TIME).to_numpy()
-    return times
 
 
 def order_of(hashes: Hashes, times: Times) -> Integers:

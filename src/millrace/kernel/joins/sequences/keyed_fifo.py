@@ -17,9 +17,18 @@ from millrace.kernel.columns import hashing
 from millrace.kernel.columns.comparison import same_keys, without_null
 from millrace.kernel.columns.hashing import Hashes, hashes_of
 from millrace.kernel.columns.integers import Integers
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Mask, Microseconds, Times, concat_tables
+from millrace.kernel.elements import (
+    END_OF_TIME,
+    NO_BOUND,
+    TIME,
+    Mask,
+    Microseconds,
+    Times,
+    concat_tables,
+    integer_column,
+)
 from millrace.kernel.joins.sequences.fifo_runs import ENTRY, FifoRun, Served, serve
-from millrace.kernel.joins.sequences.key_time_store import ENOUGH, KeyTimes, KeyTimeStore, times_of
+from millrace.kernel.joins.sequences.key_time_store import ENOUGH, KeyTimes, KeyTimeStore
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
@@ -84,7 +93,7 @@ class KeyedFifo(KeyTimeStore[FifoRun]):
         super().restore(rows)
         self._entered = rows.note["entered"]
         self._taken.restore(taken)
-        numbers = [table.column(ENTRY).to_numpy() for table in self._taken.between(None, END_OF_TIME)]
+        numbers = [integer_column(table, ENTRY) for table in self._taken.between(None, END_OF_TIME)]
         for run in self._store.runs:
             if numbers:
                 run.lose(np.flatnonzero(np.isin(run.entries, np.concatenate(numbers))))
@@ -104,13 +113,13 @@ class KeyedFifo(KeyTimeStore[FifoRun]):
     def _parted(self, keys: Sequence[pa.Array], hashes: Hashes, times: Times, comers: Integers) -> Served:
         """Serve those whose keys share a hash with others: by the keys themselves, in queues of their own."""
         near = concat_tables([run.pull(hashes[comers]) for run in self._store.runs])
-        self._unsaved.append(near.column(ENTRY).to_numpy())
+        self._unsaved.append(integer_column(near, ENTRY))
         own, run = self._by_keys([key.take(pa.array(comers)) for key in keys], near)
         served = serve([run], own, times[comers], self.within, self.columns).of(comers)
         served.take()
         rest = run.live()[0].drop_columns([ENTRY])
         # They get new numbers, for under the old ones they have been taken.
-        self._keep(rest, hashes_of(rest, self.keys), times_of(rest))
+        self._keep(rest, hashes_of(rest, self.keys), integer_column(rest, TIME))
         return served
 
     @property

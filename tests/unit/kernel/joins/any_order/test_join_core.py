@@ -354,7 +354,7 @@ def test_wide_windows_have_few_runs_and_are_let_go_bit_by_bit() -> None:
         joining.arrive(0, rows_with(0, pa.array(random.integers(0, 10**6, 600)), times))
         joining.raise_bound(1, step * 20_000)
         most_runs = max(most_runs, len(joining.stores[0]._runs))
-        most_rows = max(most_rows, sum(len(kept.run) for kept in joining.stores[0]._runs))
+        most_rows = max(most_rows, sum(len(kept) for kept in joining.stores[0]._runs))
     assert most_runs <= 12
     assert joining.held < 1.15 * 600 * 53
     assert most_rows < 1.8 * 600 * 53, "rows that were let go stay in memory"
@@ -366,7 +366,7 @@ def test_row_from_the_far_future_does_not_keep_others() -> None:
     times[77] = 10**15
     joining.arrive(0, rows_with(0, pa.array(times), times))
     joining.raise_bound(1, 100_000)
-    assert sum(len(kept.run) for kept in joining.stores[0]._runs) == 1
+    assert sum(len(kept) for kept in joining.stores[0]._runs) == 1
 
 
 def test_save_costs_what_changed() -> None:
