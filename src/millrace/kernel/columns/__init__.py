@@ -1,1 +1,13 @@
-"""kernel columns."""
+"""Columns in, columns out: what is computed of whole Arrow columns.
+
+- expressions.py: the tree of an expression; casts.py and scalar_functions.py compute its nodes, date_formats.py writes
+  times as text, short_circuit.py computes AND, OR and CASE where user functions stand in them
+- user_functions.py: functions that users wrote in Python, and how their code is found
+- grouping.py: groups of rows by several columns, and folds over all groups at once
+- comparison.py: equality of keys, and whole numbers in the order of a column's values
+- hashing.py: the hash that checkpoints rest on, and a faster one of texts
+- integers.py: arrays of whole numbers: order, distinct values, ranges, room for more
+
+All rooms of the kernel import it; language and plan import expressions, functions and casts. It imports only elements
+and errors.
+"""

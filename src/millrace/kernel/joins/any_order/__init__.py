@@ -1,1 +1,11 @@
-"""kernel joins any_order."""
+"""The order-agnostic join: a match leaves as soon as the last of its rows has come (004 Fig. 4).
+
+- join.py: the operator `Join`
+- join_core.py: how rows match and what is kept of each input; `in_order` uses it too
+- match_store.py: the rows of one input that others may still match
+- recent_matches.py: those that came last, looked through one by one
+- match_run.py, kept_run.py: the others, in runs that are searched by key and time; a kept run is a segment
+- match_keys.py: keys as whole numbers
+
+In: rows and the bound of each input. Out: joined rows, the bound on their time, promises about pairs of times.
+"""
