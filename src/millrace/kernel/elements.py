@@ -4,8 +4,8 @@ Rules:
 - A batch is a block of Arrow columns. Rows are immutable and shared, never copied per branch.
 - The reserved column `__time` holds a row's own timestamp: int64 microseconds since the epoch, UTC.
   It stays with the row when the query drops the column it came from.
-- The reserved column `__mark` is there above a queue of windows: the number of the commitment that a row is let go for,
-  so that one row can be in several. It stays with what is made of the row.
+- The reserved column `__mark` is there above a queue of windows: the number of the commitment that a row is released
+  for, so that one row can be in several. It stays with what is made of the row.
 - The reserved column `__arrived` is there when a host measures latency: the clock at entry, or NO_BOUND for rows that
   were made of others. Reserved columns stand last, in this order.
 - A bound b says that every later row of the arc has time >= b. Bounds never go back.
@@ -91,7 +91,7 @@ class Batch:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of its block."""
+        """True if it is all of its block."""
         return self.start == 0 and self.stop == self.block.rows.num_rows
 
     @property

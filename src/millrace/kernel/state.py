@@ -43,7 +43,7 @@ class Segments:
         return number
 
     def remove(self, number: int) -> None:
-        """Let a segment go."""
+        """Drop a segment."""
         del self.live[number]
         if number in self._added:
             self._added.discard(number)
@@ -59,7 +59,7 @@ class Segments:
         return Changes(added, removed, note)
 
     def restore(self, segments: Mapping[int, pa.Table], following: int) -> None:
-        """Go on from saved segments; new ones are numbered from `following` on."""
+        """Continue from saved segments; new ones are numbered from `following` on."""
         self.live = dict(sorted(segments.items()))
         self._next = following
         self._added.clear()
@@ -82,7 +82,7 @@ def combined(stores: Sequence[Changes], note: Mapping[str, Any]) -> Changes:
 
 
 def separated(changes: Changes) -> list[Changes]:
-    """What each store goes on from; undoes `combined`."""
+    """What each store continues from; undoes `combined`."""
     notes = changes.note["stores"]
     return [
         Changes(

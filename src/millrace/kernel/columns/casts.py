@@ -132,7 +132,7 @@ _JAVA_SPELLINGS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "0": "0
 
 
 def _is_possible_date(iso: Value) -> Value:
-    """Whether the month has such a day."""
+    """True where the month has such a day."""
     year, month, day = (pc.cast(pc.utf8_slice_codeunits(iso, *span), pa.int32()) for span in ((0, 4), (5, 7), (8, 10)))
     leap = pc.or_(
         pc.and_(pc.equal(remainder(year, _int(4)), 0), pc.not_equal(remainder(year, _int(100)), 0)),

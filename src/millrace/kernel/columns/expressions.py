@@ -30,7 +30,7 @@ class Expression:
     """A column computed from a batch."""
 
     def evaluate(self, rows: pa.RecordBatch) -> Value:
-        """An array of one value a row, or a scalar that stands for all of them."""
+        """An array of one value per row, or a scalar that stands for all of them."""
         raise AssertionError("an expression says how it is evaluated")
 
     def children(self) -> tuple[Expression, ...]:
@@ -50,11 +50,11 @@ class Expression:
 
     @cached_property
     def calls_user_code(self) -> bool:
-        """Whether a function of the user's own is called to compute it."""
+        """True if a user function is called to compute it."""
         return any(child.calls_user_code for child in self.children())
 
     def over(self, rows: pa.RecordBatch) -> pa.Array:
-        """One value a row."""
+        """One value per row."""
         value = self.evaluate(rows)
         if isinstance(value, pa.Scalar):
             return pa.repeat(value, rows.num_rows)

@@ -2,7 +2,7 @@
 
 Rules:
 - A function is called row by row, with plain values of Python, None for null. One that is marked with `columns` is
-  called with Arrow arrays, one an argument, and gives an array of as many values.
+  called with Arrow arrays, one per argument, and gives an array of as many values.
 - It is never called ahead of its rows: an operator computes it on the piece that a step takes, not on the whole block,
   so that each row is charged for itself. It is not computed for constants either, when a query is read.
 - What it gives is of the declared type, or the run fails: nothing is rounded, cut off or read as another kind.
@@ -190,7 +190,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
 
 
 def _is_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type may be brought to another, if they fit."""
+    """True if values of a type may be brought to another, if they fit."""
     if isinstance(found, pa.DictionaryType):
         return _is_alike(found.value_type, wanted)
     return found == wanted or pa.types.is_null(found) or any(is_a(found) and is_a(wanted) for is_a in _KINDS)

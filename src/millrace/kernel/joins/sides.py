@@ -22,7 +22,7 @@ class Side:
     ahead: int | None = None
     until: str | None = None
     outer: bool = False
-    """Whether rows that match nothing are given too, with nulls for the other side; only of two inputs."""
+    """True if rows that match nothing are emitted too, with nulls for the other side; only of two inputs."""
 
 
 @dataclass(frozen=True)

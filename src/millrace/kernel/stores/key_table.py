@@ -138,7 +138,7 @@ class KeyTable:
         return found
 
     def _all_recent(self, count: int) -> bool:
-        """Whether all keys are among the recent ones; they become so when as many rows have come in such batches."""
+        """True if all keys are among the recent ones; they become so when as many rows have come in such batches."""
         if len(self._recent) == self._size:
             return True
         self._asked += count

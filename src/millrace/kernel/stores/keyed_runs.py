@@ -1,7 +1,7 @@
 """Keyed runs: the current rows of each key, replaced as a whole and never changed in place.
 
 Rules:
-- A unit is all rows of one 64-bit hash. Different keys may share a hash: whoever reads compares the keys themselves.
+- A unit is all rows of one 64-bit hash. Different keys may share a hash: the reader compares the keys themselves.
 - A run is one segment, sorted by hash. In the newest run that names a hash stand all its current rows; a hash without
   rows is named by a tombstone.
 - So the cost of a change follows the hashes it names. A merge drops a tombstone when no older run is left for it to
@@ -69,7 +69,7 @@ class KeyedRuns:
         hashes = np.unique(hashes)
         before = sum(int((~run.gone[places]).sum()) for run, places in self._found(hashes))
         self._rows += rows.num_rows - before
-        # What nobody holds needs no tombstone.
+        # A hash without rows needs no tombstone.
         bare = np.setdiff1d(hashes, integer_column(rows, HASH)) if before else hashes[:0]
         if rows.num_rows or len(bare):
             self._store.add(_sorted(_with_tombstones(rows, bare)))

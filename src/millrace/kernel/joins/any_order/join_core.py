@@ -1,12 +1,12 @@
-"""Joining in any order: rows of several inputs that match each other (004 Fig. 4, for any number of inputs).
+"""How rows match in any order: rows of several inputs that match each other (004 Fig. 4, for any number of inputs).
 
 Rules:
 - A row that comes is looked up among the rows that the other inputs keep, one input after the other; each match is
   found once, when the last of its rows has come. Inputs need be neither in order nor in step.
 - Rows match if their keys are equal, and each one's time is at most the `until` of every other: `ahead` after the
   other's own time, or what its column says. What else is asked is a condition on the joined columns.
-- A row is let go when the bounds of all other inputs have passed its `until`; one of an outer side that has matched
-  nothing is given then, with nulls. One that no later row can match is not kept at all.
+- A row is released when the bounds of all other inputs have passed its `until`; one of an outer side that has matched
+  nothing is emitted then, with nulls. One that no later row can match is not kept at all.
 - Only numbers of rows are carried until a match is certain; then each column is gathered once.
 """
 
@@ -47,7 +47,7 @@ class _Combinations:
 
 
 class JoinCore:
-    """What a join keeps, and how it matches; see `plan.nodes.Join` for what the arguments mean."""
+    """What a join keeps, and how it matches; the plan node `Join` says what the arguments mean."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class JoinCore:
     # Bounds
 
     def raise_bound(self, port: int, until: Microseconds) -> Batch | None:
-        """Let go of what the bound of an input has passed; the rows of an outer side that now match nothing, if any."""
+        """Release what the bound of an input has passed; the rows of an outer side that now match nothing, if any."""
         self.bounds[port] = max(self.bounds[port], until)
         made = []
         for other, store in enumerate(self.stores):
@@ -223,7 +223,7 @@ class JoinCore:
         return combined([store.changes() for store in self.stores], {"bounds": self.bounds[:], "timed": self._timed})
 
     def restore(self, changes: Changes) -> None:
-        """Go on from all saved segments and the last note."""
+        """Continue from all saved segments and the last note."""
         self.bounds, self._timed = list(changes.note["bounds"]), changes.note["timed"]
         for store, saved in zip(self.stores, separated(changes), strict=True):
             store.restore(saved)

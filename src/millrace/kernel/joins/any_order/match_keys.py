@@ -1,7 +1,7 @@
 """Keys of a join as whole numbers: the key itself where it is one number, otherwise a hash that is verified.
 
 Rules:
-- Null equals nothing: whoever reads keys leaves rows with a null in one of them out before.
+- Null equals nothing: the caller leaves out rows with a null in a key.
 - Fractions are canonical: 0.0 equals -0.0, and NaN equals NaN, as SQL has it.
 - The numbers live in memory only, and are made anew after a restart.
 """
@@ -31,7 +31,7 @@ class KeyReader:
         self.names = tuple(names)
         kinds = [schema.field(name).type for name in names]
         self.exact = not kinds or (len(kinds) == 1 and _is_number(kinds[0]))
-        """Whether a value is the key itself."""
+        """True if a value is the key itself."""
 
     def without_null(self, rows: pa.RecordBatch) -> Mask | None:
         """Which rows have a value in every key; None when all have."""

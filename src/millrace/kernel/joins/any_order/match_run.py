@@ -27,7 +27,7 @@ _CLOSE = 4
 """Values are looked up in a table if it has at most so many places for each."""
 
 _LOOKS = 8
-"""After so many looks at which rows have been let go it is worth while to put them in order."""
+"""After so many questions of how many rows are released, rows are put in the order of release."""
 
 _PAIRS = 2**22
 """Pairs that are made at once, at most: each takes memory before a condition refuses it."""
@@ -136,7 +136,7 @@ class MatchRun(MatchRows):
         self._bits = time_bits - self._shift
         self._keys, order = _ordered((codes << self._bits) | self._offsets(given.times), code_bits + self._bits)
         self.moved = order is not None
-        """Whether the rows were in another order before."""
+        """True if the rows were in another order before."""
         rows, times, untils, matched = given.rows, given.times, given.untils, given.matched
         if order is not None:
             rows, times, untils = rows.take(pa.array(order)), times[order], untils[order]
@@ -144,7 +144,7 @@ class MatchRun(MatchRows):
         super().__init__(given.reader, rows, times, untils, matched)
         self._looks = 0
         self._seen = (NO_BOUND, 0)
-        """The last bound that was looked at, and how many rows are let go below it."""
+        """The last bound that was looked at, and how many rows are released below it."""
 
     def _offsets(self, times: Times) -> Integers:
         # Unsigned, because the span of a run may be larger than the greatest integer with a sign.
@@ -167,7 +167,7 @@ class MatchRun(MatchRows):
 
     @cached_property
     def pure(self) -> bool:
-        """Whether rows of equal values have equal keys, so that other rows need be compared with one of each only."""
+        """True if rows of equal values have equal keys: then other rows are compared with one row per value only."""
         if self.reader.exact:
             return True
         codes = self.codes
@@ -175,17 +175,17 @@ class MatchRun(MatchRows):
 
     @cached_property
     def leaving(self) -> tuple[Times, Integers]:
-        """The `untils` in order, and the row of each: so rows are let go."""
+        """The `untils` in order, and the row of each: the order in which rows are released."""
         offsets = (self.untils.view(np.uint64) - np.uint64(self.first % 2**64)).view(np.int64)
         bits = (self.last - self.first).bit_length()
         order = _ordered(offsets if bits <= _BITS else self.untils, bits)[1]
         return (self.untils, np.arange(len(self))) if order is None else (self.untils[order], order)
 
     def gone(self, bound: Microseconds) -> int:
-        """How many rows are let go below a bound.
+        """How many rows are released below a bound.
 
-        A run that has just been restored may be at work for one batch only: it is looked through a few times before it
-        is put in order.
+        A run that has just been restored may serve one batch only: it is looked through a few times before it is put
+        in order.
         """
         if bound == END_OF_TIME:
             return len(self)
@@ -200,7 +200,7 @@ class MatchRun(MatchRows):
 
     @cached_property
     def steady(self) -> bool:
-        """Whether all rows are kept equally long, so that they are let go in order of their times."""
+        """True if all rows are kept equally long, so that they are released in order of their times."""
         kept = self.untils - self.times
         return bool((kept == kept[0]).all())
 
@@ -234,7 +234,7 @@ class MatchRun(MatchRows):
                 yield questions, rows
 
     def _codes(self, asked: Questions) -> tuple[Integers, bool]:
-        """The number here of each question's key, -1 where it has none; whether the keys themselves were compared."""
+        """The number here of each question's key, -1 where it has none; True if the keys themselves were compared."""
         source = asked.source
         if not isinstance(source, MatchRun):
             codes = self._numbers(asked.of(source.values))

@@ -3,7 +3,7 @@
 Rules:
 - A row is kept until the bound of every other input has passed the last time that may match it, its `until`.
 - Rows that came last are few and are looked through. Others stand in runs, each a segment with an index.
-- A run holds rows that are let go at about the same time, within a slice of the time that rows are kept. Runs of a
+- A run holds rows that are released at about the same time, within a slice of the time that rows are kept. Runs of a
   slice are merged when there are several of similar size. A run is dropped whole, and never rewritten otherwise.
 - However long rows are kept there are few runs: where there would be many, slices become wider.
 """
@@ -42,7 +42,7 @@ class MatchStore:
         self.side = side
         self.reader = KeyReader(side.keys, schema)
         self.bound: Microseconds = NO_BOUND
-        """Rows whose last match is below it have been let go."""
+        """Rows whose last match is below it have been released."""
         self._width = None if reach is None else max(reach // 4, 1)
         self._level = 0
         """How many times the width of slices has been doubled."""
@@ -173,10 +173,10 @@ class MatchStore:
         self._runs = [kept for kept in self._runs if kept not in runs]
         self._runs += [] if made is None else [made]
 
-    # Letting go
+    # Releasing
 
     def release(self, bound: Microseconds) -> pa.RecordBatch | None:
-        """Let the rows go that only times below a bound may match; those of an outer side that nothing matched."""
+        """Release the rows that only times below a bound may match; those of an outer side that nothing matched."""
         before, self.bound = self.bound, bound
         unmatched = self._unmatched(before, bound) if self.side.outer else []
         gone = [kept for kept in self._runs if kept.last < bound or bound == END_OF_TIME]
@@ -190,7 +190,7 @@ class MatchStore:
         return concat_rows(unmatched) if unmatched else None
 
     def _unmatched(self, before: Microseconds, bound: Microseconds) -> list[pa.RecordBatch]:
-        """The rows that nothing matched, of those that are let go as one bound follows another."""
+        """The rows that nothing matched, of those that are released as one bound follows another."""
         found = [kept.unmatched(before, bound) for kept in self._runs]
         if len(self._recent):
             recent = self._recent
@@ -208,7 +208,7 @@ class MatchStore:
         return min(times)
 
     def least_until(self) -> Microseconds | None:
-        """The bound of the others below which a row that nothing has matched yet is not let go."""
+        """The bound of the others below which a row that nothing has matched yet is not released."""
         untils = [until for kept in self._runs if (until := kept.least_until(self.bound)) is not None]
         recent = self._recent.untils[self._recent_rows(True)]
         return min([*untils, *([int(recent.min())] if len(recent) else [])], default=None)
@@ -244,7 +244,7 @@ class MatchStore:
         return self._segments.changes(note)
 
     def restore(self, changes: Changes) -> None:
-        """Go on from saved segments (all of them, as `added`) and the note of the last save."""
+        """Continue from saved segments (all of them, as `added`) and the note of the last save."""
         note = changes.note
         self.bound, self._width, self._level = note["bound"], note["width"], note["level"]
         self._segments.restore(changes.added, note["next"])
@@ -272,7 +272,7 @@ class MatchStore:
 
 
 def passed(untils: Times, bound: Microseconds) -> Mask:
-    """Which times no row still to come can have; at the end of time it is all of them."""
+    """True where no future row can match; at the end of time that is everywhere."""
     gone: Mask = untils < bound
     return gone if bound < END_OF_TIME else np.ones(len(untils), np.bool_)
 

@@ -72,7 +72,7 @@ class _Input:
         return _Released(rows, integer_column(rows, TIME), hashes, whole, current)
 
     def passed(self, until: Microseconds) -> None:
-        """Let go of what no later row can see."""
+        """Release what no later row can see."""
         if self.window is not None:
             self.window.passed(until)
 

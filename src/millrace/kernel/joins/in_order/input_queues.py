@@ -1,4 +1,4 @@
-"""The input rows of a join that it has not worked on yet, and the order in which it works on them."""
+"""Input rows that a join has not joined yet, and the order in which it takes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class InputQueues:
 
     @property
     def ready(self) -> bool:
-        """Whether some rows are ready."""
+        """True if some rows are ready."""
         return bool(self._ready)
 
     @property
@@ -35,7 +35,7 @@ class InputQueues:
         return sum(each.nbytes for each in self._waiting) + sum(int(each.rows.nbytes) for each in self._ready.values())
 
     def add(self, port: int, batch: Batch) -> None:
-        """Let rows of an input wait."""
+        """Add rows of an input."""
         self._waiting[port].add(batch)
 
     def open(self, until: Microseconds) -> None:
@@ -91,6 +91,6 @@ class InputQueues:
         return [each.changes() for each in self._waiting]
 
     def restore(self, changes: Sequence[Changes]) -> None:
-        """Go on from what was saved of each input."""
+        """Continue from what was saved of each input."""
         for waiting, saved in zip(self._waiting, changes, strict=True):
             waiting.restore(saved)

@@ -31,7 +31,7 @@ _UNKNOWN_WINDOW = 10 * _SECOND
 
 
 class JoinMonitor:
-    """The rates of a join's inputs (rows a second), and the work they make.
+    """The rates of a join's inputs (rows per second), and the work they make.
 
     `work` is the c|w|λ1λ2 of 003. For two inputs without keys c is what the steps took over the pairs they compared,
     and |w| the mean of both windows. With keys, with more inputs, or where rows say themselves how long they match,
@@ -74,7 +74,7 @@ class JoinMonitor:
         self._micros += micros
 
     def reached(self, port: int, until: Microseconds) -> bool:
-        """Learn how far an input has come; whether that changes its rate."""
+        """Learn how far an input has come; True if that changes its rate."""
         if until in (NO_BOUND, END_OF_TIME):
             return False
         place = until // self._length
@@ -95,7 +95,7 @@ class JoinMonitor:
 
     @property
     def rates(self) -> tuple[float, ...] | None:
-        """The rows a second of each input; None before enough of each has been seen."""
+        """The rows per second of each input; None before enough of each has been seen."""
         found = []
         for counts, first, now in zip(self._counts, self._first, self._now, strict=True):
             if first is None or now - first < _ENOUGH:
@@ -122,7 +122,7 @@ class JoinMonitor:
         return row_cost * sum(rates) / 2
 
     def note(self) -> dict[str, Any]:
-        """What to go on from; rates and c are told beside it, for those who look at what was saved."""
+        """What to continue from; with rates and c, for a reader of saved state."""
         return {
             "rates": self.rates,
             "pair_cost": self.pair_cost,
@@ -133,7 +133,7 @@ class JoinMonitor:
         }
 
     def restore(self, note: Mapping[str, Any]) -> None:
-        """Go on from a note."""
+        """Continue from a note."""
         self._counts = [dict(map(tuple, each)) for each in note["counts"]]
         self._first, self._now = list(note["first"]), list(note["now"])
         self._rows, self._pairs, self._micros = note["work"]

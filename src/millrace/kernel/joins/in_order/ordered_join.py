@@ -30,7 +30,7 @@ class OrderedJoin(Operator):
       bound releases leave before the rows that brought the bound are joined.
     - Adaptive (003 section 6): the first until c|w|λ1λ2 reaches `alpha`, then the second; see join_monitor.py. On the
       way back it drains: rows wait again, but results may yet go to the hold buffer, until that is empty and no row
-      joined is newer than the least bound (the paper's step K looks at the buffer alone, and can let out a result
+      joined is newer than the least bound (the paper's step K looks at the buffer alone, and can emit a result
       before an older one).
 
     Results leave when their time is no later than the bound of every input. No side is outer.
@@ -103,7 +103,7 @@ class OrderedJoin(Operator):
         if self.monitor is not None:
             self.monitor.spent(micros)
 
-    # Joining and letting out
+    # Joining and releasing
 
     def _open(self) -> None:
         """Make ready what may be joined."""
@@ -125,7 +125,7 @@ class OrderedJoin(Operator):
         self.compared = self._core.compared
 
     def _advanced(self, ets: bool = False) -> Iterator[Element]:
-        """Go as far as the bounds and the rows not yet joined allow: let rows go, and results out."""
+        """Release rows and results as far as the bounds and the rows not yet joined allow."""
         for port, bound in enumerate(self._bounds):
             least = self._queues.least(port)
             reached = bound if least is None else min(bound, least)
@@ -147,7 +147,7 @@ class OrderedJoin(Operator):
     # Adapting
 
     def _adapt(self, monitor: JoinMonitor) -> None:
-        """Choose between the methods by the work at hand (003 section 6, steps B and D)."""
+        """Choose between the methods by the present work (003 section 6, steps B and D)."""
         work = monitor.work
         if work is None or self.mode == "draining":
             return
@@ -157,7 +157,7 @@ class OrderedJoin(Operator):
             self.mode = "draining"
 
     def _is_drained(self) -> bool:
-        """Whether no result can come that is later than one that waits."""
+        """True if no result waits, and none can come that is older than one emitted."""
         return not len(self._hold) and self._newest <= min(self._bounds)
 
     # What it waits for

@@ -18,7 +18,7 @@ class AsofJoin(SequenceJoin[AsofRun]):
     time, for until then one that is as late may come; with `strict` it takes only rows before its time, and a bound
     at its time will do. It takes none that is more than `within` before it. Of rows at the same time the one that
     entered last counts, or else (not `by_entry`) the greatest by its columns. Rows without such a row are dropped, or
-    with `outer` given with nulls.
+    with `outer` emitted with nulls.
     State: the rows that wait, and of the second input the rows after the least time that may still be asked for, and
     for each key the last one at or before it; at most `state_limit` rows together. Punctuations: the lesser of both
     bounds.

@@ -20,8 +20,8 @@ class Chronicle(SequenceJoin[FifoRun]):
     Both are used once (001 Fig. 13). Rows of the first input are served in order of time, and those of equal time in
     order of entry, or else (not `by_entry`) by their columns; so a row is served when the bound of the second input
     is past its time, and no row of the first that comes before it is to come. It takes no row more than `within`
-    before it. Rows for which none is left are dropped, or with `outer` given with nulls.
-    State: the rows that wait, and the unused rows of the second input, which are let go when they are too old for all
+    before it. Rows for which none is left are dropped, or with `outer` emitted with nulls.
+    State: the rows that wait, and the unused rows of the second input, which are dropped when they are too old for all
     that may come; at most `state_limit` rows together. Punctuations: the lesser of both bounds.
     """
 

@@ -1,4 +1,4 @@
-"""A run of queues, and how several of them serve those who come together."""
+"""Runs of the keyed FIFO, and how they serve a batch of comers: each takes the first row of its key that is left."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FifoRun(KeyTimeRun):
         return self.gone == len(self.index) or 2 * self.gone > max(len(self.index), ENOUGH)
 
     def lose(self, places: Integers) -> None:
-        """Let go of rows, and of all before them in their queues."""
+        """Drop rows, and all before them in their queues."""
         codes = self.index.codes[places]
         touched = codes[starts(codes)] if len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()) else np.unique(codes)
         before = int(self.firsts[touched].sum())
@@ -49,7 +49,7 @@ class FifoRun(KeyTimeRun):
         self.gone += int(self.firsts[touched].sum()) - before
 
     def expire(self, oldest: Microseconds) -> None:
-        """Let go of the rows before a time."""
+        """Drop the rows before a time."""
         if self._expired < len(self._moments) and self._moments[self._expired] < oldest:
             end = int(np.searchsorted(self._moments, oldest))
             self.lose(np.sort(self._by_time[self._expired : end]))
@@ -77,18 +77,18 @@ class FifoRun(KeyTimeRun):
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """Who is given a row, and which; and for each run the rows that are gone then, with those before them."""
+    """The comers that get a row, and which; for each run the rows that are gone then, with those before them."""
 
     comers: Integers
     table: pa.Table | None
     gone: list[tuple[FifoRun, Integers]]
 
     def of(self, places: Integers) -> Served:
-        """The same, those who come being some out of more."""
+        """The same, where the comers are some out of more."""
         return replace(self, comers=places[self.comers])
 
     def take(self) -> list[Integers]:
-        """Let the rows go; their numbers, run by run."""
+        """Drop the rows that are given; their numbers, run by run."""
         for run, places in self.gone:
             run.lose(places)
         return [run.entries[places] for run, places in self.gone]
@@ -97,7 +97,7 @@ class Served:
 def serve(
     runs: Sequence[FifoRun], hashes: Hashes, times: Times, within: int | None, columns: Sequence[str] | None
 ) -> Served:
-    """Give each of those who come, in their order, the first row of his hash that is left and in range.
+    """Give each comer, in their order, the first row of its hash that is left and in range.
 
     Rows of equal time are in order of entry, or of `columns` if there are some.
     """
@@ -188,9 +188,13 @@ class _Front:
 
 
 def turns(first: Mask, limits: Integers, old: Integers | None = None) -> tuple[Integers, Integers]:
-    """The place of its queue that each comer takes, -1 for none, and how much of the queue is used up after him.
+    """The place of its queue that each comer takes, -1 for none, and how much of the queue is used up after it.
 
-    `first` says where those of another queue begin.
+    `first` says where the comers of another queue begin. A comer may take places up to a limit of its own, but none
+    that is too old for it; neither goes back from one comer to the next. So after a comer a queue is used up to
+    `min(max(before, old) + 1, limit)`. Such functions, applied one after another, are again a sum kept between two
+    bounds: all queues are served in as many steps as the longest line of comers has doublings. Where nothing is too
+    old a running minimum suffices.
 
     >>> taken, used = turns(np.array([True, False, False]), np.array([1, 1, 3]))
     >>> taken.tolist(), used.tolist()
@@ -216,7 +220,7 @@ def _counted(first: Mask, places: Integers, limits: Integers) -> Integers:
 
 
 def _clamped(places: Integers, limits: Integers, old: Integers) -> Integers:
-    """How much is used up after each: of what one adds and the bounds he sets, of two, of four, and so on."""
+    """How much is used up after each: from what one comer adds and the bounds it sets, then two, four, and so on."""
     more, high = np.ones(len(places), np.int64), limits.copy()
     low = np.minimum(old + 1, limits)
     step, longest = 1, int(places.max())
