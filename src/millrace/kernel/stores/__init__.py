@@ -11,6 +11,6 @@ Every store has a length (its rows), `nbytes`, `changes` (what a save writes) an
 - recent_rows.py: a few rows kept as they came, and looked through one by one
 - row_gather.py: rows from several blocks as one batch
 
-In: batches or tables of rows. Out: rows, and changes for a save. Operators of all rooms of the kernel import it, and so does
-the table of latest answers; it imports only columns, elements and state.
+In: batches or tables of rows. Out: rows, and changes for a save. Operators of all rooms of the kernel import it, and so
+does the table of latest answers; it imports only columns, elements and state.
 """

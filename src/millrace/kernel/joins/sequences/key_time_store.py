@@ -78,7 +78,7 @@ class KeyTimes:
         return np.append(self.begins[1:], len(self.times))
 
     def codes_of(self, hashes: Hashes) -> tuple[Integers, Mask]:
-        """The number of each hash among the distinct ones, and where it is there; elsewhere the number means nothing."""
+        """The number of each hash among the distinct ones, and where it is there; elsewhere the number is void."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.bool_)
         codes = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
