@@ -2,8 +2,7 @@
 
 - join.py: the operator `Join`
 - join_core.py: how rows match and what is kept of each input; `in_order` uses it too
-- match_store.py: the rows of one input that others may still match
-- recent_matches.py: those that came last, looked through one by one
+- match_store.py: the rows of one input that others may still match; those that came last are looked through
 - match_run.py, kept_run.py: the others, in runs that are searched by key and time; a kept run is a segment
 - match_keys.py: keys as whole numbers
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns import hashing
-from millrace.kernel.columns.comparison import ordinals, without_null
+from millrace.kernel.columns.comparison import ordinals
 from millrace.kernel.columns.hashing import is_text, text_words
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask
@@ -32,10 +32,6 @@ class KeyReader:
         kinds = [schema.field(name).type for name in names]
         self.exact = not kinds or (len(kinds) == 1 and _is_number(kinds[0]))
         """True if a value is the key itself."""
-
-    def without_null(self, rows: pa.RecordBatch) -> Mask | None:
-        """Which rows have a value in every key; None when all have."""
-        return without_null([rows.column(name) for name in self.names])
 
     def columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """The key columns as they are compared."""

@@ -15,22 +15,85 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from millrace.kernel.columns.comparison import without_null
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Mask, Microseconds, Times
 from millrace.kernel.joins.any_order.kept_run import MATCHED, RUN, KeptRun, marked, merged
-from millrace.kernel.joins.any_order.match_keys import KeyReader
+from millrace.kernel.joins.any_order.match_keys import KeyReader, same
 from millrace.kernel.joins.any_order.match_run import FEW, MatchRows, MatchRun, Questions, shifted
-from millrace.kernel.joins.any_order.recent_matches import ROOM, RecentMatches
 from millrace.kernel.joins.sides import Side
 from millrace.kernel.state import Changes, Segments
-from millrace.kernel.stores.recent_rows import concat_rows
+from millrace.kernel.stores.recent_rows import RecentRows, concat_rows
 
+ROOM = 1024
+"""Recent rows, above which a run is made of them."""
 _MANY = 12
 """Runs, above which slices become wider."""
 _SIMILAR = 3
 """Runs of a slice that are left as they are."""
 _LOOKED_THROUGH = 2**16
 """Pairs of rows that are looked through rather than searched."""
+
+
+class RecentMatches(RecentRows):
+    """Recent rows with their times, the last times that may match them, their keys as numbers, and what was matched."""
+
+    def __init__(self, reader: KeyReader) -> None:
+        super().__init__(np.int64, np.int64, np.int64, np.bool_)
+        self.reader = reader
+
+    @property
+    def times(self) -> Times:
+        """Each row's time."""
+        return self.numbers(0)
+
+    @property
+    def untils(self) -> Times:
+        """The last time that may match each row."""
+        return self.numbers(1)
+
+    @property
+    def values(self) -> Integers:
+        """Each row's key as a number."""
+        return self.numbers(2)
+
+    @property
+    def matched(self) -> Mask:
+        """Which rows have been matched."""
+        return self.numbers(3)
+
+    def keep(self, given: MatchRows) -> None:
+        """Keep rows, of which there are some."""
+        matched = False if given.matched is None else given.matched
+        self.add(given.rows, given.times, given.untils, given.values, matched)
+
+    def mark(self, rows: Integers) -> None:
+        """Say that rows have been matched."""
+        self.matched[rows] = True
+
+    def all(self) -> MatchRows:
+        """All of them as rows like others."""
+        return MatchRows(self.reader, self.rows, self.times, self.untils, self.matched, self.values)
+
+    def answers(self, asked: Questions) -> Iterator[tuple[Integers, Integers]]:
+        """Pairs of a question and a row that answers it, if there are any; see `Run.answers`."""
+        values, own = asked.of(asked.source.values), self.values
+        if len(asked) == 1:
+            rows = np.flatnonzero(
+                (own == values[0]) & (self.times <= asked.upper[0]) & (self.untils >= asked.latest[0])
+            )
+            questions = np.zeros(len(rows), np.int64)
+        else:
+            every = own == values[:, None]
+            every &= self.times <= asked.upper[:, None]
+            every &= self.untils >= asked.latest[:, None]
+            questions, rows = np.nonzero(every)
+        if len(rows) and not self.reader.exact:
+            equal = same(asked.source.columns, asked.rows(questions), self.reader.columns(self.rows), rows)
+            questions, rows = questions[equal], rows[equal]
+        if len(rows):
+            yield questions, rows
+
 
 Holder = MatchRows | RecentMatches
 
@@ -53,7 +116,7 @@ class MatchStore:
     def read(self, batch: Batch) -> tuple[MatchRows, pa.RecordBatch | None]:
         """The rows that may match something, and those that match nothing, if there are any."""
         rows, times = batch.rows, batch.times
-        untils, usable = self._untils(rows, times), self.reader.without_null(rows)
+        untils, usable = self._untils(rows, times), without_null([rows.column(name) for name in self.reader.names])
         if self.side.until is not None and rows.column(self.side.until).null_count:
             valid = rows.column(self.side.until).is_valid().to_numpy(zero_copy_only=False)
             usable = valid if usable is None else usable & valid

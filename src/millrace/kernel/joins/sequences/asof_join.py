@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from millrace.kernel.elements import Batch, Element, Microseconds
-from millrace.kernel.joins.sequences.asof_store import AsofRun, AsofStore
+from millrace.kernel.joins.sequences.asof_store import AsofStore
 from millrace.kernel.joins.sequences.sequence_join import KeyNames, SequenceJoin, behind
 
 
-class AsofJoin(SequenceJoin[AsofRun]):
+class AsofJoin(SequenceJoin):
     """Give each row of the first input with the latest row of the second of equal keys that is not after it.
 
     That is B following the most recent A (001 Fig. 12). A row waits until the bound of the second input is past its

@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.elements import TIME, Batch, Element, Microseconds, integer_column
-from millrace.kernel.joins.sequences.fifo_runs import FifoRun
 from millrace.kernel.joins.sequences.key_time_store import contents_of
 from millrace.kernel.joins.sequences.keyed_fifo import KeyedFifo
 from millrace.kernel.joins.sequences.sequence_join import KeyNames, SequenceJoin, behind
 
 
-class Chronicle(SequenceJoin[FifoRun]):
+class Chronicle(SequenceJoin):
     """Give each row of the first input with the earliest unused row of the second of equal keys that is not after it.
 
     Both are used once (001 Fig. 13). Rows of the first input are served in order of time, and those of equal time in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,14 +23,14 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.joins.sequences.key_time_store import AnyKeyTimeRun, KeyTimeStore
+from millrace.kernel.joins.sequences.key_time_store import KeyTimeStore
 from millrace.kernel.operator import StoringOperator
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 KeyNames = tuple[Sequence[str], Sequence[str]]
 
 
-class SequenceJoin(StoringOperator, Generic[AnyKeyTimeRun]):
+class SequenceJoin(StoringOperator):
     """Give each row of the first input with a row of the second that is not after it, once it is known which.
 
     State: the rows of the first input that wait, and the store of the second input; at most `state_limit` rows
@@ -51,7 +51,7 @@ class SequenceJoin(StoringOperator, Generic[AnyKeyTimeRun]):
         self,
         schemas: Sequence[pa.Schema],
         keys: KeyNames,
-        store: KeyTimeStore[AnyKeyTimeRun],
+        store: KeyTimeStore[Any],
         *,
         outer: bool,
         state_limit: int | None,

@@ -19,7 +19,6 @@ from millrace.kernel.joins.any_order import (
     kept_run,
     match_keys,
     match_run,
-    recent_matches,
 )
 from millrace.kernel.joins.any_order import (
     match_store as matches,
@@ -194,7 +193,6 @@ def test_join_of_three_keeps_the_contract_of_operators_that_work_by_input(name: 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores that make runs, cut, merge and widen slices of a handful of rows."""
-    monkeypatch.setattr(recent_matches, "ROOM", 8)
     monkeypatch.setattr(matches, "ROOM", 8)
     monkeypatch.setattr(matches, "FEW", 2)
     monkeypatch.setattr(matches, "_MANY", 3)
