@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.comparison import with_whole_keys
 from millrace.kernel.columns.expressions import Expression
-from millrace.kernel.columns.integers import Integers
+from millrace.kernel.columns.integers import Integers, grown
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -71,7 +71,7 @@ class UpdateJoin(Operator):
         self.residual = residual
         self.compared = 0
         self._table = KeyTable([f"k{place}" for place in range(len(keys[0]))])
-        self._sides = tuple(_Latest(schema, length) for schema, length in zip(schemas, within, strict=True))
+        self._sides = tuple(_LatestRows(schema, length) for schema, length in zip(schemas, within, strict=True))
         self._bounds = [NO_BOUND, NO_BOUND]
         self._promised: Microseconds = NO_BOUND
         self._timed = False
@@ -174,7 +174,7 @@ class UpdateJoin(Operator):
             side.restore(saved, self._bounds[port], self._bounds[1 - port])
 
 
-class _Latest:
+class _LatestRows:
     """The latest row of each key of one input, by the number of the key.
 
     Rows of the other input match one up to `within` after it.
@@ -261,10 +261,7 @@ class _Latest:
 
     def _make_room(self, numbers: Integers) -> None:
         wanted = int(numbers.max(initial=-1)) + 1
-        if wanted > len(self._entries):
-            more = max(wanted, 2 * len(self._entries)) - len(self._entries)
-            self._entries = np.append(self._entries, np.full(more, _NONE))
-            self._times = np.append(self._times, np.full(more, NO_BOUND))
+        self._entries, self._times = grown(self._entries, wanted, _NONE), grown(self._times, wanted, NO_BOUND)
 
 
 def _where(mask: Mask, rows: pa.RecordBatch, entries: Integers) -> tuple[pa.RecordBatch, Integers]:
