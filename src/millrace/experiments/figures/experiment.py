@@ -66,7 +66,7 @@ class Figure:
 
     def picture(self, found: Results) -> Picture:
         """The chart."""
-        return self.chart.picture(self.shows[0].upper() + self.shows[1:], found)
+        return self.chart.picture(self.shows[:1].upper() + self.shows[1:], found)
 
 
 def figure(
