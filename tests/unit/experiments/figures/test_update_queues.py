@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.experiments.figures.queue_staleness import NAIVE, PAGED, SERVED, expected, page_case, turns
+from millrace.experiments.figures.queue_staleness import expected
 from millrace.experiments.figures.update_queues import (
     APPEND,
     FIFO,
@@ -67,11 +67,6 @@ def test_linecutting_gains_with_slow_keys() -> None:
     assert not any(each["wrong"] for each in found.values())
 
 
-def test_a_curve_turns_where_it_begins_to_fall_and_where_it_rises_again() -> None:
-    assert turns([1.0, 2.0, 1.0, 1.5]) == 2
-    assert turns([1.0, 1.0, 1.01]) == 0
-
-
 def test_a_key_is_wrong_if_it_goes_back_or_does_not_end_with_the_newest() -> None:
     newest = {1: 5, 2: 7}
     good = [delivery(1, 4, 10), delivery(2, 7, 11), delivery(1, 5, 12)]
@@ -84,16 +79,3 @@ def test_a_key_is_wrong_if_it_goes_back_or_does_not_end_with_the_newest() -> Non
 def test_the_newest_value_is_that_of_the_greatest_timestamp_and_of_the_last_of_equal_ones() -> None:
     updates = KeyUpdates(np.array([1, 2, 1, 1, 2]), np.array([5, 9, 7, 7, 8]), np.arange(5))
     assert updates.newest() == {1: 3, 2: 1}
-
-
-def test_what_is_allocated_on_demand_is_in_use_and_naive_memory_keeps_a_location_per_key() -> None:
-    paged, naive = (page_case(memory, 0.6, 30, results=60).measure() for memory in (PAGED, NAIVE))
-    assert paged["in_use"] == 1.0
-    assert naive["in_use"] * naive["allocated"] == pytest.approx(paged["allocated"])
-    assert paged["allocated"] < 0.8 * naive["allocated"] <= 80
-    assert 0 < naive["in_use"] < 0.8
-
-
-def test_so_many_results_are_served_as_the_case_says() -> None:
-    found = page_case(PAGED, 0.0, 5 * SERVED, results=40).measure()
-    assert found["results"] == pytest.approx(40, abs=1)
