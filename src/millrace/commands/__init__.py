@@ -8,5 +8,5 @@
 - `demo` and `figures` call the experiments.
 
 Each command module has `add_to(commands)`, which adds its arguments and the function that carries it out.
-Only `demo`, `figures`, `doctor --deep` and runs on Spark import pyspark. Only `millrace.__main__` imports this package.
+No command imports pyspark before it needs Spark. Only `millrace.__main__` imports this package.
 """
