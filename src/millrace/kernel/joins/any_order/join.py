@@ -18,14 +18,13 @@ from millrace.kernel.elements import (
 )
 from millrace.kernel.joins.any_order.join_core import JoinCore
 from millrace.kernel.joins.sides import JoinTime, Side
-from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
+from millrace.kernel.operator import StoringOperator
 
 _LARGE = 2**15
 """Pieces of so many rows leave as they are; smaller ones are put together."""
 
 
-class Join(Operator):
+class Join(StoringOperator):
     """Rows that match each other, as soon as the last of them has come.
 
     State: the rows of each input that rows still to come of the others may match. Punctuations: the bound on the time
@@ -34,6 +33,7 @@ class Join(Operator):
     """
 
     label = "join"
+    noted = ("promised", "joint_bounds")
     by_input = True
     senses_bounds = True
     uses_every_bound = True
@@ -48,11 +48,12 @@ class Join(Operator):
         joint: bool = False,
     ) -> None:
         self.core = JoinCore(schemas, sides, residual, time)
+        self.stores = (self.core,)
         self.holds = any(side.outer for side in sides)
         self.joint = joint
         self._outer = [port for port, side in enumerate(sides) if side.outer]
         self._promised: Microseconds = NO_BOUND
-        self._promised_jointly: tuple[Microseconds, Microseconds] = (NO_BOUND, NO_BOUND)
+        self._joint_bounds = [NO_BOUND, NO_BOUND]
 
     @property
     def compared(self) -> int:  # type: ignore[override]
@@ -84,8 +85,8 @@ class Join(Operator):
         first, second = (
             self.core.unmatched_bound(port) if port in self._outer else self.core.bounds[port] for port in (0, 1)
         )
-        if NO_BOUND not in (first, second) and (first, second) != self._promised_jointly:
-            self._promised_jointly = (first, second)
+        if NO_BOUND not in (first, second) and [first, second] != self._joint_bounds:
+            self._joint_bounds = [first, second]
             yield JointPunctuation((first, second))
 
     def wants(self) -> Sequence[Mapping[int, Microseconds]]:
@@ -107,25 +108,6 @@ class Join(Operator):
                 last = store.last_until(until, unmatched=time not in ("min", other))
                 needed += [] if last is None else [_after(last)]
         return max(needed, default=None)
-
-    @property
-    def held(self) -> int:
-        return self.core.held
-
-    @property
-    def state_bytes(self) -> int:
-        return self.core.state_bytes
-
-    def changes(self) -> Changes:
-        changes = self.core.changes()
-        note = {**changes.note, "promised": self._promised, "jointly": list(self._promised_jointly)}
-        return Changes(changes.added, changes.removed, note)
-
-    def restore(self, changes: Changes) -> None:
-        self.core.restore(changes)
-        self._promised = changes.note["promised"]
-        first, second = changes.note["jointly"]
-        self._promised_jointly = (first, second)
 
 
 def _after(until: Microseconds) -> Microseconds:

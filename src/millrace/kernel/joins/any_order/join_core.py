@@ -208,13 +208,12 @@ class JoinCore:
 
     # State
 
-    @property
-    def held(self) -> int:
+    def __len__(self) -> int:
         """How many rows are kept."""
         return sum([len(store) for store in self.stores])
 
     @property
-    def state_bytes(self) -> int:
+    def nbytes(self) -> int:
         """How much memory they take."""
         return sum(store.nbytes for store in self.stores)
 

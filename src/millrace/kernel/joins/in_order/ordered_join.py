@@ -170,12 +170,12 @@ class OrderedJoin(Operator):
     @property
     def held(self) -> int:
         if self._held is None:
-            self._held = len(self._queues) + self._core.held + len(self._hold)
+            self._held = len(self._queues) + len(self._core) + len(self._hold)
         return self._held
 
     @property
     def state_bytes(self) -> int:
-        return self._queues.nbytes + self._core.state_bytes + self._hold.nbytes
+        return self._queues.nbytes + self._core.nbytes + self._hold.nbytes
 
     def changes(self) -> Changes:
         note = {
