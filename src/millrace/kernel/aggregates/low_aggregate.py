@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.errors import RequestError
@@ -17,7 +16,7 @@ from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.aggregates.slot_table import SlotTable
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import hashes
-from millrace.kernel.columns.integers import Integers
+from millrace.kernel.columns.integers import Integers, starts
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -25,6 +24,7 @@ from millrace.kernel.elements import (
     TIME,
     Batch,
     Element,
+    Mask,
     Microseconds,
     Punctuation,
     concat,
@@ -187,12 +187,12 @@ class LowAggregate(Operator):
         members = self._members(entries, batch, panes)
         order = np.argsort(slots, kind="stable")
         codes, _ = codes_of([column.combine_chunks() for column in members.columns], len(slots))
-        begins = _changes(slots[order]) | _changes(codes[order])
+        begins = starts(slots[order]) | starts(codes[order])
         runs = np.empty(len(slots), np.int64)
         runs[order] = np.cumsum(begins) - 1
         firsts = order[begins]
         made = self._partials_by_run(entries, batch, runs, members.take(pa.array(firsts)))
-        stays = _changes(slots[firsts], last=True)
+        stays = np.append(starts(slots[firsts])[1:], True)
         of_run = made.column(PANE).to_numpy()
         self._slots.put(slots[firsts][stays], made.filter(pa.array(stays)), of_run[stays])
         self.evicted += int(len(stays) - stays.sum())
@@ -372,11 +372,5 @@ class LowAggregate(Operator):
         self.evicted, self.flushed = note["evicted"], note["flushed"]
 
 
-def _changes(values: Integers, *, last: bool = False) -> npt.NDArray[np.bool_]:
-    """Where a value differs from the one before it, the first one included; with `last`, from the one after it."""
-    differs = values[1:] != values[:-1]
-    return np.concatenate([differs, [True]] if last else [[True], differs])
-
-
-def _some(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table | None:
+def _some(table: pa.Table, mask: Mask) -> pa.Table | None:
     return table.filter(pa.array(mask)) if mask.any() else None

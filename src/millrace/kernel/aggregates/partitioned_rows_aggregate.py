@@ -27,7 +27,6 @@ from millrace.kernel.elements import (
     concat_tables,
 )
 from millrace.kernel.operator import StoringOperator
-from millrace.kernel.state import Changes
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
 
@@ -59,7 +58,7 @@ class _Members:
         return found
 
     def of_groups(self, values: Integers) -> Integers:
-        """A value a group, laid out by row."""
+        """A value per group, laid out by row."""
         return np.repeat(values, self.lasts - self.begins + 1)
 
 
@@ -80,10 +79,11 @@ class PartitionedRowsAggregate(StoringOperator):
     """Aggregate the last `rows` rows of a group, at each of its rows or after every `slide` of them (004 section 5.2).
 
     A row's time is its sequence number; when the bound passes it, it gets its number in its group. Rows where the
-    column `where` is not true are numbered and no more. State: the rows that wait, and of each group the rows with
-    their numbers that windows to come will hold, and the last one; at most `state_limit` groups. Punctuations: passed
-    on, for the time of a result is that of the row that completes it. The end completes the windows that are left; the
-    time of their results is that of the last row of the group, but not below the bound before.
+    column `where` is not true are numbered, but not aggregated.
+    State: the rows that wait; of each group the numbered rows that later windows will hold, and the last one; at most
+    `state_limit` groups. Punctuations: passed on, for the time of a result is that of the row that completes it. The
+    end completes the windows that are left; the time of their results is that of the last row of the group, but not
+    below the bound before.
     """
 
     label = "partitioned rows"
@@ -110,24 +110,19 @@ class PartitionedRowsAggregate(StoringOperator):
         self._groups = KeyedRuns()
         self._count = 0
         """How many groups there are."""
-        self._least: Microseconds | None = None
-        """The least time of a row that waits."""
         self._bound: Microseconds = NO_BOUND
         self._timed = False
         self.stores = (self._waiting, self._groups)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         self._timed = self._timed or ARRIVED in batch.block.rows.schema.names
-        least = int(batch.times.min())
-        self._least = least if self._least is None else min(self._least, least)
         self._waiting.add(batch)
         return iter(())
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         until = punctuation.until
-        if self._least is not None and self._least < until:
+        if self._waiting.least is not None and self._waiting.least < until:
             yield from self._taken(until)
-            self._least = self._waiting.least_from(until)
         if until == END_OF_TIME:
             yield from self._left()
         self._bound = until
@@ -253,11 +248,7 @@ class PartitionedRowsAggregate(StoringOperator):
             )
 
     def wanted(self) -> Microseconds | None:
-        return None if self._least is None else self._least + 1
-
-    def restore(self, changes: Changes) -> None:
-        super().restore(changes)
-        self._least = self._waiting.least_from(NO_BOUND)
+        return None if self._waiting.least is None else self._waiting.least + 1
 
 
 def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:

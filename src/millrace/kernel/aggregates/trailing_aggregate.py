@@ -35,7 +35,7 @@ class TrailingAggregate(StoringOperator):
 
     Rows of equal time count for each other, so a row is answered when the bound is past its time.
     State: the rows that some later row may look back to; without a range, the rows that wait, and one row of partials
-    a group, at most `state_limit` of them. Where partials are small, what lies in range is held folded too, never
+    per group, at most `state_limit` of them. Where partials are small, what lies in range is also held folded, never
     saved, so that a row costs the same however many it looks back to. Punctuations: passed on, for the time of a
     result is that of its row.
     """
@@ -76,7 +76,7 @@ class TrailingAggregate(StoringOperator):
             yield from self._answers(until)
             self._least = self._rows.least_from(until)
         self._bound = until
-        self._let_go(until)
+        self._drop(until)
         yield punctuation
 
     def _answers(self, until: Microseconds) -> Iterator[Batch]:
@@ -130,8 +130,8 @@ class TrailingAggregate(StoringOperator):
         bounds = window_bounds(firsts, ends, counts_rows=self.counts_rows)
         return bounds if self.range is not None else (pa.nulls(len(times), bounds[0].type), bounds[1])
 
-    def _let_go(self, until: Microseconds) -> None:
-        """Drop the rows that nobody will look back to."""
+    def _drop(self, until: Microseconds) -> None:
+        """Drop the rows that no later row looks back to."""
         if until == END_OF_TIME:
             self._rows.drop(until)
             self._stacks = None
