@@ -36,7 +36,7 @@ class Length(Placed):
 
 
 @dataclass(frozen=True)
-class RowCount(Placed):
+class NumberOfRows(Placed):
     """A number of rows."""
 
     number: int
@@ -199,8 +199,8 @@ class WindowClause(Placed):
     """
 
     kind: WindowKind
-    size: Length | RowCount | None = None
-    slide: Length | RowCount | None = None
+    size: Length | NumberOfRows | None = None
+    slide: Length | NumberOfRows | None = None
     attribute: Name | None = None
     partition: tuple[Name, ...] = ()
     qualifier: Name | None = None

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import NotYet, QueryError
 from millrace.language.grammar.cursor import Cursor
-from millrace.language.grammar.statements import Length, Name, RowCount, WindowClause, WindowKind
+from millrace.language.grammar.statements import Length, Name, NumberOfRows, WindowClause, WindowKind
 
 _WINDOW_HINT = "A window reads [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts], [ROWS 100 SLIDE 10] or [SESSION 5 MINUTES]."
 _WINDOW_WORDS = {"RANGE", "SLIDE", "WA", "ROWS", "SESSION", "PARTITION", "PARTITION BY"}
@@ -82,14 +82,14 @@ def _at_count(cursor: Cursor) -> bool:
     return cursor.token.token_type == TokenType.NUMBER and closing
 
 
-def _count(cursor: Cursor) -> RowCount:
+def _count(cursor: Cursor) -> NumberOfRows:
     token = cursor.token
     if token.token_type != TokenType.NUMBER or not token.text.isdigit():
         raise cursor.wrong("a number of rows", _WINDOW_HINT)
     cursor.skip()
     place = cursor.source.of_token(token)
     cursor.take("PRECEDING")
-    return RowCount(int(token.text), place=place)
+    return NumberOfRows(int(token.text), place=place)
 
 
 def _columns(cursor: Cursor, what: str, hint: str, stop: Collection[str]) -> tuple[Name, ...]:

@@ -12,7 +12,7 @@ from millrace.errors import Place, QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.statements import FromItem, Name, RowCount, WindowClause
+from millrace.language.grammar.statements import FromItem, Name, NumberOfRows, WindowClause
 from millrace.language.joins.bands import Times
 from millrace.language.joins.join_scopes import JoinScope, Merged, inner
 from millrace.language.windows.outlets import progressing_by
@@ -113,9 +113,9 @@ def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | Non
     if clause.attribute is not None:
         relation = by_attribute(clause, relation)
     # With a length of zero a row matches those that are there already.
-    size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, RowCount) else 0)
+    size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, NumberOfRows) else 0)
     found = JoinInput(relation.qualifier or "", relation, place, window=clause.place)
-    if isinstance(clause.size, RowCount):
+    if isinstance(clause.size, NumberOfRows):
         return replace(found, rows=size, partition=clause.partition)
     return replace(found, range=size)
 

@@ -62,7 +62,7 @@ def is_aggregate(node: exp.Expr, aggregates: UserAggregates) -> bool:
 
 
 @dataclass(frozen=True)
-class AggregateCall:
+class WrittenCall:
     """A call as it is written, without what stands around it; `where` are the conditions of FILTER and the like."""
 
     node: exp.Expr
@@ -76,7 +76,7 @@ class AggregateCall:
         return called_name(self.node)
 
 
-def written_call(node: exp.Expr) -> AggregateCall:
+def written_call(node: exp.Expr) -> WrittenCall:
     """The call inside FILTER, IGNORE NULLS, WITHIN GROUP and DISTINCT."""
     match node:
         case exp.Filter():
@@ -90,11 +90,11 @@ def written_call(node: exp.Expr) -> AggregateCall:
             return replace(written_call(node.this), value_order=node.expression.expressions[0])
     given = tuple(node.expressions)
     if given and isinstance(given[0], exp.Distinct):
-        return AggregateCall(node, tuple(given[0].expressions), distinct=True)
-    return AggregateCall(node, given)
+        return WrittenCall(node, tuple(given[0].expressions), distinct=True)
+    return WrittenCall(node, given)
 
 
-def _ignoring_nulls(call: AggregateCall) -> AggregateCall:
+def _ignoring_nulls(call: WrittenCall) -> WrittenCall:
     """`first(x) IGNORE NULLS` is first(x) over the rows where x is not null."""
     if AGGREGATE_NAMES.get(call.name) not in ("first", "last"):
         raise QueryError("IGNORE NULLS is only allowed with first and last", hint="Leave it out.")
@@ -123,7 +123,7 @@ class AggregateCalls:
         except RequestError as error:
             raise QueryError(error.fact, hint=error.hint) from None
 
-    def _refuse_inner(self, call: AggregateCall) -> None:
+    def _refuse_inner(self, call: WrittenCall) -> None:
         for part in (*call.arguments, *call.where):
             for inner in aggregates_in(part, self.aggregates):
                 raise QueryError(
@@ -132,7 +132,7 @@ class AggregateCalls:
                     place=place_of(inner),
                 )
 
-    def _plain(self, call: AggregateCall) -> Aggregation:
+    def _plain(self, call: WrittenCall) -> Aggregation:
         function = AGGREGATE_NAMES[call.name]
         if call.value_order is not None or call.name == "percentile_cont":
             return self._within_group(call)
@@ -170,7 +170,7 @@ class AggregateCalls:
         bound = [*(self.binder.condition(each, "the condition of FILTER") for each in conditions), *further]
         return all_of(each.expression for each in bound)
 
-    def _arguments(self, call: AggregateCall, least: int, most: int | None = None) -> tuple[exp.Expr, ...]:
+    def _arguments(self, call: WrittenCall, least: int, most: int | None = None) -> tuple[exp.Expr, ...]:
         """The arguments, if their number is right."""
         example = f"Write {call.name}({', '.join(('column', 'other')[:least])})."
         check_count(call.name, len(call.arguments), least, most, example)
@@ -183,7 +183,7 @@ class AggregateCalls:
         bound = self.binder.bind(node)
         return bound.is_constant and bool(bound.value.is_valid)
 
-    def _distinct(self, call: AggregateCall, function: str) -> Aggregation:
+    def _distinct(self, call: WrittenCall, function: str) -> Aggregation:
         if function not in _DISTINCT or call.name == "count_if":
             raise QueryError(
                 f'"{call.name}" does not take DISTINCT', hint="DISTINCT goes with count, sum, avg, min and max."
@@ -195,7 +195,7 @@ class AggregateCalls:
             )
         return self._of(_DISTINCT[function], call.arguments, call.where)
 
-    def _first_or_last(self, call: AggregateCall, function: str) -> Aggregation:
+    def _first_or_last(self, call: WrittenCall, function: str) -> Aggregation:
         arguments = self._arguments(call, 1, 2)
         if len(arguments) == 1:
             return self._of(function, arguments, call.where)
@@ -211,14 +211,14 @@ class AggregateCalls:
 
     # Quantiles
 
-    def _quantile(self, call: AggregateCall, function: str) -> Aggregation:
+    def _quantile(self, call: WrittenCall, function: str) -> Aggregation:
         if call.name == "median":
             return self._of(function, self._arguments(call, 1), call.where, (0.5,))
         # Spark's accuracy of approx_percentile is read; ours is always one percent.
         arguments = self._arguments(call, 2, 3 if function == "approx_percentile" else 2)
         return self._of(function, arguments[:1], call.where, (self._fraction(arguments[1]),))
 
-    def _within_group(self, call: AggregateCall) -> Aggregation:
+    def _within_group(self, call: WrittenCall) -> Aggregation:
         """`percentile_cont(p) WITHIN GROUP (ORDER BY x)`."""
         if call.value_order is None or call.name != "percentile_cont":
             raise QueryError(
@@ -245,7 +245,7 @@ class AggregateCalls:
 
     # Aggregates of users
 
-    def _user_call(self, call: AggregateCall, user: UserAggregate) -> tuple[Aggregation, pa.DataType]:
+    def _user_call(self, call: WrittenCall, user: UserAggregate) -> tuple[Aggregation, pa.DataType]:
         if call.distinct or call.value_order is not None:
             raise QueryError(f'"{call.name}" takes neither DISTINCT nor WITHIN GROUP', hint="Leave it out.")
         pairs = zip(self._arguments(call, len(user.arguments)), user.arguments, strict=True)

@@ -13,7 +13,7 @@ from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.intervals import interval_of_words
 from millrace.language.grammar.places import place_of
-from millrace.language.grammar.statements import FromItem, Length, Name, RowCount, Select, WindowClause
+from millrace.language.grammar.statements import FromItem, Length, Name, NumberOfRows, Select, WindowClause
 from millrace.language.windows.outlets import numbered, progressing_by
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
@@ -110,7 +110,7 @@ def _refuse_slide(clause: WindowClause, hint: str) -> None:
         raise QueryError(f"SLIDE cannot be combined with {clause.kind.upper()}", hint=hint, place=clause.slide.place)
 
 
-def _slide(clause: WindowClause) -> Length | RowCount | None:
+def _slide(clause: WindowClause) -> Length | NumberOfRows | None:
     """The slide, in the unit of the window."""
     if type(clause.slide) is type(clause.size):
         return clause.slide
@@ -122,7 +122,7 @@ def _slide(clause: WindowClause) -> Length | RowCount | None:
     )
 
 
-def extent(size: Length | RowCount | None, what: str, *, least: int = 1) -> int:
+def extent(size: Length | NumberOfRows | None, what: str, *, least: int = 1) -> int:
     """A length or a number of rows that a window can have."""
     assert size is not None
     number = size.micros if isinstance(size, Length) else size.number
@@ -131,7 +131,7 @@ def extent(size: Length | RowCount | None, what: str, *, least: int = 1) -> int:
         raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
     if isinstance(size, Length) and number > LONGEST:
         raise QueryError(f"{what} is too long", hint="It is at most 1,000,000 days.", place=size.place)
-    if isinstance(size, RowCount) and number > _MOST_ROWS:
+    if isinstance(size, NumberOfRows) and number > _MOST_ROWS:
         raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,} rows.", place=size.place)
     return number
 
