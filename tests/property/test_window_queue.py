@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from millrace.kernel.aggregates.marked_aggregate import MarkedAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.elements import END_OF_TIME, MARK, TIME, Batch, Element, GroupPunctuation, Punctuation
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes
@@ -23,10 +23,10 @@ from tests.reference_windows_updates import FOREVER, NaiveAcceptance, NaiveWindo
 from tests.unit.kernel.window_queues import Server, enter, queue_of
 
 AGGREGATIONS = [
-    AggregateCall("rows", "count"),
-    AggregateCall("total", "sum", ("v",)),
-    AggregateCall("least", "min", ("v",)),
-    AggregateCall("greatest", "max", ("v",)),
+    FunctionCall("rows", "count"),
+    FunctionCall("total", "sum", ("v",)),
+    FunctionCall("least", "min", ("v",)),
+    FunctionCall("greatest", "max", ("v",)),
 ]
 Window = tuple[str, int]
 Kind = TypeVar("Kind", bound=Operator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
@@ -39,7 +39,7 @@ def path(graph: Graph, source: Node, *names: str, strategy: str = "dfs") -> Node
 def counting(length: int, slide: int, *, in_order: bool = False) -> WindowAggregate:
     """A count of rows in windows."""
     return WindowAggregate(
-        Partials(WindowGeometry(length, slide), [], [AggregateCall("rows", "count")]), in_order=in_order
+        Partials(WindowGeometry(length, slide), [], [FunctionCall("rows", "count")]), in_order=in_order
     )
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.pre_aggregate import PreAggregate
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.columns.expressions import Call, Column, Literal
@@ -20,12 +20,12 @@ from millrace.kernel.relational.union import Union
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, rows_of
 
 AGGREGATIONS = [
-    AggregateCall("rows", "count"),
-    AggregateCall("some", "count", ("n",)),
-    AggregateCall("total", "sum", ("n",)),
-    AggregateCall("least", "min", ("n",)),
-    AggregateCall("greatest", "max", ("k",)),
-    AggregateCall("mean", "avg", ("n",)),
+    FunctionCall("rows", "count"),
+    FunctionCall("some", "count", ("n",)),
+    FunctionCall("total", "sum", ("n",)),
+    FunctionCall("least", "min", ("n",)),
+    FunctionCall("greatest", "max", ("k",)),
+    FunctionCall("mean", "avg", ("n",)),
 ]
 
 

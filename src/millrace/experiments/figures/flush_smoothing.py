@@ -20,7 +20,7 @@ from millrace.experiments.figures.curves import Chart, Measured, Results
 from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.elements import TIME, Batch, Punctuation
 
 RING = 65_536
@@ -57,7 +57,7 @@ class SmoothingCase:
 
     def measure(self) -> Measured:
         """The greatest rate at which the ring does not overflow."""
-        partials = Partials(WindowGeometry(MINUTE, MINUTE), ["src", "dst"], [AggregateCall("n", "count")])
+        partials = Partials(WindowGeometry(MINUTE, MINUTE), ["src", "dst"], [FunctionCall("n", "count")])
         operator = LowAggregate(partials, self.slots, FlushPolicy.parse(self.policy))
         random = np.random.default_rng(self.groups)
         for _ in range(WARM_UP):

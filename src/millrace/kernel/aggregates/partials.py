@@ -22,7 +22,7 @@ PANE = "__pane"
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateCall:
+class FunctionCall:
     """One aggregate: its output name, function, input columns (none: `count(*)`), and the column of its condition."""
 
     name: str
@@ -35,7 +35,7 @@ class AggregateCall:
 class Partials:
     """How some aggregates over windows are computed, by keys: rows to partials, partials to results."""
 
-    def __init__(self, geometry: WindowGeometry, keys: Sequence[str], calls: Sequence[AggregateCall]) -> None:
+    def __init__(self, geometry: WindowGeometry, keys: Sequence[str], calls: Sequence[FunctionCall]) -> None:
         self.geometry = geometry
         self.keys = list(keys)
         self.calls = tuple(calls)

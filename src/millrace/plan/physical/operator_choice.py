@@ -8,7 +8,7 @@ from typing import Literal
 from millrace.kernel import operators as kernel
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.plan.nodes import aggregate_nodes as windows
 from millrace.plan.nodes import join_nodes as joins
@@ -191,7 +191,7 @@ def _aggregate(node: windows.Aggregate, options: Options) -> kernel.Operator:
 def partials_of(node: windows.Aggregate) -> Partials:
     """How an aggregate reduces rows by window and key."""
     calls = [
-        AggregateCall(
+        FunctionCall(
             each.name,
             each.function,
             tuple(map(_name, each.arguments)),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, WindowGeometry
-from millrace.kernel.aggregates.partials import PANE, AggregateCall, Partials
+from millrace.kernel.aggregates.partials import PANE, FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
 from millrace.kernel.state import Changes
@@ -28,11 +28,11 @@ from tests.unit.kernel.check_operator import (
 )
 
 AGGREGATIONS = [
-    AggregateCall("rows", "count"),
-    AggregateCall("total", "sum", ("n",)),
-    AggregateCall("least", "min", ("n",)),
-    AggregateCall("greatest", "max", ("k",)),
-    AggregateCall("mean", "avg", ("n",)),
+    FunctionCall("rows", "count"),
+    FunctionCall("total", "sum", ("n",)),
+    FunctionCall("least", "min", ("n",)),
+    FunctionCall("greatest", "max", ("k",)),
+    FunctionCall("mean", "avg", ("n",)),
 ]
 IN_ORDER, SLOW, LAZY = FlushPolicy(), FlushPolicy("slow_flush", 3, 2), FlushPolicy("lazy_flush", delay=1)
 POLICIES = [IN_ORDER, SLOW, LAZY, FlushPolicy("slow_flush", 1, 0), FlushPolicy("lazy_flush", delay=0)]

@@ -9,7 +9,7 @@ import pytest
 
 from millrace.kernel.aggregates.marked_aggregate import MarkedAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, MARK, TIME, Batch, Element, GroupPunctuation, Punctuation
 from millrace.kernel.operator import Operator
@@ -18,7 +18,7 @@ from millrace.kernel.updates.windows.window_queue import WindowQueue
 from tests.reference_windows_updates import Row, windows_of
 from tests.unit.kernel.window_queues import batch_of
 
-TOTAL = [AggregateCall("rows", "count"), AggregateCall("total", "sum", ("v",))]
+TOTAL = [FunctionCall("rows", "count"), FunctionCall("total", "sum", ("v",))]
 
 
 def marked(rows: list[tuple[int, str, int, int]]) -> Batch:
@@ -122,9 +122,7 @@ def test_two_aggregates_in_a_chain_report_whole_windows(
     )
     chain = [
         MarkedAggregate(Partials(WindowGeometry(length, slide), ["k"], TOTAL), span),
-        MarkedAggregate(
-            Partials(WindowGeometry(outer, step), ["k"], [AggregateCall("most", "max", ("total",))]), outer
-        ),
+        MarkedAggregate(Partials(WindowGeometry(outer, step), ["k"], [FunctionCall("most", "max", ("total",))]), outer),
     ]
     draw = np.random.default_rng(7)
     rows: list[Row] = [(str(draw.choice(list("abc"))), number // 3, int(draw.integers(1, 99))) for number in range(300)]

@@ -10,7 +10,7 @@ import pytest
 from millrace.kernel.aggregates.pair_aggregate import PairAggregate
 from millrace.kernel.aggregates.panes import pair_panes
 from millrace.kernel.aggregates.panes.window_geometry import Instants
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.pre_aggregate import PreAggregate
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, JointPunctuation, Punctuation, Times
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, rows_of
@@ -20,9 +20,7 @@ Pair = tuple[int, int]
 
 
 def partials() -> Partials:
-    return Partials(
-        Instants(), ["k", "a", "b"], [AggregateCall("rows", "count"), AggregateCall("total", "sum", ("n",))]
-    )
+    return Partials(Instants(), ["k", "a", "b"], [FunctionCall("rows", "count"), FunctionCall("total", "sum", ("n",))])
 
 
 def make() -> PairAggregate:

@@ -9,15 +9,15 @@ import pytest
 
 from millrace.errors import RunError
 from millrace.kernel.aggregates.panes.window_geometry import Instants
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.partitioned_rows_aggregate import PartitionedRowsAggregate
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs
 
 AGGREGATIONS = [
-    AggregateCall("rows", "count"),
-    AggregateCall("total", "sum", ("n",)),
-    AggregateCall("kinds", "count_distinct", ("n",)),
+    FunctionCall("rows", "count"),
+    FunctionCall("total", "sum", ("n",)),
+    FunctionCall("kinds", "count_distinct", ("n",)),
 ]
 
 

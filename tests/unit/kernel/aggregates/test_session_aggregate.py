@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.aggregates.panes.window_geometry import Instants
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.session_aggregate import SessionAggregate
 from millrace.kernel.elements import (
     ARRIVED,
@@ -30,10 +30,10 @@ from tests.unit.kernel.check_operator import (
 )
 
 AGGREGATIONS = [
-    AggregateCall("rows", "count"),
-    AggregateCall("total", "sum", ("n",)),
-    AggregateCall("kinds", "count_distinct", ("n",)),
-    AggregateCall("final", "last", ("n",)),
+    FunctionCall("rows", "count"),
+    FunctionCall("total", "sum", ("n",)),
+    FunctionCall("kinds", "count_distinct", ("n",)),
+    FunctionCall("final", "last", ("n",)),
 ]
 
 

@@ -11,18 +11,18 @@ from millrace.errors import RunError
 from millrace.kernel.aggregates import span_folds, time_partials
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate
 from millrace.kernel.aggregates.panes.window_geometry import Instants
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.trailing_aggregate import TrailingAggregate
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, restarted
 
 AGGREGATIONS = [
-    AggregateCall("rows", "count"),
-    AggregateCall("total", "sum", ("n",)),
-    AggregateCall("least", "min", ("n",)),
-    AggregateCall("kinds", "count_distinct", ("n",)),
-    AggregateCall("middle", "percentile", ("n",), None, (0.5,)),
-    AggregateCall("final", "last", ("n",)),
+    FunctionCall("rows", "count"),
+    FunctionCall("total", "sum", ("n",)),
+    FunctionCall("least", "min", ("n",)),
+    FunctionCall("kinds", "count_distinct", ("n",)),
+    FunctionCall("middle", "percentile", ("n",), None, (0.5,)),
+    FunctionCall("final", "last", ("n",)),
 ]
 
 
@@ -241,7 +241,7 @@ class Written:
 @pytest.mark.parametrize(("range", "expected"), [(1, ["1", "12", "23"]), (None, ["1", "12", "123"])])
 def test_an_aggregate_that_cannot_merge_sees_each_frame_in_order(range: int | None, expected: list[str]) -> None:
     written = PythonAggregate("written", (pa.int64(),), pa.string(), f"{__name__}:Written")
-    operator = TrailingAggregate(Partials(Instants(), [], [AggregateCall("all", written, ("n",))]), range)
+    operator = TrailingAggregate(Partials(Instants(), [], [FunctionCall("all", written, ("n",))]), range)
     list(operator.on_batch(0, Batch(pa.record_batch({"n": [3, 1, 2], TIME: [12, 10, 11]}))))
     found: list[Element] = [*operator.on_punctuation(Punctuation(12)), *operator.on_punctuation(Punctuation(13))]
     assert [text for each in found if isinstance(each, Batch) for text in each.rows["all"].to_pylist()] == expected

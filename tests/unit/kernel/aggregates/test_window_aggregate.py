@@ -12,7 +12,7 @@ import pytest
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate
 from millrace.kernel.aggregates.panes import grouped_panes, panes
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, Instants, WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.elements import (
     ARRIVED,
@@ -34,9 +34,9 @@ from tests.unit.kernel.check_operator import (
 )
 
 AGGREGATIONS = [
-    AggregateCall("rows", "count"),
-    AggregateCall("total", "sum", ("n",)),
-    AggregateCall("last", "last", ("n",)),
+    FunctionCall("rows", "count"),
+    FunctionCall("total", "sum", ("n",)),
+    FunctionCall("last", "last", ("n",)),
 ]
 SHAPES = [(10, 10, 0), (30, 10, 3), (10, 3, 0), (10, 25, -4), (1, 1, 0), (64, 2, 1), (400, 7, 0), (40, 1, 0)]
 
@@ -166,7 +166,7 @@ def test_a_buffered_aggregate_keeps_the_contract(length: int, slide: int, origin
 @pytest.mark.parametrize("buffered", [False, True], ids=["partials", "buffered"])
 def test_a_users_aggregate_without_merge_sees_the_rows_of_a_window_in_order_of_time(buffered: bool) -> None:
     joined = PythonAggregate("joined", (pa.string(),), pa.string(), "tests.unit.kernel.user_classes:Joined")
-    partials = Partials(WindowGeometry(20, 10), [], [AggregateCall("all", joined, ("k",))])
+    partials = Partials(WindowGeometry(20, 10), [], [FunctionCall("all", joined, ("k",))])
     operator = WindowAggregate(partials, buffered=buffered)
     for names, times in ((["c", "a"], [12, 1]), (["d", "b"], [25, 5])):
         list(operator.on_batch(0, Batch(pa.record_batch({"k": names, TIME: times}))))

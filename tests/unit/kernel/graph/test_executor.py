@@ -5,7 +5,7 @@ import pytest
 
 from millrace.errors import RunError
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
@@ -40,7 +40,7 @@ def two_streams(operator: Operator, left: TimeContract = ORDERED, right: TimeCon
 def counted(left: TimeContract, right: TimeContract) -> Graph:
     graph = Graph()
     union = graph.operator("union", Union(), [graph.source("a", left), graph.source("b", right)])
-    window = WindowAggregate(Partials(WindowGeometry(10, 10), [], [AggregateCall("rows", "count")]))
+    window = WindowAggregate(Partials(WindowGeometry(10, 10), [], [FunctionCall("rows", "count")]))
     graph.sink("out", graph.operator("window", window, [union]))
     return graph
 

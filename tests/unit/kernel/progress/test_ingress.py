@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import AggregateCall, Partials
+from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Column
@@ -86,7 +86,7 @@ def test_rows_windows_close_by_sequence_number_after_a_filter() -> None:
     graph = Graph()
     source = graph.outlet("s@sequence", "s", FLOW, SEQUENCE)
     kept = graph.operator("filter", Filter(bind_expression("start > '1970-01-01'", flows((0, 0)).schema)), [source])
-    partials = Partials(WindowGeometry(2, 2), [], [AggregateCall("n", "count")])
+    partials = Partials(WindowGeometry(2, 2), [], [FunctionCall("n", "count")])
     graph.sink("counts", graph.operator("aggregate", WindowAggregate(partials, counts_rows=True), [kept]))
     executor = Executor(graph)
     executor.push("s", flows((0, 1), (1, 2), (2, 3), (3, 4), (4, 5)), 0)

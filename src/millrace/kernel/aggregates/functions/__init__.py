@@ -20,13 +20,13 @@ from millrace.kernel.aggregates.functions import python_aggregates, sql_aggregat
 from millrace.kernel.aggregates.functions.distinct_values import ApproximateDistinct, DistinctValues
 from millrace.kernel.aggregates.functions.function import AggregateFunction
 from millrace.kernel.aggregates.functions.percentiles import ApproximatePercentile, Percentile
-from millrace.kernel.aggregates.functions.plain import Average, ChosenValue, Extreme, RowCount, Sum
+from millrace.kernel.aggregates.functions.plain import Average, ChosenValue, Extreme, Sum, ValueCount
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, UserAggregate
 from millrace.kernel.aggregates.functions.variance import Variance
 from millrace.kernel.columns.expressions import sql_name
 
 AGGREGATES: dict[str, Callable[..., AggregateFunction]] = {
-    "count": RowCount,
+    "count": ValueCount,
     "sum": Sum,
     "min": partial(Extreme, greatest=False),
     "max": partial(Extreme, greatest=True),
@@ -35,7 +35,7 @@ AGGREGATES: dict[str, Callable[..., AggregateFunction]] = {
     "var_pop": partial(Variance, sample=False, root=False),
     "stddev_samp": partial(Variance, sample=True, root=True),
     "stddev_pop": partial(Variance, sample=False, root=True),
-    "count_distinct": partial(DistinctValues, over=RowCount("count")),
+    "count_distinct": partial(DistinctValues, over=ValueCount("count")),
     "sum_distinct": partial(DistinctValues, over=Sum("sum")),
     "avg_distinct": partial(DistinctValues, over=Average("avg")),
     "first": partial(ChosenValue, greatest=False, by_time=True),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, elements, listed, unlisted, valid
-from millrace.kernel.aggregates.functions.plain import RowCount
+from millrace.kernel.aggregates.functions.plain import ValueCount
 from millrace.kernel.columns.comparison import canonical
 from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.hashing import hashes
@@ -30,7 +30,7 @@ class DistinctValues(AggregateFunction):
     def __init__(self, name: str, over: AggregateFunction) -> None:
         super().__init__(name)
         self.over = over
-        self.takes = ("a comparable column",) if isinstance(over, RowCount) else over.takes
+        self.takes = ("a comparable column",) if isinstance(over, ValueCount) else over.takes
 
     def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
         return self.over.result_type(arguments)

@@ -12,7 +12,7 @@ from millrace.kernel.aggregates.functions.function import AggregateFunction, Col
 from millrace.kernel.columns.grouping import Groups
 
 
-class RowCount(AggregateFunction):
+class ValueCount(AggregateFunction):
     """How many rows there are, or how many values that are not null."""
 
     takes = ("any column",)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.functions import AGGREGATES, mergeable, partial_bytes, result_type
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import PANE, AggregateCall, Partials
+from millrace.kernel.aggregates.partials import PANE, FunctionCall, Partials
 from millrace.kernel.elements import TIME, Batch
 
 Row = tuple[Any, ...]
@@ -45,7 +45,7 @@ def batch_of(rows: Sequence[Row]) -> Batch:
     return Batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
 
 
-def partials_of(*aggregations: AggregateCall) -> Partials:
+def partials_of(*aggregations: FunctionCall) -> Partials:
     return Partials(WindowGeometry(100, 100, -50), ["k"], aggregations)
 
 
@@ -171,7 +171,7 @@ def column_of(rows: Sequence[Row], name: str) -> list[Any]:
 def test_a_function_of_one_column_is_what_its_name_says(rows: list[Row], cuts: list[int]) -> None:
     cases = [(function, column, where) for function, column in CASES for where in (None, "kept")]
     partials = partials_of(
-        *(AggregateCall(str(case), case[0], (case[1],), case[2], PARAMETERS.get(case[0], ())) for case in cases)
+        *(FunctionCall(str(case), case[0], (case[1],), case[2], PARAMETERS.get(case[0], ())) for case in cases)
     )
     found = results(partials, in_pieces(partials, rows, cuts))
     for key in {row[0] for row in rows}:
@@ -187,7 +187,7 @@ def test_a_function_of_one_column_is_what_its_name_says(rows: list[Row], cuts: l
 def test_a_choice_is_by_another_column_then_by_the_value(rows: list[Row], cuts: list[int]) -> None:
     cases = [(*choice, value) for choice in CHOICES for value in ("whole", "fraction", "text", "flag")]
     partials = partials_of(
-        *(AggregateCall(str(case), case[0], (case[2],) if case[1] == TIME else (case[2], case[1])) for case in cases)
+        *(FunctionCall(str(case), case[0], (case[2],) if case[1] == TIME else (case[2], case[1])) for case in cases)
     )
     found = results(partials, in_pieces(partials, rows, cuts))
     for key in {row[0] for row in rows}:
@@ -210,7 +210,7 @@ def test_partials_of_no_rows_have_the_same_columns(function: str) -> None:
     ]
     for column in ("flag",) if function.startswith("bool") else ("whole", "fraction"):
         columns = (column, "text") if function.endswith("_by") else (column,)
-        partials = partials_of(AggregateCall("r", function, columns, "kept"))
+        partials = partials_of(FunctionCall("r", function, columns, "kept"))
         none = partials.of_rows([partials.tagged(batch_of([]))])
         some = in_pieces(partials, rows, [1])
         assert (none.schema, none.num_rows) == (some.schema, 0)
@@ -222,15 +222,13 @@ def test_partials_of_no_rows_have_the_same_columns(function: str) -> None:
 def test_times_and_dates_have_extremes_too() -> None:
     moments, days = [datetime(1969, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC)], [date(1969, 1, 1), None]
     rows = pa.record_batch({PANE: [0, 0], "m": pa.array(moments, pa.timestamp("us", "UTC")), "d": pa.array(days)})
-    partials = Partials(
-        WindowGeometry(1, 1), [], [AggregateCall("x", "max", ("m",)), AggregateCall("y", "min", ("d",))]
-    )
+    partials = Partials(WindowGeometry(1, 1), [], [FunctionCall("x", "max", ("m",)), FunctionCall("y", "min", ("d",))])
     assert [each.to_pylist() for each in partials.results(partials.of_rows([rows]))] == [[moments[1]], [days[0]]]
 
 
 def in_one(function: str, values: Any, pieces: int = 1, parameters: tuple[float, ...] = (), shuffle: int = 0) -> Any:
     """One result over all values, cut in pieces that are merged by pairs, in a random order."""
-    partials = Partials(WindowGeometry(1, 1), [], [AggregateCall("r", function, ("v",), None, parameters)])
+    partials = Partials(WindowGeometry(1, 1), [], [FunctionCall("r", function, ("v",), None, parameters)])
     tables = [
         partials.of_rows([pa.record_batch({PANE: np.zeros(len(part), np.int64), "v": part})])
         for part in np.array_split(values, pieces)
@@ -291,15 +289,15 @@ def test_results_are_equal_to_the_bit_for_any_order_of_merging(function: str) ->
 
 
 def test_partials_merge_by_any_columns() -> None:
-    partials = partials_of(AggregateCall("n", "count"))
+    partials = partials_of(FunctionCall("n", "count"))
     made = partials.of_rows([partials.tagged(batch_of([("a", *[None] * 5, 0), ("b", *[None] * 5, 60)]))])
     assert partials.merged_by([made], [PANE]).column_names == [PANE, "__p0_0"]
     assert partials.merged_by([made, made], []).column("__p0_0").to_pylist() == [4]
 
 
 def test_functions_that_ask_for_the_time_get_it() -> None:
-    assert partials_of(AggregateCall("r", "first", ("text",))).needs_time
-    assert not partials_of(AggregateCall("r", "max", ("text",))).needs_time
+    assert partials_of(FunctionCall("r", "first", ("text",))).needs_time
+    assert not partials_of(FunctionCall("r", "max", ("text",))).needs_time
 
 
 @pytest.mark.parametrize(
@@ -323,7 +321,7 @@ def test_arguments_that_a_function_cannot_take_are_refused(function: str, types:
 
 def test_a_fraction_beyond_one_is_refused() -> None:
     with pytest.raises(RequestError, match="not between 0 and 1"):
-        partials_of(AggregateCall("r", "percentile", ("whole",), None, (95.0,)))
+        partials_of(FunctionCall("r", "percentile", ("whole",), None, (95.0,)))
 
 
 @pytest.mark.parametrize("function", sorted(AGGREGATES))

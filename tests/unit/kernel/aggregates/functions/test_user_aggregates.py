@@ -13,7 +13,7 @@ from millrace.errors import RequestError, RunError
 from millrace.kernel.aggregates.functions import mergeable, partial_bytes, result_type
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, SqlAggregate, UserAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
-from millrace.kernel.aggregates.partials import PANE, AggregateCall, Partials
+from millrace.kernel.aggregates.partials import PANE, FunctionCall, Partials
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal
 from millrace.kernel.elements import TIME, Batch
 
@@ -69,7 +69,7 @@ def batch_of(rows: Sequence[Row]) -> Batch:
 
 def result(aggregate: UserAggregate, column: str, rows: Sequence[Row], cut: int = 0, where: str | None = None) -> Any:
     """The results by key, over rows cut in two."""
-    partials = Partials(WindowGeometry(100, 100), ["k"], [AggregateCall("r", aggregate, (column,), where)])
+    partials = Partials(WindowGeometry(100, 100), ["k"], [FunctionCall("r", aggregate, (column,), where)])
     pieces = [partials.of_rows([partials.tagged(batch_of(part))]) for part in (rows[cut:], rows[:cut])]
     merged = partials.merged([partials.merged(pieces)])
     return dict(zip(merged.column("k").to_pylist(), partials.results(merged)[0].to_pylist(), strict=True))
@@ -102,7 +102,7 @@ def test_without_merge_rows_are_given_in_order_of_time(rows: list[Row], cut: int
 def test_many_rows_of_many_groups_are_merged_at_once() -> None:
     random = np.random.default_rng(1)
     groups, numbers = random.integers(0, 1_000, 50_000), random.integers(0, 100, 50_000).astype(float)
-    partials = Partials(WindowGeometry(1, 1), [], [AggregateCall("m", MEAN, ("v",)), AggregateCall("a", "avg", ("v",))])
+    partials = Partials(WindowGeometry(1, 1), [], [FunctionCall("m", MEAN, ("v",)), FunctionCall("a", "avg", ("v",))])
     found = partials.results(partials.of_rows([pa.record_batch({PANE: groups, "v": numbers})]))
     assert np.allclose(found[0].to_numpy(), found[1].to_numpy())
 
@@ -115,7 +115,7 @@ def test_null_arguments_are_handed_to_the_user() -> None:
 
 def test_partials_of_no_rows_have_the_same_columns() -> None:
     for aggregate, column in ((MEAN, "number"), (TRAIL, "text"), (in_python("Total"), "number")):
-        partials = Partials(WindowGeometry(100, 100), ["k"], [AggregateCall("r", aggregate, (column,))])
+        partials = Partials(WindowGeometry(100, 100), ["k"], [FunctionCall("r", aggregate, (column,))])
         none, some = (partials.of_rows([partials.tagged(batch_of(rows))]) for rows in ([], [("a", 1.0, "x", True, 0)]))
         assert none.schema == some.schema
         assert [each.type for each in partials.results(none)] == [aggregate.returns]
