@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from millrace.kernel.columns import hashing
 from millrace.kernel.state import Changes
-from millrace.kernel.stores import key_table, row_blocks
-from millrace.kernel.stores import row_gather as gathering
+from millrace.kernel.stores import key_table, row_blocks, row_gather
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.row_blocks import RowBlocks
 from millrace.kernel.updates.held_keys import Locations
@@ -190,7 +189,7 @@ def small_blocks(enough: int, most: int, small: int) -> Iterator[None]:
     with (
         patch.object(row_blocks, "ENOUGH", enough),
         patch.object(row_blocks, "MOST", most),
-        patch.object(gathering, "_SMALL", small),
+        patch.object(row_gather, "_SMALL", small),
     ):
         yield
 
