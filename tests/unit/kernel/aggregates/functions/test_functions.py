@@ -64,7 +64,7 @@ def in_pieces(partials: Partials, rows: Sequence[Row], cuts: Sequence[int]) -> p
 
 def results(partials: Partials, table: pa.Table) -> dict[Any, dict[str, Any]]:
     """The results by key and name."""
-    names = [each.name for each in partials.aggregations]
+    names = [each.name for each in partials.calls]
     found = pa.Table.from_arrays(partials.results(table), names=names)
     return dict(zip(table.column("k").to_pylist(), found.to_pylist(), strict=True))
 
