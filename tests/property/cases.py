@@ -59,8 +59,8 @@ def queries(draw: st.DrawFn, streams: Sequence[str]) -> str:
     """An aggregate, a plain select or an ordered one over some streams."""
     union, where = " UNION ".join(streams), draw(st.sampled_from(FILTERS))
     strategy = draw(st.sampled_from(["dfs", "bfs", "rr", "batch:1", "batch:3"]))
-    order = draw(st.sampled_from(["in", "out"]))
-    options = f"WITH (strategy = '{strategy}', order = '{order}')"
+    baseline = draw(st.sampled_from([", baseline = 'in_order'", ""]))
+    options = f"WITH (strategy = '{strategy}'{baseline})"
     kind = draw(st.sampled_from(["aggregate", "aggregate", "aggregate", "plain", "ordered"]))
     if kind != "aggregate":
         ordering = "ORDER BY ts" if kind == "ordered" else ""

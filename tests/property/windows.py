@@ -83,10 +83,15 @@ def options(draw: st.DrawFn, *, two_levels: bool = False) -> str:
     found = [f"strategy = '{draw(st.sampled_from(['dfs', 'bfs', 'rr', 'batch:1', 'batch:3']))}'"]
     if two_levels:
         found.append(f"panes = '{draw(st.sampled_from(['auto', 'on', 'off']))}'")
-        found.append(f"order = '{draw(st.sampled_from(['in', 'out']))}'")
+        baselines = draw(st.sampled_from([["in_order"], []]))
         flush = draw(st.sampled_from([None, "in_order", "slow_flush(2, 2)", "lazy_flush(2)", "slow_flush(1, 1)"]))
         if flush is not None and "'off'" not in found[1]:
-            found += [f"low_level_groups = {draw(st.sampled_from([1, 2, 7]))}", f"flush = '{flush}'"]
+            found.append(f"low_level_groups = {draw(st.sampled_from([1, 2, 7]))}")
+            if flush == "in_order":
+                baselines = [*baselines, "in_order_flush"]
+            else:
+                found.append(f"flush = '{flush}'")
+        found += [f"baseline = '{', '.join(baselines)}'"] if baselines else []
     return f"WITH ({', '.join(found)})"
 
 
