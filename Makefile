@@ -38,7 +38,7 @@ check: setup ## format, lint, types, imports, fast tests; then the longest files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/unit/test_imports.py
+	$(BIN)/python -m pytest -q tests/unit/test_rooms.py
 	$(FAST)
 	$(BIN)/python scripts/longest.py src
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from millrace.api.dataframes import spark_session
     from millrace.api.handle import Handle
-    from millrace.api.network import Network
-    from millrace.api.polled_source import Polled
+    from millrace.api.network import Network, Polled
     from millrace.api.relations import Relation
     from millrace.connectors.push_pull import Pushed
     from millrace.errors import MillraceError
@@ -47,7 +46,7 @@ _HOMES = {
     "Handle": "millrace.api.handle",
     "MillraceError": "millrace.errors",
     "Network": "millrace.api.network",
-    "Polled": "millrace.api.polled_source",
+    "Polled": "millrace.api.network",
     "Pushed": "millrace.connectors.push_pull",
     "Relation": "millrace.api.relations",
     "Writer": "millrace.hosts.sinks.writers",

@@ -1,12 +1,12 @@
 """What `import millrace as mr` gives: networks built and run in Python.
 
-- `network` is `Network`: it declares streams and queries, and runs them.
+- `network` is `Network`: it declares streams and queries, and runs them; `Polled` is a source that it asks for rows.
 - `relations` is `Relation`, a query built step by step; `relation_times` finds the time column of its rows.
 - `stream_text`, `window_text`, `join_text`, `query_text` and `durations` write SQL from the arguments of Python, and
   refuse wrong ones: a network is kept as text of SQL (see docs/decisions/0024).
 - `runs` opens a run on any host; `handle` is `Handle`, a run in a thread of its own.
 - `reader` reads the answers of a run, `server` serves them over HTTP, `console` prints results and progress.
-- `polled_source` is `Polled`; `dataframes` takes the DataFrames of Spark; `expectations` is for `explain`.
+- `dataframes` takes the DataFrames of Spark; `expectations` is for `explain`.
 
 In: arguments of Python users. Out: a network of the plan, and a run on a host. Commands and testing import it.
 """

@@ -25,15 +25,31 @@ from millrace.api.stream_text import (
     update_key_clause,
 )
 from millrace.connectors.native import DATAFRAME, ITERABLE, SOURCES
+from millrace.connectors.push_pull import Ask, Asked
 from millrace.errors import QueryError, RequestError, listed
 from millrace.hosts.run_options import HostName
-from millrace.language import parse_script
+from millrace.language import parse_interval, parse_script
 from millrace.language.grammar.statements import Declared, QueryStatement, SinkStatement, Statement
 from millrace.language.script import Declarations, bind_network, declare
 from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
+
+
+class Polled(Asked):
+    """The source of a stream for whose rows a run calls `ask`.
+
+    The run calls it at the interval `every`, or without one whenever it is ready for more rows, and for
+    `handle.latest(query, refresh=True)`. It returns a list of dictionaries, a record batch or a table, None if nothing
+    is new, and raises StopIteration when there will be no more rows.
+
+    >>> Polled(lambda: [{"symbol": "A", "price": 7.5}], every="1 second").every
+    1000000
+    """
+
+    def __init__(self, ask: Ask, every: Length | None = None) -> None:
+        super().__init__(ask, None if every is None else parse_interval(length("every", every)))
 
 
 class Network:
