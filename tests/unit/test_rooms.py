@@ -13,8 +13,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "millrace"
 
-# A room is a folder or a file below src/millrace; what has no row of its own belongs to the longest row above it. A room
-# may import itself and what its row names (`plan/*`: every room of the plan). A row names only rooms in rows before it.
+# A room is a folder or a file below src/millrace; what has no row of its own belongs to the longest row above it. A
+# room may import itself and what its row names (`plan/*`: all rooms of the plan). A row names only rooms before it.
 MAY_IMPORT = {
     "errors": "",
     # The kernel: what travels along arcs, the contract of an operator, segments, metrics; then its rooms.
@@ -45,7 +45,8 @@ MAY_IMPORT = {
     "language/declarations": "errors kernel kernel/* plan/* language/grammar language/expressions",
     "language/joins": "errors kernel kernel/* plan/* language/grammar language/expressions language/windows",
     "language/select": "errors kernel/* plan/* language/grammar language/expressions language/windows language/joins",
-    "language/updates": "errors kernel/* plan/* language/grammar language/expressions language/declarations language/select",
+    "language/updates": "errors kernel/* plan/* language/grammar language/expressions language/declarations "
+    "language/select",
     "language": "errors kernel/* plan/* language/*",
     # Connectors and hosts. No host imports another one.
     "connectors": "errors kernel kernel/* plan/nodes",
