@@ -73,6 +73,7 @@ def check(
     return changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", [1, 4])
 def test_eight_changes_to_four_queries(tmp_path: Path, pieces: int) -> None:
     check_all(tmp_path, pieces, on_local)

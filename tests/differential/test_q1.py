@@ -38,6 +38,7 @@ ORACLE = {
 }
 
 
+@pytest.mark.slow
 def test_q1_is_the_batch_answer_on_every_host(host: Host) -> None:
     # Spark takes seconds to start a query: one seed must do there.
     for seed in (1,) if host.name == "spark" else (1, 2, 3):

@@ -32,6 +32,7 @@ def task_of(work: Work, folder: Path) -> Task:
     return Task(work, folder / "runs", rounds=1, files_per_batch=1, warm=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOUNDED)
 def test_every_workload_of_the_table_has_true_answers_on_the_local_host(name: str, tmp_path: Path) -> None:
     task = task_of(CASES[name].make(tmp_path / "in", ROWS), tmp_path)
@@ -39,6 +40,7 @@ def test_every_workload_of_the_table_has_true_answers_on_the_local_host(name: st
     assert check(task.workload, task.output("local host", 1), "local host") > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_growing_workloads_have_true_answers(kind: str, times: int, tmp_path: Path) -> None:
@@ -108,6 +110,7 @@ def test_a_system_that_takes_too_long_is_ended_with_all_that_it_started() -> Non
     assert b"sleep\x0077.25\x00" not in processes
 
 
+@pytest.mark.slow
 def test_a_system_that_dies_is_said_to_have() -> None:
     with pytest.raises(PeerFailed, match="died"):
         measured_alone(os.execv, "/bin/false", ["false"])  # type: ignore[arg-type]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.commands import millrace
 
 STREAM = """CREATE STREAM s (n INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'in');
@@ -20,6 +22,7 @@ def given(folder: Path, sql: str, number: int, *seconds: int) -> None:
     (folder / "in" / f"{number}.csv").write_text("\n".join(["n,ts", *lines]) + "\n")
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_a_run_does(tmp_path: Path) -> None:
     given(tmp_path, f"{COUNTED};", 1, 1, 4)
     new = millrace(*RUN, "--dry-run", folder=tmp_path)
@@ -42,6 +45,7 @@ def test_a_dry_run_says_what_a_run_does(tmp_path: Path) -> None:
     assert "\t3\n" in done.stdout, "the window that was open has all its rows"
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_go_on_is_refused_with_the_reason(tmp_path: Path) -> None:
     given(tmp_path, f"{COUNTED};", 1, 1, 4)
     millrace(*RUN, "--available-now", folder=tmp_path)
@@ -53,12 +57,14 @@ def test_a_file_that_cannot_go_on_is_refused_with_the_reason(tmp_path: Path) -> 
         assert 'stream "s" cannot go on: its time contract has changed' in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_needs_a_checkpoint(tmp_path: Path) -> None:
     given(tmp_path, f"{COUNTED};", 1, 1, 4)
     refused = millrace("run", "queries.sql", "--on", "local", "--dry-run", folder=tmp_path)
     assert (refused.returncode, "--checkpoint" in refused.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_dry_run_refuses_the_sinks_that_a_run_refuses(tmp_path: Path) -> None:
     given(
         tmp_path, f"CREATE SINK out TO csv OPTIONS (path 'out'); {COUNTED.replace('q AS', 'q INTO out AS')};", 1, 1, 14

@@ -32,6 +32,7 @@ def rewriting(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--rewrite"))
 
 
+@pytest.mark.slow
 @answered
 def test_the_golden_rows_are_those_of_the_naive_reference(golden: Golden, rewriting: bool) -> None:
     found = last_answers(golden, Host("local").run(golden.sql, golden.inputs()))
@@ -47,6 +48,7 @@ def test_the_golden_rows_are_those_of_the_naive_reference(golden: Golden, rewrit
         assert golden.text(f"expected/{query}.txt") == text
 
 
+@pytest.mark.slow
 @answered
 def test_every_host_gives_the_golden_rows(golden: Golden, host: Host, request: pytest.FixtureRequest) -> None:
     if host.name == "spark":
@@ -71,6 +73,7 @@ def answers_on_spark(spark_session: Any) -> dict[str, dict[str, list[Row]]]:
     }
 
 
+@pytest.mark.slow
 @answered
 def test_restarts_do_not_change_the_golden_rows(golden: Golden, tmp_path: Path) -> None:
     pieces = golden.inputs(pieces=3)

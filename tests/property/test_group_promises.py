@@ -52,6 +52,7 @@ def rows(handle: mr.Handle) -> list[str]:
     return sorted(map(str, handle.results("q").to_pylist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", QUERIES.values(), ids=QUERIES)
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_are_those_of_a_stream_with_enough_disorder(select: str, seed: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,7 @@ def results(elements: list[Element]) -> list[tuple[int, int, int, int]]:
     return sorted((row["k0"], row["n0"], row["n1"], row[TIME]) for row in rows)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(within=st.tuples(_limits, _limits), residual=st.booleans(), steps=_steps)
 def test_the_join_gives_what_a_naive_one_gives(within: Within, residual: bool, steps: list[Step]) -> None:

@@ -78,6 +78,7 @@ def made(policy: str, inputs: int = 1, truth: int | None = None) -> UpdateQueue:
     return UpdateQueue(["k"], chosen(policy), inputs, truth)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(POLICIES), sizes=st.lists(st.integers(1, 9)),
@@ -128,6 +129,7 @@ def outcome(server: Server) -> object:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), sizes=st.lists(st.integers(1, 9)))
 def test_the_result_does_not_depend_on_how_rows_are_batched(
@@ -138,6 +140,7 @@ def test_the_result_does_not_depend_on_how_rows_are_batched(
     assert outcome(Server(made(policy, inputs=2), cost, cut=cut_at(sizes)).run(rows)) == expected  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(rows=traces(), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), stops=st.sets(st.integers(0, 60)))
 def test_restarts_change_nothing(rows: list[Row], cost: int, policy: str, stops: set[int]) -> None:

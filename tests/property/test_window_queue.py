@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,6 +114,7 @@ def saved_and_restored(make: Callable[[], Kind]) -> Callable[[Kind], Kind]:
     return anew
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(case=cases(), cost=st.integers(1, 4), restores=st.booleans())
 def test_one_row_at_a_time_is_what_the_key_transition_graph_says(case: Case, cost: int, restores: bool) -> None:
@@ -159,6 +161,7 @@ def _check_staleness(server: Server, naive: NaiveWindows) -> None:
         assert abs(row["queue_mean"] * (now - key.first) - key.queue_area) < 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(case=cases("eager", "lazy", "every", "random"), data=st.data())
 def test_what_is_reported_of_a_window_is_all_that_was_accepted_of_it(case: Case, data: st.DataObject) -> None:
@@ -278,6 +281,7 @@ class _Run:
         assert self.passed == END_OF_TIME
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(case=cases(), data=st.data())
 def test_batches_enter_as_their_rows_would_one_by_one(case: Case, data: st.DataObject) -> None:

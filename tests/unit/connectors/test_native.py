@@ -82,6 +82,7 @@ def test_a_micro_batch_of_files_can_be_limited(format: str, key: str) -> None:
         read_options(format, {key: "0"})
 
 
+@pytest.mark.slow
 def test_a_file_with_sources_of_sparks_is_checked_without_spark(tmp_path: Path) -> None:
     file = tmp_path / "query.sql"
     file.write_text(f"{STREAM} FROM kafka; CREATE SINK o TO orc; CREATE QUERY q INTO o AS SELECT v FROM s;")

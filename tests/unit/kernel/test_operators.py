@@ -82,6 +82,7 @@ def test_every_operator_keeps_the_contract(make: type[Operator], ports: int) -> 
     check_operator(make, ports=ports)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("length", "slide"), [(10, 10), (30, 10), (10, 3), (10, 25)])
 def test_two_levels_give_what_one_does(length: int, slide: int, seed: int) -> None:

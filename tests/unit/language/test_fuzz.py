@@ -76,6 +76,7 @@ def test_a_mutated_query_is_accepted_or_refused_in_our_words(seed: int) -> None:
         survives(f"{mutated(chance.choice(QUERIES), chance)};{STREAMS}")
 
 
+@pytest.mark.slow
 def test_every_beginning_of_a_query_is_accepted_or_refused_in_our_words() -> None:
     for text in QUERIES:
         words = text.split(" ")

@@ -60,6 +60,7 @@ def read_back(path: Path, format: str, schema: pa.Schema, **options: str) -> pa.
     return pa.Table.from_batches(batches, schema=schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 @given(table=tables())
 @settings(max_examples=60, deadline=None)

@@ -129,6 +129,7 @@ def with_unclosed(places: list[int], bad: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_bytes", BLOCKS)
 @pytest.mark.parametrize("bad", ['"oops,1', '100,"oops', '100,"'])
 @pytest.mark.parametrize("places", [[0], [1], [20], [39], [40], [5, 30], [12, 13], [0, 40]])

@@ -22,6 +22,7 @@ def table() -> pa.Table:
     return pa.table({"few": few, "many": [f"value {n:07d}" for n in range(ROWS)], "n": range(ROWS)}, schema=SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "coded"),
     [

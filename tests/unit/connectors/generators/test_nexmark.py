@@ -145,6 +145,7 @@ def test_texts_are_trimmed_letters_and_blanks() -> None:
     assert pc.max(pc.binary_length(names)).as_py() == 19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_a_row_depends_on_neither_the_other_columns_nor_the_slices_before_it(table: str) -> None:
     whole = rows(table)

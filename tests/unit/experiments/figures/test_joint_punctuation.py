@@ -24,6 +24,7 @@ def case(name: str) -> PairCase:
     return pair_case(name, 4.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_a_complete_group_waits_as_long_as_the_promise_takes(name: str) -> None:
     assert case(name).measure()["wait"] == FORMS[name]

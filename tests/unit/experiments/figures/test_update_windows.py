@@ -56,6 +56,7 @@ def test_the_trace_of_figure_12_with_lazy_windows() -> None:
     assert results(case, first=1)[:4] == [(-1, 3), (1, 9), (7, 15), (13, 21)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("windows", [EAGER, LAZY])
 @pytest.mark.parametrize("theta", [None, 0.9])
 @pytest.mark.parametrize(
@@ -78,6 +79,7 @@ def most_held(case: WindowCase) -> int:
     return max(look.used for look in case.run(sample_every=0.5).samples("windows").samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", [2, 5])
 @pytest.mark.parametrize(("length", "slide"), [(6, 1), (6, 6), (5, 3)])
 def test_a_window_buffer_keeps_its_bound(length: int, slide: int, cost: int) -> None:

@@ -69,6 +69,7 @@ def test_the_latest_rows_are_those_of_a_dictionary_and_so_are_the_changes(batche
     assert latest.row(("z", 1)) is None
 
 
+@pytest.mark.slow
 def test_superseded_rows_do_not_pile_up() -> None:
     latest = AnswerTable("q", SCHEMA, ("j",))
     for number in range(5_000):

@@ -69,6 +69,7 @@ def in_text(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(map(str, rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True], ids=["at hand", "restored"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_network_that_is_cut_gives_the_rows_of_a_whole_one(name: str, restarts: bool, tmp_path: Path) -> None:

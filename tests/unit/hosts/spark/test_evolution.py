@@ -70,6 +70,7 @@ def answers(history: History, number: int, staged: Staged) -> dict[str, list[Row
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [True, False], ids=["restored", "at hand"])
 def test_eight_changes_to_four_queries(tmp_path: Path, restarts: bool) -> None:
     history, saved = scripted(steady), dict[str, Any]()

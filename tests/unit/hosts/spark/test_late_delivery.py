@@ -54,6 +54,7 @@ def seconds(staged: Staged) -> bucket_queues.QueueMetrics:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True], ids=["at hand", "restored"])
 @pytest.mark.parametrize("policy", ["inplace", "linecutting", "append"])
 def test_an_answer_is_stale_from_the_arrival_of_an_update_until_the_commit(
@@ -103,6 +104,7 @@ def test_a_micro_batch_that_is_run_again_tells_the_same(tmp_path: Path) -> None:
     assert first.application_mean > first.queue_mean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True], ids=["at hand", "restored"])
 @pytest.mark.parametrize("mode", ["eager", "lazy", "every"])
 def test_windows_too_are_stale_until_the_commit(mode: str, restarts: bool, tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ def test_other_operators_give_the_same_rows_again(time: str, query: str, tmp_pat
     check_runs_again(network(time, "", f"AS {query}"), 1, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_budget_of_time_is_shared_alike_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr(bucket_queues, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.0011))

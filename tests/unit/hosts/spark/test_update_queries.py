@@ -91,6 +91,7 @@ def check(rows: list[Row], results: list[Row]) -> None:
     assert {key: result["w"] for key, result in last.items()} == newest(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True], ids=["at hand", "restored"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_last_value_of_every_key_is_exact_and_none_goes_back(policy: str, restarts: bool, tmp_path: Path) -> None:
@@ -108,6 +109,7 @@ def test_the_last_value_of_every_key_is_exact_and_none_goes_back(policy: str, re
     assert len(results) < len(rows), "some were superseded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_micro_batch_that_is_run_again_lets_the_same_rows_go(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -219,6 +221,7 @@ def test_the_inputs_of_a_union_are_counted_each(tmp_path: Path) -> None:
     assert {row["k"]: row["ts"].timestamp() for row in results} == times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True], ids=["at hand", "restored"])
 def test_the_queues_of_a_join_share_its_budget_and_the_last_match_is_exact(restarts: bool, tmp_path: Path) -> None:
     query = "SELECT s.k, s.v * 10 AS w, t.v * 10 AS x FROM s JOIN t ON s.k = t.k"
@@ -239,6 +242,7 @@ def test_the_queues_of_a_join_share_its_budget_and_the_last_match_is_exact(resta
     assert {row["k"]: (row["w"], row["x"]) for row in results} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True], ids=["at hand", "restored"])
 @pytest.mark.parametrize("mode", ["lazy", "eager"])
 def test_windows_that_are_let_go_in_pieces_are_whole(mode: str, restarts: bool, tmp_path: Path) -> None:
@@ -274,6 +278,7 @@ def test_queries_have_queues_and_budgets_of_their_own(tmp_path: Path) -> None:
     check(rows, given["r"] + rest["r"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [("append", "inplace"), ("inplace", "append"), ("update_fifo", "auto")])
 def test_another_queue_while_rows_wait(before: str, after: str, tmp_path: Path) -> None:
     rows = rows_of(7)

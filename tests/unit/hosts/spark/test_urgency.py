@@ -74,6 +74,7 @@ def by_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_queues, "time", SimpleNamespace(perf_counter=lambda: Worked.seconds))
 
 
+@pytest.mark.slow
 def test_queries_together_are_less_stale_than_with_even_shares_of_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +91,7 @@ def test_queries_together_are_less_stale_than_with_even_shares_of_time(
     assert sum(urgent.values()) < 0.85 * sum(even.values())
 
 
+@pytest.mark.slow
 def test_share_favours_a_query(tmp_path: Path) -> None:
     alike, favoured = (staleness(network(1, share), tmp_path / f"{share}") for share in (1, 9))
     assert favoured["b"] < 0.6 * alike["b"]

@@ -46,6 +46,7 @@ def rolled_up(between: Sequence[Element], partials: Partials) -> list[str]:
     return rows_of(outputs(WindowAggregate(partials), Script(tuple((0, element) for element in between))))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @example(seed=386, size=1, policy=IN_ORDER, window=(10, 10), keys=("k",), gathers=16)
 @given(

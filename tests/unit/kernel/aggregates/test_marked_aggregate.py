@@ -105,6 +105,7 @@ def test_saves_what_is_held_and_goes_on_from_it(buffered: bool) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["eager", "lazy"])
 @pytest.mark.parametrize(("lower", "upper"), [((1, 1), (5, 2)), ((4, 2), (6, 2)), ((3, 3), (6, 6)), ((6, 3), (9, 3))])
 def test_two_aggregates_in_a_chain_report_whole_windows(

@@ -76,6 +76,7 @@ def pairs_of(elements: Sequence[Element]) -> list[Pair]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spare", [0, 2**8])
 def test_a_pair_aggregate_keeps_the_contract(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pair_panes, "_SPARE", spare)

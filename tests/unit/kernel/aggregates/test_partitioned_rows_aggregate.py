@@ -84,6 +84,7 @@ def _starts(members: list[dict[str, Any]], rows: int, slide: int | None, where: 
     return [start for start in range(-rows * slide, len(members)) if start % slide == 0 and start + rows > 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("rows", "slide"), [(1, None), (5, None), (1, 1), (6, 2), (5, 3), (4, 4), (2, 5), (500, 100)])
 @pytest.mark.parametrize("where", [True, False], ids=["where", "all"])
@@ -94,6 +95,7 @@ def test_windows_are_those_of_a_plain_reading(seed: int, rows: int, slide: int |
     assert results(found) == expected(script, rows, slide, where=where)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "slide"), [(5, None), (5, 3), (2, 5)])
 def test_partitioned_rows_keep_the_contract(rows: int, slide: int | None) -> None:
     check_operator(lambda: partitioned(rows, slide, where="w"), scripts=sequence, seeds=4)

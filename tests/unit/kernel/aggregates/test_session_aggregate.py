@@ -81,6 +81,7 @@ def _result(session: list[dict[str, Any]], gap: int, keyed: bool) -> tuple[Any, 
     return group, first, last + gap, last + gap - 1, len(session), total, len(set(values)), final
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("gap", [1, 5, 17, 1000])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "global"])
@@ -91,6 +92,7 @@ def test_sessions_are_those_of_a_plain_reading(seed: int, gap: int, keyed: bool)
     assert results(found) == expected(script, gap, keyed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [1, 4, 20])
 def test_sessions_keep_the_contract(gap: int) -> None:
     check_operator(lambda: sessions(gap), seeds=3)
@@ -177,6 +179,7 @@ def promise(**until: int) -> GroupPunctuation:
     return GroupPunctuation(pa.record_batch({"device": list(until)}), np.array(list(until.values())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [1, 4, 20])
 @pytest.mark.parametrize("seed", range(8))
 def test_promises_of_groups_close_the_sessions_of_a_plain_reading(seed: int, gap: int) -> None:
@@ -184,6 +187,7 @@ def test_promises_of_groups_close_the_sessions_of_a_plain_reading(seed: int, gap
     assert results(outputs(by_group(gap), script)) == expected(script, gap, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [1, 20])
 def test_sessions_by_group_keep_the_contract(gap: int) -> None:
     check_operator(lambda: by_group(gap), scripts=random_group_script, seeds=3)
@@ -197,6 +201,7 @@ def test_a_promise_closes_the_sessions_of_its_group_alone() -> None:
     assert [row[:3] for row in results(list(operator.on_groups(promise(b=7))))] == [("b", 2, 7)]
 
 
+@pytest.mark.slow
 def test_the_calendar_does_not_grow_while_only_groups_promise() -> None:
     operator = by_group(5)
     for time in range(0, 50_000, 10):

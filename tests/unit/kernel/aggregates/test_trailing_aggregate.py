@@ -83,6 +83,7 @@ def _result(frame: list[dict[str, Any]]) -> tuple[Any, ...]:
     return len(frame), sum(values), min(values), len(set(values)), float(np.median(values)), final
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("range", [0, 1, 13, 400, None])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "global"])
@@ -97,6 +98,7 @@ def expected_small(script: Script, range: int, keyed: bool) -> list[tuple[Any, .
     return sorted([(*each[:7], each[9]) for each in expected(script, range, keyed)], key=repr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("range", [0, 13, 31, 60, 400])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "global"])
@@ -115,6 +117,7 @@ def test_what_is_held_folded_is_made_anew_after_a_restart(range: int) -> None:
     assert results(restarted(lambda: stacked(range), script, 7, 0.1)) == expected_small(script, range, keyed=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("range", [0, 1, 8])
 @pytest.mark.parametrize("step", [1, 3, 7, 8, 9, 17])
 def test_every_place_of_a_row_between_two_flips_is_right(range: int, step: int) -> None:
@@ -154,6 +157,7 @@ def test_the_memory_of_what_is_held_folded_is_counted_and_not_saved() -> None:
     assert operator.state_bytes == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("range", [0, 13, None])
 def test_trailing_windows_keep_the_contract(range: int | None) -> None:
     check_operator(lambda: trailing(range), seeds=3)

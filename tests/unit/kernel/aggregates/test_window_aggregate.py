@@ -117,6 +117,7 @@ def check_against_reference(operator: WindowAggregate, reference: Reference, scr
     assert operator.held == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 @pytest.mark.parametrize("buffered", [False, True], ids=["partials", "buffered"])
@@ -127,6 +128,7 @@ def test_windows_are_reported_when_a_bound_passes_their_end(
     check_against_reference(operator, Reference(length, slide, origin), random_script(seed, ports=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 def test_windows_that_share_their_parts_are_the_same(
@@ -138,6 +140,7 @@ def test_windows_that_share_their_parts_are_the_same(
     check_against_reference(operator, Reference(length, slide, origin), random_script(seed, ports=1, batches=30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 def test_a_window_of_a_group_is_reported_once_by_whichever_bound_passes_its_end(
@@ -148,11 +151,13 @@ def test_a_window_of_a_group_is_reported_once_by_whichever_bound_passes_its_end(
     check_against_reference(operator, Reference(length, slide, origin), random_group_script(seed))
 
 
+@pytest.mark.slow
 def test_windows_that_share_their_parts_keep_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panes, "_PAIRS", 5)
     check_operator(lambda: aggregate(40, 2), seeds=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 def test_bounds_of_groups_keep_the_contract(length: int, slide: int, origin: int) -> None:
     check_operator(lambda: aggregate(length, slide, origin, groups=("k",)), scripts=random_group_script, seeds=2)

@@ -57,6 +57,7 @@ def test_nothing_is_left_when_everything_has_gone() -> None:
     assert runs.changes().removed == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_it_is_a_dictionary_that_survives_restarts(seed: int) -> None:
     random = np.random.default_rng(seed)

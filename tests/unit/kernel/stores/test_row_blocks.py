@@ -110,6 +110,7 @@ def test_slow_rows_left_by_many_blocks_end_up_in_few(size: int) -> None:
     assert names(blocks.take(np.array(left))) == left
 
 
+@pytest.mark.slow
 def test_a_save_writes_what_changed() -> None:
     """A hundred thousand rows stand; each save sees a hundred come and others go."""
     blocks, generator = RowBlocks(), np.random.default_rng(3)

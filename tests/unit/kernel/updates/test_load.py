@@ -49,6 +49,7 @@ def test_it_appends_while_it_keeps_up() -> None:
     assert server.values() == [row.value for row in rows], "every row leaves"
 
 
+@pytest.mark.slow
 def test_it_updates_under_load_and_appends_again_when_that_is_over() -> None:
     rows = at_rates([0.5, 4.0, 0.4], 20)
     server, seen = switched(rows)
@@ -61,12 +62,14 @@ def test_it_updates_under_load_and_appends_again_when_that_is_over() -> None:
     assert {each.row.key: each.row.value for each in server.deliveries} == last
 
 
+@pytest.mark.slow
 def test_it_does_not_oscillate_under_a_load_that_rises_and_falls() -> None:
     rows = at_rates([0.4, 1.5] * 10, 8)
     _, seen = switched(rows)
     assert len(seen) - 1 <= 6, "far fewer switches than the 20 changes of the load"
 
 
+@pytest.mark.slow
 def test_a_load_just_below_and_above_one_does_not_make_it_switch_back() -> None:
     rows = at_rates([0.9, 1.1] * 5, 5)
     _, seen = switched(rows)

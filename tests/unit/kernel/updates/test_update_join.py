@@ -178,6 +178,7 @@ def latest_of(elements: Sequence[Element]) -> list[str]:
     return sorted(map(repr, {row["k0"]: row for row in rows}.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [(None, None), (30, 30), (10, None)])
 def test_it_keeps_the_contract(within: tuple[int | None, int | None]) -> None:
     def join() -> UpdateJoin:

@@ -294,6 +294,7 @@ def test_shedding_without_a_share_keeps_what_can_be_worked_off() -> None:
 # Saving
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_long_run_with_restarts_gives_what_it_gives_without(policy: str) -> None:
     random = np.random.default_rng(3)
@@ -423,6 +424,7 @@ def _updates(keys: npt.NDArray[np.int64], now: int) -> Batch:
     return Batch(pa.record_batch(columns))
 
 
+@pytest.mark.slow
 def test_queues_served_by_urgency_are_less_stale_together_than_in_turn() -> None:
     costs, keys = (1000, 3000, 10_000, 1000), (10, 100, 30, 200)
     assert together(costs, keys, "urgency") < 0.6 * together(costs, keys, "turn")

@@ -217,11 +217,13 @@ def agree(text: str, same: str) -> None:
     assert total > 0, "the data says nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", queries(SAME_TEXT))
 def test_a_join_answers_as_duckdb_does(text: str) -> None:
     agree(text, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "same"), [each.split(" IS ") for each in queries(OTHER_TEXT)])
 def test_windows_and_our_own_forms_mean_what_they_are_in_plain_sql(text: str, same: str) -> None:
     agree(text, same)

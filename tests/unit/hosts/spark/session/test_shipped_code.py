@@ -46,6 +46,7 @@ def test_of_a_package_all_files_are_sent(own_code: Path, tmp_path: Path) -> None
     assert names(archive) == {"shipped_module.py", *(f"shipped_package/{n}.py" for n in ("__init__", "inner", "later"))}
 
 
+@pytest.mark.slow
 def test_python_can_import_this_package_from_what_is_sent(tmp_path: Path) -> None:
     archive = zipped([PACKAGE], tmp_path / "millrace.zip")
     told = "import millrace.hosts.spark.stage.stage as stage; print(stage.__file__)"
@@ -64,6 +65,7 @@ def test_on_one_machine_nothing_is_sent(own_code: Path) -> None:
     assert sent == []
 
 
+@pytest.mark.slow
 def test_a_cluster_is_sent_what_is_new_and_nothing_twice(own_code: Path, tmp_path: Path) -> None:
     sent: list[str] = []
     cluster = session("spark://host:7077", sent, str(tmp_path))

@@ -62,6 +62,7 @@ def test_all_that_it_loads_is_there() -> None:
     assert all(find_spec(name) for name in MODULES)
 
 
+@pytest.mark.slow
 def test_workers_are_forked_without_threads_garbage_or_equal_random_numbers() -> None:
     assert said(_LOADED) == ("2 True", "")
 

@@ -103,6 +103,7 @@ def source(folder: Path, connector: Connector, log: CommitLog) -> StreamFiles:
     return StreamFiles(StreamLowLevel(physical(network), "s", (0,)), "s", log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed_after", [3, 50])
 def test_a_long_run_with_kills_reads_each_row_once_and_leaves_few_files(tmp_path: Path, killed_after: int) -> None:
     run, read, begun, end = Run(tmp_path), list[int](), dict(START), dict(START)

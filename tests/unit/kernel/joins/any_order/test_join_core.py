@@ -205,6 +205,7 @@ def restarted_often(script: Script, sides: Sequence[Side], time: JoinTime) -> li
     return rows_of(restarted(lambda: Join(schemas(len(sides)), sides, None, time), script, 1, 0.5))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", PAIRS)
 def test_runs_give_what_a_nested_loop_gives(name: str) -> None:

@@ -96,11 +96,13 @@ def _joined(one: Row, other: Row) -> Row:
     return {**found, ARRIVED: max(one[ARRIVED], other[ARRIVED])} if ARRIVED in one else found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sides", "by_entry"), [*((each, True) for each in SIDES), ("both by rows", False)])
 def test_a_join_by_rows_keeps_the_contract(sides: str, by_entry: bool) -> None:
     check_operator(lambda: make(sides, by_entry), seeds=2, scripts=lambda seed: merged(random_scripts(seed + 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_entry", [True, False])
 @pytest.mark.parametrize("sides", SIDES)
 def test_a_pair_is_given_once_if_one_is_in_its_window_at_the_time_of_the_other(sides: str, by_entry: bool) -> None:

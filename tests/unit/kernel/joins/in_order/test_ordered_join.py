@@ -82,6 +82,7 @@ MAKERS: dict[str, Callable[[int], OrderedJoin]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ports"), [("sync_filter", 2), ("filter_order", 2), ("wavering", 3)])
 def test_an_ordered_join_keeps_the_contract(name: str, ports: int) -> None:
     check_by_input(lambda: MAKERS[name](ports), ports=ports, seeds=2)
@@ -94,6 +95,7 @@ def test_an_ordered_join_keeps_the_contract_over_many_scripts(name: str, ports: 
     check_by_input(lambda: MAKERS[name](ports), ports=ports)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "ports"), [(0, 2), (1, 3), (2, 2), (3, 3)])
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_method_gives_what_the_order_agnostic_join_gives_without_an_inversion(

@@ -57,11 +57,13 @@ def bounds(elements: list[Element]) -> list[int]:
     return [each.until for each in elements if isinstance(each, Punctuation)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_keeps_the_promises_of_an_operator(rules: Rules) -> None:
     check_by_input(lambda: made(rules), seeds=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_gives_the_rows_that_a_search_row_by_row_gives(rules: Rules) -> None:
     for seed in range(6):
@@ -69,6 +71,7 @@ def test_gives_the_rows_that_a_search_row_by_row_gives(rules: Rules) -> None:
         assert rows_of(outputs(lambda: made(rules), script)) == recent(script, schemas(), rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_gives_the_same_rows_however_few_are_gathered(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asof_store, "ENOUGH", 2)
@@ -82,6 +85,7 @@ def test_gives_the_same_rows_however_few_are_gathered(rules: Rules, monkeypatch:
         assert rows_of(restarted(lambda: made(rules), script, seed, 0.5)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_keys_that_share_a_hash_are_not_taken_for_each_other(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     def alike(columns: Any, count: int | None = None) -> hashing.Words:

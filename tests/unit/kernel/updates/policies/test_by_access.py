@@ -55,6 +55,7 @@ def served(access: tuple[Access, ...], rows: Sequence[Row]) -> Server:
     return Server(queue_of("inplace", access=access), COST).run(rows, rows[-1].arrival)
 
 
+@pytest.mark.slow
 def test_keys_are_fresher_when_they_are_read_and_the_others_are_served_between() -> None:
     rows = rows_of(30)
     plain, timed = served((), rows), served(ACCESS, rows)
@@ -65,6 +66,7 @@ def test_keys_are_fresher_when_they_are_read_and_the_others_are_served_between()
     assert always[1] < 1.3 * always[0]
 
 
+@pytest.mark.slow
 def test_classes_that_cannot_make_it_do_not_starve_the_others() -> None:
     rows = rows_of(10)
     plain = served((), rows)

@@ -74,6 +74,7 @@ def test_a_gap_is_crossed_in_growing_steps(kind: type[Line]) -> None:
     assert looks.looks < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 @pytest.mark.parametrize("policy", ["access", "linecutting", "linecutting_as_printed"])
 def test_a_turn_costs_the_same_however_many_keys_have_left(policy: str, at_once: int) -> None:

@@ -111,11 +111,13 @@ def ratio(order: type[KeyOrder], name: str) -> float:
     return simulated(order.__name__, name) / simulated(InPlace.__name__, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["uniform", "zipf 0.5", "zipf 0.9", "few slow"])
 def test_guarded_linecutting_is_never_noticeably_worse_than_in_place(name: str) -> None:
     assert ratio(Linecutting, name) < 1.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "most"), [("zipf 0.9", 0.97), ("half slow", 0.97), ("most slow", 0.75)])
 def test_it_is_better_where_some_keys_are_slow(name: str, most: float) -> None:
     assert ratio(Linecutting, name) < most
@@ -136,6 +138,7 @@ def even(slow: int, load: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     return keys[order], arrived[order], load * TICK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "several"), [(3, (0, 4, 8, 9, 10)), (5, (0, 5, 7, 10))])
 def test_figure_9_has_a_peak_inside_and_the_guarded_rule_is_never_below(load: int, several: tuple[int, ...]) -> None:
     printed, guarded = [], []

@@ -68,6 +68,7 @@ def test_tumbling_lazy_windows_are_stale_by_half_their_length(length: int) -> No
     assert server.queue.queue_metrics(ticks + 1).application_mean == pytest.approx(length / 2, rel=0.05)
 
 
+@pytest.mark.slow
 def test_overlapping_windows_under_update_semantics_are_fresher_than_all_or_random_ones() -> None:
     means = {
         mode: served(6, 1, 1, mode, 400).queue.queue_metrics(401).application_mean
