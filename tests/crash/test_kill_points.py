@@ -77,6 +77,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["die", "live on"])
 @pytest.mark.parametrize("kill", INSIDE.values(), ids=INSIDE)
 def test_a_run_that_was_killed_goes_on_and_every_row_is_there_once(kill: Kill, workers: str, site: Site) -> None:
@@ -89,6 +90,7 @@ def test_a_run_that_was_killed_goes_on_and_every_row_is_there_once(kill: Kill, w
     site.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", RECOVERY.values(), ids=RECOVERY)
 def test_a_run_that_is_killed_while_it_recovers_goes_on_too(kill: Kill, site: Site) -> None:
     with killing_here(POINTS["before the sink commits"]):
@@ -111,6 +113,7 @@ def test_a_run_over_a_finished_checkpoint_adds_nothing(site: Site) -> None:
     site.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", HAND_OVER.values(), ids=HAND_OVER)
 def test_a_run_killed_on_the_way_to_a_writer_repeats_and_loses_nothing(kill: Kill, site: Site) -> None:
     (counted, *_), folder = site.network.queries, site.folder / "kept"

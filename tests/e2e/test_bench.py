@@ -99,6 +99,7 @@ def test_a_result_that_is_not_true_is_refused_and_one_that_is_missing_counted(tm
 # A process of its own is told what to do by names that it can import: here a system is a function of the library.
 
 
+@pytest.mark.slow
 def test_a_system_that_takes_too_long_is_ended_with_all_that_it_started() -> None:
     with pytest.raises(PeerFailed, match="did not end within 3 s"):
         measured_alone(subprocess.call, ["sleep", "77.25"], -1, limit=3.0)  # type: ignore[arg-type]

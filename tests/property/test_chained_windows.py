@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def updates(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @given(lengths=windows(), rows=updates(), mode=st.sampled_from(["eager", "lazy"]), cut=st.integers(1, 30))
 def test_the_last_answer_over_answers_is_exact(
     lengths: tuple[int, int, int, int], rows: list[dict[str, Any]], mode: str, cut: int

@@ -153,6 +153,7 @@ def test_restarts_change_nothing(rows: list[Row], cost: int, policy: str, stops:
     assert outcome(Server(made(policy), cost, between=between).run(rows)) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     rows=traces(), cost=st.integers(1, 6), changes=st.dictionaries(st.integers(0, 60), st.sampled_from(EVERY)),

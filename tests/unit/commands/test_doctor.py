@@ -49,6 +49,7 @@ def test_the_text_shows_hints_of_failed_checks_alone() -> None:
     assert "hint: Seen." in text
 
 
+@pytest.mark.slow
 def test_the_doctor_does_not_import_spark() -> None:
     code = "import sys, millrace.commands.doctor; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -135,6 +135,7 @@ def test_a_stream_is_read_at_full_speed_while_its_queue_is_slow() -> None:
         assert found.let_go <= 150 and found.superseded >= 4700
 
 
+@pytest.mark.slow
 def test_a_flood_does_not_keep_a_queue_from_letting_go() -> None:
     """What is read enters its queue first, and that alone takes longer than a moment."""
     keys = 20_000

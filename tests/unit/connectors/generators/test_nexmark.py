@@ -118,6 +118,7 @@ def test_auctions_last_as_long_as_a_hundred_others_take_to_open_on_average() -> 
     assert lasted.mean() == pytest.approx(167_000, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "wanted"), [("bid", 100), ("auction", 500), ("person", 200)])
 def test_extra_fills_a_row_up_to_its_average_size(table: str, wanted: int) -> None:
     found = rows(table)

@@ -109,6 +109,7 @@ def test_small_partials_give_the_same_results(seed: int, range: int, keyed: bool
     assert results(found) == expected_small(script, range, keyed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("range", [0, 31])
 def test_what_is_held_folded_is_made_anew_after_a_restart(range: int) -> None:
     check_operator(lambda: stacked(range), seeds=2)
@@ -164,6 +165,7 @@ def test_trailing_windows_keep_the_contract(range: int | None) -> None:
     check_operator(lambda: trailing(range, ()), seeds=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [0, 2**13])
 def test_spans_may_be_folded_in_many_parts(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(span_folds, "_FEW", few)

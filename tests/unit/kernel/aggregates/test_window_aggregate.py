@@ -163,6 +163,7 @@ def test_bounds_of_groups_keep_the_contract(length: int, slide: int, origin: int
     check_operator(lambda: aggregate(length, slide, origin, groups=("k",)), scripts=random_group_script, seeds=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 def test_a_buffered_aggregate_keeps_the_contract(length: int, slide: int, origin: int) -> None:
     check_operator(lambda: aggregate(length, slide, origin, buffered=True), seeds=2)

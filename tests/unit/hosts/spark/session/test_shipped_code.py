@@ -80,6 +80,7 @@ def test_a_cluster_is_sent_what_is_new_and_nothing_twice(own_code: Path, tmp_pat
     assert Path(sent[0]).name != Path(sent[1]).name
 
 
+@pytest.mark.slow
 def test_a_cluster_is_sent_the_functions_that_a_plan_calls(own_code: Path, tmp_path: Path) -> None:
     (own_code / "shipped_prices.py").write_text("def price(amount):\n    return amount\n")
     plan = physical(

@@ -78,6 +78,7 @@ def test_what_cannot_be_loaded_is_done_without() -> None:
     assert error.endswith("manager")
 
 
+@pytest.mark.slow
 def test_planning_loads_neither_pandas_nor_sqlglot() -> None:
     """The driver's Python processes plan and list files; pandas alone would double what they take to start."""
     assert said(_PLANNED) == ("[]", "")

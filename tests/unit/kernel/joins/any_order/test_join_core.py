@@ -133,6 +133,7 @@ def joined(script: Script, sides: Sequence[Side], *arguments: Any) -> list[str]:
     return rows_of(outputs(lambda: Join(schemas(len(sides)), sides, *arguments), script))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_join_of_two_gives_what_a_nested_loop_gives(name: str) -> None:
     for seed, time in enumerate(TIMES):
@@ -240,6 +241,7 @@ def test_runs_of_three_inputs_give_what_a_nested_loop_gives(name: str) -> None:
         assert joined(script, TRIPLES[name]) == expected(script, TRIPLES[name]), seed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("bits", [0, 1])
 @pytest.mark.parametrize("name", ["band", "two keys", "full"])

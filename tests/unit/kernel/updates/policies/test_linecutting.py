@@ -123,6 +123,7 @@ def test_it_is_better_where_some_keys_are_slow(name: str, most: float) -> None:
     assert ratio(Linecutting, name) < most
 
 
+@pytest.mark.slow
 def test_the_printed_rule_starves_fast_keys() -> None:
     assert ratio(LinecuttingAsPrinted, "zipf 0.9") > 2
     assert ratio(LinecuttingAsPrinted, "most slow") < 0.75, "and helps where slow keys leave enough service"
