@@ -16,7 +16,7 @@ from bench.measures import result_log
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.filter import Filter
 
@@ -66,7 +66,7 @@ def _beside(paths: int) -> Graph:
     return graph
 
 
-def _source(graph: Graph, name: str) -> Node:
+def _source(graph: Graph, name: str) -> GraphNode:
     return graph.source(name, TimeContract("external", "ts"))
 
 

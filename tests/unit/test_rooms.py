@@ -188,6 +188,20 @@ def test_a_file_name_means_one_thing() -> None:
     assert [name for name, files in names.items() if files > 1] == []
 
 
+def test_a_class_name_means_one_thing() -> None:
+    """An operator of the kernel and the node of the plan that it carries out share their name; nothing else does."""
+    places = [
+        (node.name, "plan/nodes" if place.startswith("plan/nodes/") else place.partition("/")[0])
+        for place, path in modules().items()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    twice = [name for name, count in Counter(name for name, _ in places).items() if count > 1]
+    assert [
+        name for name in twice if sorted(room for each, room in places if each == name) != ["kernel", "plan/nodes"]
+    ] == []
+
+
 def _is_mirrored(place: str) -> bool:
     return place.startswith(("hosts/local/", "hosts/virtual/", "hosts/spark/"))
 

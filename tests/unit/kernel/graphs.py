@@ -10,7 +10,7 @@ from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.filter import Filter
 
@@ -29,7 +29,7 @@ def at_least(number: int) -> Filter:
     return Filter(Call(">=", (Column("n"), Literal(number, pa.int64()))))
 
 
-def path(graph: Graph, source: Node, *names: str, strategy: str = "dfs") -> Node:
+def path(graph: Graph, source: GraphNode, *names: str, strategy: str = "dfs") -> GraphNode:
     """Selections one after another, all of which let every row pass."""
     for name in names:
         source = graph.operator(name, at_least(0), [source], strategy)

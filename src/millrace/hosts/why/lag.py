@@ -22,7 +22,7 @@ from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, Microseconds
 from millrace.kernel.graph.ets_demand import Needs, sources_behind, wanted
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.graph.graph import Node, sinks_below
+from millrace.kernel.graph.graph import GraphNode, sinks_below
 from millrace.kernel.progress.ets import clock_of_ets
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
@@ -192,7 +192,7 @@ class _View:
                 found += [(sink, queued) for sink in sinks_below(self.executor.graph.nodes[name])]
         return {name: asdict(each) for name, each in _summed(found).items()}
 
-    def _awaited(self, node: Node, ways: Iterable[Needs]) -> _Waiting:
+    def _awaited(self, node: GraphNode, ways: Iterable[Needs]) -> _Waiting:
         """The streams and crossings behind a node that have not reached what it needs."""
         found = _Waiting()
         for source, until in (each for needs in ways for each in sources_behind(node, needs)):
@@ -209,7 +209,7 @@ class _View:
                 found.add(_Waiting(awaited={".".join(filter(None, place)): one}))
         return found
 
-    def _place(self, source: Node) -> tuple[str, str] | None:
+    def _place(self, source: GraphNode) -> tuple[str, str] | None:
         """The stream and outlet that a source gives rows of; None for a crossing."""
         return (source.stream, source.outlet) if self.exchanges is None else self.exchanges.get(source.name)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millrace.kernel.graph.graph import Node
+from millrace.kernel.graph.graph import GraphNode
 
 _LEAST_COST = 0.01
 """Microseconds per row, at least: work too short for the clock still counts."""
@@ -27,9 +27,9 @@ class Placement:
     priorities: dict[str, float]
 
 
-def place(operators: Sequence[Node]) -> Placement:
+def place(operators: Sequence[GraphNode]) -> Placement:
     """Break nodes for the operators that allow it and have been measured."""
-    piece_of: dict[Node, int] = {}
+    piece_of: dict[GraphNode, int] = {}
     priorities: dict[str, float] = {}
     for path in _paths([node for node in operators if node.chain and node.metrics.rows_in]):
         for piece, slope in envelope(*_chart(path)):
@@ -46,10 +46,10 @@ def place(operators: Sequence[Node]) -> Placement:
     return Placement(breaks, priorities)
 
 
-def _paths(nodes: Sequence[Node]) -> list[list[Node]]:
+def _paths(nodes: Sequence[GraphNode]) -> list[list[GraphNode]]:
     """The nodes in runs of one consumer and one input each."""
-    paths: list[list[Node]] = []
-    ends: dict[Node, list[Node]] = {}
+    paths: list[list[GraphNode]] = []
+    ends: dict[GraphNode, list[GraphNode]] = {}
     for node in nodes:
         before = node.inputs[0].producer if len(node.inputs) == 1 else None
         path = ends.pop(before, None) if before is not None and len(before.outputs) == 1 else None
@@ -61,7 +61,7 @@ def _paths(nodes: Sequence[Node]) -> list[list[Node]]:
     return paths
 
 
-def _chart(path: Sequence[Node]) -> tuple[list[float], list[float]]:
+def _chart(path: Sequence[GraphNode]) -> tuple[list[float], list[float]]:
     """The progress chart of a row on a path: work done and size left, after each operator, from (0, 1) on."""
     work, sizes = [0.0], [1.0]
     for node in path:

@@ -21,7 +21,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.graph.graph import Arc, Node
+from millrace.kernel.graph.graph import Arc, GraphNode
 from millrace.kernel.operator import Operator
 
 
@@ -35,7 +35,7 @@ class Delivery:
         """Rows and punctuations in buffers, and rows held by operators."""
         self.peak = 0
 
-    def send(self, node: Node, outputs: Iterable[Element], by_arc: bool = False) -> None:
+    def send(self, node: GraphNode, outputs: Iterable[Element], by_arc: bool = False) -> None:
         """Put what a node yields in its buffer; an ETS may go `by_arc`."""
         rows: Batch | None = None
         for output in outputs:
@@ -64,7 +64,7 @@ class Delivery:
         if rows is not None:
             self.put(node, rows)
 
-    def put(self, node: Node, batch: Batch) -> None:
+    def put(self, node: GraphNode, batch: Batch) -> None:
         """Add rows to a node's buffer."""
         rows = batch.stop - batch.start
         node.metrics.rows_out += rows
@@ -73,7 +73,7 @@ class Delivery:
         if self.queued > self.peak:
             self.peak = self.queued
 
-    def _put_bound(self, node: Node, punctuation: Punctuation, by_arc: bool) -> None:
+    def _put_bound(self, node: GraphNode, punctuation: Punctuation, by_arc: bool) -> None:
         paths = node.ets_paths
         if not paths:
             return
@@ -85,21 +85,21 @@ class Delivery:
             return
         self._put_element(node, punctuation)
 
-    def _put_element(self, node: Node, element: Punctuation | GroupPunctuation | JointPunctuation) -> None:
+    def _put_element(self, node: GraphNode, element: Punctuation | GroupPunctuation | JointPunctuation) -> None:
         before = node.buffer.size
         node.buffer.put(element, merge=self.merge_punctuation)
         self.queued += node.buffer.size - before
         self.peak = max(self.peak, self.queued)
 
 
-def usable(node: Node, until: Microseconds) -> Microseconds:
+def usable(node: GraphNode, until: Microseconds) -> Microseconds:
     """The greatest bound up to `until` that some operator downstream of a node can use."""
     if node.users is None or until == END_OF_TIME:
         return until
     return max([user.usable(until) for user in node.users], default=NO_BOUND)
 
 
-def users(node: Node) -> list[Operator] | None:
+def users(node: GraphNode) -> list[Operator] | None:
     """The operators downstream that can use only some bounds; None when one can use every advance."""
     found: list[Operator] = []
     for arc in node.outputs:
@@ -115,7 +115,7 @@ def users(node: Node) -> list[Operator] | None:
     return found
 
 
-def ets_arcs(node: Node) -> list[list[Arc]]:
+def ets_arcs(node: GraphNode) -> list[list[Arc]]:
     """The ETS arcs out of a node, each as the arcs it spans: the last one leads to an operator that senses bounds.
 
     They skip operators that only pass bounds on; where such an operator leads to sinks alone, none arises.

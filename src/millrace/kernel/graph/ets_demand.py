@@ -16,14 +16,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from millrace.kernel.elements import Microseconds, Punctuation
 from millrace.kernel.graph.delivery import Delivery
-from millrace.kernel.graph.graph import Node
+from millrace.kernel.graph.graph import GraphNode
 from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.updates.queue import Queue
 
 Needs = Mapping[int, Microseconds]
 """Bounds that inputs of a node must reach, by port."""
-Request = Mapping[Node, Microseconds]
+Request = Mapping[GraphNode, Microseconds]
 """Sources, each with the bound that it must reach."""
 
 
@@ -36,19 +36,19 @@ class EtsDemand:
     def __init__(self, delivery: Delivery) -> None:
         self.periodic = True
         """True if periodic ETS are made; a host whose streams have all ended needs no more of them."""
-        self.waiting: dict[Node, None] = {}
+        self.waiting: dict[GraphNode, None] = {}
         """The nodes that hold something until a bound releases it."""
         self._delivery = delivery
         self._ingress: Mapping[str, Ingress] = {}
-        self._edges: Mapping[Node, Ingress] = {}
-        self._beating: list[tuple[Node, Ingress]] = []
+        self._edges: Mapping[GraphNode, Ingress] = {}
+        self._beating: list[tuple[GraphNode, Ingress]] = []
 
-    def adopt(self, ingress: Mapping[str, Ingress], edges: Mapping[Node, Ingress]) -> None:
+    def adopt(self, ingress: Mapping[str, Ingress], edges: Mapping[GraphNode, Ingress]) -> None:
         """Take over the streams and sources of a graph as it is now, each source with the edge of its bound."""
         self._ingress, self._edges = ingress, edges
         self._beating = [(node, edge) for node, edge in edges.items() if edge.contract.every is not None]
 
-    def note(self, node: Node) -> Sequence[Needs]:
+    def note(self, node: GraphNode) -> Sequence[Needs]:
         """Learn whether a node waits for a bound now; the ways to release something at it."""
         ways = wanted(node)
         if ways:
@@ -68,7 +68,7 @@ class EtsDemand:
                 if until is not None:
                     self._send(node, until, now, by_arc=False)
 
-    def send_demanded(self, nodes: Iterable[Node], now: Microseconds, silent: Container[str]) -> bool:
+    def send_demanded(self, nodes: Iterable[GraphNode], now: Microseconds, silent: Container[str]) -> bool:
         """Send the ETS that release something for the first of the nodes for which there are some; False without."""
         for node in nodes:
             for request in self._requests(node, silent):
@@ -79,7 +79,7 @@ class EtsDemand:
                     return True
         return False
 
-    def _send(self, source: Node, until: Microseconds, now: Microseconds, *, by_arc: bool) -> None:
+    def _send(self, source: GraphNode, until: Microseconds, now: Microseconds, *, by_arc: bool) -> None:
         self._edges[source].raise_bound(until, now)
         self._ingress[source.stream].enabled += 1
         self._delivery.send(source, [Punctuation(until, ets=True)], by_arc)
@@ -94,10 +94,10 @@ class EtsDemand:
         possible = [self._possible_at(request) for request in requests]
         return min([clock for clock in possible if clock is not None], default=None)
 
-    def _requests(self, node: Node, silent: Container[str]) -> Iterator[Request]:
+    def _requests(self, node: GraphNode, silent: Container[str]) -> Iterator[Request]:
         """For each way to release a node the sources it waits for; none if one of them may not be asked."""
         for needs in wanted(node):
-            found: dict[Node, Microseconds] = {}
+            found: dict[GraphNode, Microseconds] = {}
             for source, needed in sources_behind(node, needs):
                 if source is None or source.stream not in silent or self._edges[source].contract.ets != "on_demand":
                     break
@@ -108,7 +108,7 @@ class EtsDemand:
 
     def _granted(self, request: Request, now: Microseconds, silent: Container[str]) -> Request:
         """The ETS that silence up to now allows; none unless each is enough."""
-        found: dict[Node, Microseconds] = {}
+        found: dict[GraphNode, Microseconds] = {}
         for source, needed in request.items():
             edge = self._edges[source]
             until = ets_at(edge, _silent_until(source, edge, now, silent))
@@ -123,7 +123,7 @@ class EtsDemand:
         return None if None in clocks else max([clock for clock in clocks if clock is not None], default=None)
 
 
-def wanted(node: Node) -> Sequence[Needs]:
+def wanted(node: GraphNode) -> Sequence[Needs]:
     """The ways to release something at a node, or for the host that empties it."""
     operator = node.operator
     if operator is not None and operator.by_input:
@@ -132,7 +132,7 @@ def wanted(node: Node) -> Sequence[Needs]:
     return () if until is None else (dict.fromkeys(range(len(node.inputs)), until),)
 
 
-def sources_behind(node: Node, needs: Needs) -> Iterator[tuple[Node | None, Microseconds]]:
+def sources_behind(node: GraphNode, needs: Needs) -> Iterator[tuple[GraphNode | None, Microseconds]]:
     """The sources whose bounds a node waits for, each with the bound it must reach for the node to see what it needs.
 
     None instead of a source where something is under way that may still bring the bound.
@@ -151,7 +151,7 @@ def sources_behind(node: Node, needs: Needs) -> Iterator[tuple[Node | None, Micr
             yield from sources_behind(producer, {port: each for port, each in required.items() if each is not None})
 
 
-def _silent_until(source: Node, edge: Ingress, now: Microseconds, silent: Container[str]) -> Microseconds:
+def _silent_until(source: GraphNode, edge: Ingress, now: Microseconds, silent: Container[str]) -> Microseconds:
     """Up to when a source is known to have been silent: until it was last looked at, where `silent` says so.
 
     The system's own stamps are never late, so for them it is now.

@@ -30,7 +30,7 @@ from millrace.kernel.elements import (
 from millrace.kernel.graph import chain
 from millrace.kernel.graph.delivery import Delivery, ets_arcs, usable, users
 from millrace.kernel.graph.ets_demand import EtsDemand, wanted
-from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.graph.row_account import source_metrics
 from millrace.kernel.graph.scheduler import Fragment, Scheduler
@@ -94,7 +94,7 @@ class Executor:
         self.queue_gate.adopt(graph)
         self.ingress = {node.stream: self.ingress.get(node.stream) or self._ingress(node) for node in graph.sources()}
         self._edges = {node: self.edge(node) for node in graph.sources()}
-        self._outlets: dict[str, list[Node]] = {}
+        self._outlets: dict[str, list[GraphNode]] = {}
         for node in self._edges:
             self._outlets.setdefault(node.stream, []).append(node)
         self.ets_demand.adopt(self.ingress, self._edges)
@@ -105,11 +105,11 @@ class Executor:
             ingress.order.announce_all()
         self._map()
 
-    def _ingress(self, node: Node) -> Ingress:
+    def _ingress(self, node: GraphNode) -> Ingress:
         assert node.stream_contract is not None
         return Ingress(node.stream_contract, node.stream in self.live)
 
-    def edge(self, source: Node) -> Ingress:
+    def edge(self, source: GraphNode) -> Ingress:
         """The edge that a source's bound comes from: its stream's, or that of its outlet."""
         ingress = self.ingress[source.stream]
         return ingress if source.stream == source.name else ingress.outlet(source.outlet)
@@ -172,7 +172,7 @@ class Executor:
                 self._delivery.put(node, piece)
         self.promise(source)
 
-    def _pieces(self, node: Node, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
+    def _pieces(self, node: GraphNode, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
         """The rows as an operator will take them, each piece ended by the bound that its last row has set."""
         size = self.rows_per_step or len(batch) or 1
         for start in range(0, len(batch), size):
@@ -255,7 +255,7 @@ class Executor:
             self.place_breaks()
         return True
 
-    def _continue(self, fragment: Fragment, node: Node) -> None:
+    def _continue(self, fragment: Fragment, node: GraphNode) -> None:
         """Follow the rules to the next operator with input; None where they give control back."""
         assert node.rule is not None
         following = node.rule(node, fragment.taken)

@@ -21,7 +21,7 @@ from millrace.kernel.metrics import NodeMetrics
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.time_contract import TimeContract
 
-Rule = Callable[["Node", int], "Node | None"]
+Rule = Callable[["GraphNode", int], "GraphNode | None"]
 """Which operator is next, given one and how many rows it has taken since it was entered."""
 
 
@@ -77,8 +77,8 @@ class Buffer:
 class Arc:
     """One consumer's view of a buffer, and the register (TSM) of the input it feeds."""
 
-    producer: Node
-    consumer: Node
+    producer: GraphNode
+    consumer: GraphNode
     port: int
     head: int = 0
     """The number of the next element to take."""
@@ -161,7 +161,7 @@ class Arc:
 
 
 @dataclass(eq=False)
-class Node:
+class GraphNode:
     """A place in the graph; `operator` is None for a source or a sink."""
 
     name: str
@@ -210,11 +210,11 @@ class Node:
     """The ETS arcs out of it, see `ets_arcs`."""
     users: list[Operator] | None = None
     """The operators downstream that can use only some bounds; None when one can use every advance."""
-    tsm_successor: Node | None = None
+    tsm_successor: GraphNode | None = None
     """Where its last ETS went by an ETS arc."""
-    ready: Callable[[Node], None] | None = None
+    ready: Callable[[GraphNode], None] | None = None
     """Called when its first input element has come."""
-    done: Callable[[Node], None] | None = None
+    done: Callable[[GraphNode], None] | None = None
     """Called when its last input element has gone."""
     is_source: bool = field(init=False)
     is_sink: bool = field(init=False)
@@ -247,26 +247,26 @@ class Graph:
     """Nodes by name, in an order in which every node follows the nodes it reads."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, GraphNode] = {}
 
-    def source(self, name: str, contract: TimeContract, outlet: str = "") -> Node:
+    def source(self, name: str, contract: TimeContract, outlet: str = "") -> GraphNode:
         """Add a source with a time contract; `outlet` says which attribute of a stream its rows come by."""
-        return self._add(Node(name, contract=contract, stream=name, stream_contract=contract, outlet=outlet), ())
+        return self._add(GraphNode(name, contract=contract, stream=name, stream_contract=contract, outlet=outlet), ())
 
-    def outlet(self, name: str, stream: str, contract: TimeContract, outlet: str) -> Node:
+    def outlet(self, name: str, stream: str, contract: TimeContract, outlet: str) -> GraphNode:
         """Add a source that is filled with the rows of a stream of this contract, by another attribute."""
         own = contract.outlet(outlet)
-        return self._add(Node(name, contract=own, stream=stream, stream_contract=contract, outlet=outlet), ())
+        return self._add(GraphNode(name, contract=own, stream=stream, stream_contract=contract, outlet=outlet), ())
 
-    def operator(self, name: str, operator: Operator, inputs: Sequence[Node], strategy: str = "dfs") -> Node:
+    def operator(self, name: str, operator: Operator, inputs: Sequence[GraphNode], strategy: str = "dfs") -> GraphNode:
         """Add an operator that reads `inputs`, port by port, and is scheduled by `strategy`."""
-        return self._add(Node(name, operator, strategy=strategy), inputs)
+        return self._add(GraphNode(name, operator, strategy=strategy), inputs)
 
-    def sink(self, name: str, input: Node, share: float = 1.0, *, takes_bounds: bool = False) -> Node:
+    def sink(self, name: str, input: GraphNode, share: float = 1.0, *, takes_bounds: bool = False) -> GraphNode:
         """Add a sink that takes what `input` yields."""
-        return self._add(Node(name, share=share, takes_bounds=takes_bounds), (input,))
+        return self._add(GraphNode(name, share=share, takes_bounds=takes_bounds), (input,))
 
-    def _add(self, node: Node, inputs: Sequence[Node]) -> Node:
+    def _add(self, node: GraphNode, inputs: Sequence[GraphNode]) -> GraphNode:
         assert node.name not in self.nodes, node.name
         for port, producer in enumerate(inputs):
             arc = Arc(producer, node, port, head=producer.buffer.following)
@@ -289,19 +289,19 @@ class Graph:
                 arc.producer.buffer.release()
             del self.nodes[node.name]
 
-    def sources(self) -> list[Node]:
+    def sources(self) -> list[GraphNode]:
         """The nodes a host fills."""
         return [node for node in self.nodes.values() if node.is_source]
 
-    def sinks(self) -> list[Node]:
+    def sinks(self) -> list[GraphNode]:
         """The nodes a host empties."""
         return [node for node in self.nodes.values() if node.is_sink]
 
-    def operators(self) -> list[Node]:
+    def operators(self) -> list[GraphNode]:
         """The nodes that work, upstream first."""
         return [node for node in self.nodes.values() if node.operator is not None]
 
-    def components(self, *, cut: bool = False) -> list[list[Node]]:
+    def components(self, *, cut: bool = False) -> list[list[GraphNode]]:
         """The connected parts, each a list of nodes in graph order; with `cut`, arcs that are broken do not connect."""
         color: dict[str, int] = {}
         for node in self.nodes.values():
@@ -310,13 +310,13 @@ class Graph:
             for name, part in color.items():
                 if part in joined:
                     color[name] = color[node.name]
-        parts: dict[int, list[Node]] = {}
+        parts: dict[int, list[GraphNode]] = {}
         for node in self.nodes.values():
             parts.setdefault(color[node.name], []).append(node)
         return list(parts.values())
 
 
-def sinks_below(node: Node) -> set[str]:
+def sinks_below(node: GraphNode) -> set[str]:
     """The names of the sinks that a node leads to."""
     if node.is_sink:
         return {node.name}

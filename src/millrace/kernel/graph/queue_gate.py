@@ -16,7 +16,7 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.kernel.clock import Clock
 from millrace.kernel.elements import Microseconds
-from millrace.kernel.graph.graph import Graph, Node, sinks_below
+from millrace.kernel.graph.graph import Graph, GraphNode, sinks_below
 from millrace.kernel.updates.queue import Queue
 
 Allowance = int | None
@@ -27,10 +27,10 @@ class QueueGate:
     """Opens and shuts the queues of a graph, and knows which of them have rows under way."""
 
     def __init__(self) -> None:
-        self.nodes: dict[Node, Queue] = {}
-        self._below: dict[Node, tuple[Node, ...]] = {}
-        self._above: tuple[Node, ...] = ()
-        self.under_way: dict[Node, None] = {}
+        self.nodes: dict[GraphNode, Queue] = {}
+        self._below: dict[GraphNode, tuple[GraphNode, ...]] = {}
+        self._above: tuple[GraphNode, ...] = ()
+        self.under_way: dict[GraphNode, None] = {}
         """The queues whose released rows have not all been processed downstream."""
         self._default: Allowance = None
         """How many rows a queue may release that is added to the graph later."""
@@ -80,14 +80,14 @@ class QueueGate:
         """The queues by the names of their nodes."""
         return {node.name: queue for node, queue in self.nodes.items()}
 
-    def keep_ready(self, node: Node, queue: Queue) -> None:
+    def keep_ready(self, node: GraphNode, queue: Queue) -> None:
         """Count what a queue can release as one element that waits for it, or no longer."""
         node.keep_ready(self._ready(node, queue))
 
-    def _ready(self, node: Node, queue: Queue) -> bool:
+    def _ready(self, node: GraphNode, queue: Queue) -> bool:
         return node not in self.under_way and queue.unfinished
 
-    def released(self, node: Node) -> None:
+    def released(self, node: GraphNode) -> None:
         """Note that a queue releases rows: it is not ready again before they have been processed downstream."""
         self.under_way[node] = None
 
@@ -110,7 +110,7 @@ class QueueGate:
         """True if rows that have come have not reached their queue yet."""
         return any(node.waiting for node in self._above) or any(node.waiting > node.unfinished for node in self.nodes)
 
-    def _of(self, query: str) -> list[Node]:
+    def _of(self, query: str) -> list[GraphNode]:
         """The queues of a query."""
         return [node for node in self.nodes if _query_of(node) == query]
 
@@ -146,7 +146,7 @@ class QueueGate:
         return found
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _below(node: GraphNode) -> Iterator[GraphNode]:
     """The operators that process what a queue releases."""
     for arc in node.outputs:
         consumer = arc.consumer
@@ -155,7 +155,7 @@ def _below(node: Node) -> Iterator[Node]:
             yield from _below(consumer)
 
 
-def _above(node: Node) -> Iterator[Node]:
+def _above(node: GraphNode) -> Iterator[GraphNode]:
     """The operators whose rows enter a queue."""
     for arc in node.inputs:
         if arc.producer.operator is not None:
@@ -163,6 +163,6 @@ def _above(node: Node) -> Iterator[Node]:
             yield from _above(arc.producer)
 
 
-def _query_of(node: Node) -> str:
+def _query_of(node: GraphNode) -> str:
     """The query that a queue belongs to: no two share one."""
     return min(sinks_below(node), default=node.name)

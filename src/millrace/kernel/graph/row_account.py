@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from millrace.kernel.graph.graph import Arc, Node
+from millrace.kernel.graph.graph import Arc, GraphNode
 from millrace.kernel.metrics import InputCounts, SourceMetrics, least_processed
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue import Queue
 
 
-def source_metrics(ingress: Ingress, outlets: Iterable[Node]) -> SourceMetrics:
+def source_metrics(ingress: Ingress, outlets: Iterable[GraphNode]) -> SourceMetrics:
     """The accounting of a stream that has these sources in the graph."""
     arcs = [arc for node in outlets if node.outlet != LATE for arc in node.outputs]
     counts = least_processed(each for arc in arcs for each in _readers(arc, None))
@@ -49,7 +49,7 @@ def _readers(arc: Arc, before: int | None) -> Iterator[InputCounts]:
         yield InputCounts(waiting=waiting if before is None else before)
 
 
-def _leads_to_queue(node: Node) -> bool:
+def _leads_to_queue(node: GraphNode) -> bool:
     """True if some of what a node yields goes into a queue."""
     return any(
         isinstance(arc.consumer.operator, Queue) or _leads_to_queue(arc.consumer)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from millrace.kernel.elements import Microseconds
-from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.updates.queue import Queue
 
 _Item = TypeVar("_Item")
@@ -40,11 +40,11 @@ class Component:
 class Fragment:
     """Operators between break nodes, and where its rules stand."""
 
-    def __init__(self, component: Component, nodes: list[Node], scheduler: Scheduler) -> None:
+    def __init__(self, component: Component, nodes: list[GraphNode], scheduler: Scheduler) -> None:
         self.component = component
         self.nodes = set(nodes)
-        self.ready: set[Node] = set()
-        self.current: Node | None = None
+        self.ready: set[GraphNode] = set()
+        self.current: GraphNode | None = None
         self.taken = 0
         """Rows that the current operator has taken since it was entered."""
         self.priority = 0.0
@@ -56,13 +56,13 @@ class Fragment:
             if node.waiting:
                 self.add(node)
 
-    def add(self, node: Node) -> None:
+    def add(self, node: GraphNode) -> None:
         """An operator has input."""
         if not self.ready:
             self._scheduler.begin(self)
         self.ready.add(node)
 
-    def remove(self, node: Node) -> None:
+    def remove(self, node: GraphNode) -> None:
         """An operator has no more input."""
         self.ready.discard(node)
         if not self.ready:
@@ -111,7 +111,7 @@ class Scheduler:
         if not component.busy:
             self._busy.pop(component, None)
 
-    def next(self, now: Microseconds = 0) -> tuple[Fragment, Node] | None:
+    def next(self, now: Microseconds = 0) -> tuple[Fragment, GraphNode] | None:
         """The fragment whose turn it is, and where it is entered; None when nothing has input."""
         if not self._busy:
             return None
@@ -126,7 +126,7 @@ class Scheduler:
         fragment.served = self._turn
         return fragment, node
 
-    def _among_queues(self, component: Component, now: Microseconds) -> tuple[Fragment, Node]:
+    def _among_queues(self, component: Component, now: Microseconds) -> tuple[Fragment, GraphNode]:
         """An operator that has input before queues may release rows, else the most urgent queue."""
         stages = {node: _stage(node) for fragment in component.busy for node in fragment.ready}
         first = min(stages.values())
@@ -139,7 +139,7 @@ class Scheduler:
         fragment = min((self._fragment_of[node] for node in ready), key=_rank)
         return fragment, self._entry(fragment, fragment.ready.intersection(ready))
 
-    def _most_urgent(self, queues: list[Node], now: Microseconds) -> Node:
+    def _most_urgent(self, queues: list[GraphNode], now: Microseconds) -> GraphNode:
         """The queue that saves most staleness by releasing rows; among equals the one that did so longest ago."""
         urgency = {node: self._shares[node] * _urgency(node, now) for node in queues}
         without_gain = [node for node in queues if not urgency[node]]
@@ -149,7 +149,7 @@ class Scheduler:
         self._released[chosen] = self._turn
         return chosen
 
-    def _entry(self, fragment: Fragment, ready: set[Node]) -> Node:
+    def _entry(self, fragment: Fragment, ready: set[GraphNode]) -> GraphNode:
         """Where a fragment is entered: at its current operator, else furthest downstream."""
         current = fragment.current
         if current is not None and current.waiting and current in ready:
@@ -175,37 +175,37 @@ class Scheduler:
             fragment.component.spent = max(fragment.component.spent, known)
 
 
-def _components(graph: Graph) -> dict[Node, Component]:
+def _components(graph: Graph) -> dict[GraphNode, Component]:
     """The component of each node."""
     parts = [(nodes, any(_is_queue(node) for node in nodes)) for nodes in graph.components()]
     common = Component(sum(_share(nodes) for nodes, queued in parts if queued), queued=True)
-    found: dict[Node, Component] = {}
+    found: dict[GraphNode, Component] = {}
     for nodes, queued in parts:
         found |= dict.fromkeys(nodes, common if queued else Component(_share(nodes)))
     return found
 
 
-def _share(nodes: Iterable[Node]) -> float:
+def _share(nodes: Iterable[GraphNode]) -> float:
     return sum(node.share for node in nodes if node.is_sink)
 
 
-def _share_below(node: Node) -> float:
+def _share_below(node: GraphNode) -> float:
     """The shares of the sinks that a node leads to."""
     return sum(arc.consumer.share if arc.consumer.is_sink else _share_below(arc.consumer) for arc in node.outputs)
 
 
-def _is_queue(node: Node) -> bool:
+def _is_queue(node: GraphNode) -> bool:
     return node.operator is not None and node.operator.queues
 
 
-def _stage(node: Node) -> int:
+def _stage(node: GraphNode) -> int:
     """What an operator that is ready has to do next."""
     if _is_queue(node):
         return _ENTERS if node.waiting > node.unfinished else _RELEASES
     return _PROCESSES if node.after_queue else _ENTERS
 
 
-def _urgency(node: Node, now: Microseconds) -> float:
+def _urgency(node: GraphNode, now: Microseconds) -> float:
     assert isinstance(node.operator, Queue)
     return node.operator.urgency(now)
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.graph.graph import Graph, Node
+from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.state import Changes
 
@@ -89,23 +89,23 @@ class SnapshotLog:
         self.forget(graph)
 
 
-def nodes_not_in(control: Mapping[str, Any], graph: Graph) -> list[Node]:
+def nodes_not_in(control: Mapping[str, Any], graph: Graph) -> list[GraphNode]:
     """The nodes that were not there when the control was saved."""
     return [node for node in graph.nodes.values() if node.name not in control["nodes"]]
 
 
-def _save_node(node: Node) -> dict[str, Any]:
+def _save_node(node: GraphNode) -> dict[str, Any]:
     return {"bound": node.bound, "promised": node.promised, "registers": [arc.register for arc in node.inputs]}
 
 
-def _restore_node(node: Node, saved: Mapping[str, Any]) -> None:
+def _restore_node(node: GraphNode, saved: Mapping[str, Any]) -> None:
     node.bound, node.promised = saved["bound"], saved["promised"]
     for arc, register in zip(node.inputs, saved["registers"], strict=True):
         arc.register = arc.told = register
         arc.active = False
 
 
-def _begin_node(node: Node) -> None:
+def _begin_node(node: GraphNode) -> None:
     """Tell a node that is new among others what has been promised to them; a sink has nothing to do with it."""
     for arc in node.inputs:
         if arc.producer.promised > NO_BOUND:

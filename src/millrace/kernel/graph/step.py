@@ -24,7 +24,7 @@ from millrace.kernel.elements import (
 )
 from millrace.kernel.graph.delivery import Delivery
 from millrace.kernel.graph.ets_demand import EtsDemand
-from millrace.kernel.graph.graph import Arc, Node
+from millrace.kernel.graph.graph import Arc, GraphNode
 from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.operator import Operator
 from millrace.kernel.updates.queue import Queue
@@ -41,7 +41,7 @@ class Step:
         self.ets_demand = ets_demand
         self.rows_per_step = rows_per_step
 
-    def run(self, node: Node, clock: Clock) -> int:
+    def run(self, node: GraphNode, clock: Clock) -> int:
         """Let an operator take one element; how many rows that was."""
         operator = node.operator
         assert operator is not None
@@ -69,7 +69,7 @@ class Step:
             self.queue_gate.notify_delivered(clock)
         return rows
 
-    def _step_queue(self, node: Node, clock: Clock) -> int:
+    def _step_queue(self, node: GraphNode, clock: Clock) -> int:
         """Let a queue take one element if there is one, else release rows."""
         queue = self.queue_gate.nodes[node]
         if node.waiting > node.unfinished:
@@ -81,7 +81,7 @@ class Step:
         self.queue_gate.keep_ready(node, queue)
         return rows
 
-    def _take_one(self, node: Node, operator: Operator, clock: Clock, queue: Queue | None = None) -> int:
+    def _take_one(self, node: GraphNode, operator: Operator, clock: Clock, queue: Queue | None = None) -> int:
         arc = _next_input(node)
         lead = _lead(arc) if operator.leads else NO_BOUND
         if lead > arc.register:
@@ -98,7 +98,7 @@ class Step:
         self._handle(node, arc, element, by_arc)
         return rows
 
-    def _go_on(self, node: Node, operator: Operator) -> int:
+    def _go_on(self, node: GraphNode, operator: Operator) -> int:
         """Let an operator go on with what it has postponed."""
         held = operator.held
         outputs = list(operator.on_more(self.rows_per_step))
@@ -106,7 +106,7 @@ class Step:
         self.delivery.send(node, outputs)
         return 1
 
-    def _handle(self, node: Node, arc: Arc, element: Element, by_arc: bool) -> None:
+    def _handle(self, node: GraphNode, arc: Arc, element: Element, by_arc: bool) -> None:
         operator, metrics = node.operator, node.metrics
         assert operator is not None
         holds = operator.holds or operator.queues
@@ -145,7 +145,7 @@ class Step:
         if outputs:
             self.delivery.send(node, outputs, by_arc)
 
-    def _observe_waiting(self, node: Node, operator: Operator, now: Microseconds) -> None:
+    def _observe_waiting(self, node: GraphNode, operator: Operator, now: Microseconds) -> None:
         metrics = node.metrics
         metrics.peak_held = max(metrics.peak_held, operator.held)
         ways = self.ets_demand.note(node)
@@ -161,7 +161,7 @@ def _lead(arc: Arc) -> Microseconds:
     return min(element.until, int(element.times[arc.skipped :].min()))
 
 
-def _next_input(node: Node) -> Arc:
+def _next_input(node: GraphNode) -> Arc:
     """The input with the least register among those that have an element."""
     least = node.inputs[0]
     if len(node.inputs) > 1:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
-from millrace.kernel.graph.graph import Arc, Graph, Node, Rule
+from millrace.kernel.graph.graph import Arc, Graph, GraphNode, Rule
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,17 @@ class State:
     rule: str
 
 
-def depth_first(node: Node, taken: int) -> Node | None:
+def depth_first(node: GraphNode, taken: int) -> GraphNode | None:
     """Forward if it yields, encore if there is more, else backtrack."""
     return forward(node) or (node if node.waiting else backtrack(node))
 
 
-def breadth_first(node: Node, taken: int) -> Node | None:
+def breadth_first(node: GraphNode, taken: int) -> GraphNode | None:
     """Encore if there is more, forward if it yields, else backtrack."""
     return node if node.waiting else forward(node) or backtrack(node)
 
 
-def round_robin(node: Node, taken: int) -> Node | None:
+def round_robin(node: GraphNode, taken: int) -> GraphNode | None:
     """Encore if there is more, forward if it yields, else exit."""
     return node if node.waiting else forward(node)
 
@@ -46,13 +46,13 @@ def round_robin(node: Node, taken: int) -> Node | None:
 def batching(size: int) -> Rule:
     """Encore until `size` rows have been taken, then as depth-first (k, where 001 prints k + 1)."""
 
-    def rule(node: Node, taken: int) -> Node | None:
+    def rule(node: GraphNode, taken: int) -> GraphNode | None:
         return node if node.waiting and taken < size else depth_first(node, taken)
 
     return rule
 
 
-def forward(node: Node) -> Node | None:
+def forward(node: GraphNode) -> GraphNode | None:
     """The operator that a yielded element waits for, a fork's branches in turn; else where an ETS has gone."""
     if node.yielding:
         arcs, count = node.outputs, len(node.outputs)
@@ -65,7 +65,7 @@ def forward(node: Node) -> Node | None:
     return enabled if enabled is not None and enabled.waiting and not enabled.is_sink else None
 
 
-def backtrack(node: Node) -> Node | None:
+def backtrack(node: GraphNode) -> GraphNode | None:
     """The operator that feeds the empty input with the least register; None when that is a source or a break."""
     least: Arc | None = None
     for arc in node.inputs:
@@ -105,7 +105,7 @@ def _ends_a_path(arc: Arc) -> bool:
     return len(after.inputs) > 1 or len(branches(before)) > 1
 
 
-def branches(node: Node) -> list[Arc]:
+def branches(node: GraphNode) -> list[Arc]:
     """The arcs from a node to operators."""
     return [arc for arc in node.outputs if not arc.consumer.is_sink]
 
@@ -120,7 +120,7 @@ def state_table(graph: Graph) -> list[State]:
     return table
 
 
-def _state(node: Node) -> State:
+def _state(node: GraphNode) -> State:
     before = tuple(_before(arc) for arc in node.inputs if not arc.broken and not _begins(arc))
     own = [arc for arc in branches(node) if not arc.broken]
     after = (f"fork({node.name})",) if len(own) > 1 else tuple(arc.consumer.name for arc in own)
@@ -128,7 +128,7 @@ def _state(node: Node) -> State:
     return State(node.name, before, after, f"{rule_of(node.strategy)[0]}-{places[bool(before), bool(after)]}")
 
 
-def _forks(node: Node) -> list[State]:
+def _forks(node: GraphNode) -> list[State]:
     own = [arc for arc in branches(node) if not arc.broken]
     if len(own) < 2:
         return []

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from millrace.kernel import operators as kernel
-from millrace.kernel.graph.graph import Graph
-from millrace.kernel.graph.graph import Node as GraphNode
+from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.updates.queue import Queue
 from millrace.plan.nodes.aggregate_nodes import Aggregate

@@ -17,8 +17,7 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.kernel.columns.user_functions import UserCall, UserFunction, loaded
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.graph.graph import Graph
-from millrace.kernel.graph.graph import Node as GraphNode
+from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.content_names import stream_columns

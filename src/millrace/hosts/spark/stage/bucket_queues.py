@@ -25,7 +25,7 @@ from millrace.hosts.spark.exchange.rows import pack, unpack
 from millrace.hosts.spark.stage.budget import MOST, BatchBudget, RowCost, TriggerPace, WaitingQueue
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.graph.graph import Node
+from millrace.kernel.graph.graph import GraphNode
 from millrace.kernel.metrics import InputCounts, QueueMetrics, least_processed
 from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import QueueSettings
@@ -190,7 +190,7 @@ def titles_of(executor: Executor, queries: Mapping[str, str], level: int) -> dic
     return found
 
 
-def _source(node: Node) -> str:
+def _source(node: GraphNode) -> str:
     """The source whose rows come to a queue by a node, by its name; none if another queue is between."""
     while not node.is_source:
         if isinstance(node.operator, Queue) or len(node.inputs) != 1:
