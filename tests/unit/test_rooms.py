@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "kernel/updates": "errors kernel kernel/columns kernel/stores kernel/progress kernel/aggregates",
     "kernel/baselines": "kernel kernel/columns kernel/stores kernel/aggregates kernel/updates",
     "kernel/graph": "errors kernel kernel/progress kernel/updates",
-    "kernel/operators": "kernel kernel/relational kernel/aggregates kernel/joins kernel/updates kernel/progress",
+    "kernel/operator_index": "kernel kernel/relational kernel/aggregates kernel/joins kernel/updates kernel/progress",
     # The plan: frozen nodes, then what is made of them.
     "plan/nodes": "kernel kernel/*",
     "plan/joins": "kernel/* plan/nodes",

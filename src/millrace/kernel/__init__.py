@@ -4,7 +4,7 @@ In: rows that a host pushes into the sources of a graph, a clock, and a budget o
 state, metrics. It imports nothing but numpy and pyarrow; plan builds its graphs, hosts drive them.
 
 - elements.py: batches of rows, and punctuation: all that travels along an arc
-- operator.py: the contract of an operator, with an example; operators.py names every operator
+- operator.py: the contract of an operator, with an example; operator_index.py names every operator
 - state.py: segments, the pieces of state that are saved; clock.py, metrics.py
 - columns/: expressions, casts, hashes, groups: columns in, columns out
 - progress/: how far a stream has come, which rows are late, enabling timestamps

@@ -45,7 +45,7 @@ A whole operator, with a state of one number:
 
 An operator that waits for a bound sets `holds` and `senses_bounds`, and says in `wanted` which bound releases
 something: relational/merge.py is a short one. Its tests call `check_operator`, which tries what operators promise.
-To use it in a graph, see graph/graph.py; for queries, a plan node and plan/physical/operators.py choose it.
+To use it in a graph, see graph/graph.py; for queries, a plan node and plan/physical/operator_choice.py choose it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from millrace.errors import RequestError
-from millrace.kernel import operators as kernel
+from millrace.kernel import operator_index as kernel
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.graph.graph import Graph
 from millrace.plan.evolution.previous_plan import PreviousPlan, can_be_cut, part_keys, without_start

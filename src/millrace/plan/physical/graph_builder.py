@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from millrace.kernel import operators as kernel
+from millrace.kernel import operator_index as kernel
 from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.updates.queue import Queue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from millrace.kernel import operators as kernel
+from millrace.kernel import operator_index as kernel
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from millrace.kernel import operators
+from millrace.kernel import operator_index as kernel
 from millrace.kernel.graph.graph import Graph
 from millrace.language import parse_network
 from millrace.plan.explain.plan_text import explain
@@ -22,42 +22,45 @@ CREATE STREAM b (k STRING, n INT, began TIMESTAMP, ts TIMESTAMP) TIMESTAMP BY ts
 """
 MINUTE = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"
 KINDS = {
-    f"SELECT k, count(*) AS c FROM a {MINUTE} GROUP BY k": (operators.WindowAggregate, "range 1 MINUTE slide 1 MINUTE"),
-    "SELECT k, count(*) AS c FROM a [ROWS 5 SLIDE 2] GROUP BY k": (operators.WindowAggregate, "rows 5 slide 2"),
-    "SELECT ts, count(*) AS c FROM a GROUP BY ts": (operators.WindowAggregate, "each instant"),
+    f"SELECT k, count(*) AS c FROM a {MINUTE} GROUP BY k": (
+        kernel.WindowAggregate,
+        "range 1 MINUTE slide 1 MINUTE",
+    ),
+    "SELECT k, count(*) AS c FROM a [ROWS 5 SLIDE 2] GROUP BY k": (kernel.WindowAggregate, "rows 5 slide 2"),
+    "SELECT ts, count(*) AS c FROM a GROUP BY ts": (kernel.WindowAggregate, "each instant"),
     "SELECT date_trunc('month', ts) AS m, count(*) AS c FROM a GROUP BY date_trunc('month', ts)": (
-        operators.WindowAggregate,
+        kernel.WindowAggregate,
         "month",
     ),
     "SELECT k, count(*) AS c FROM a [SESSION 5 SECONDS] GROUP BY k": (
-        operators.SessionAggregate,
+        kernel.SessionAggregate,
         "sessions with a gap of 5 SECONDS",
     ),
     "SELECT k, count(*) AS c FROM a [RANGE 5 SECONDS] GROUP BY k": (
-        operators.TrailingAggregate,
+        kernel.TrailingAggregate,
         "a result per row, over the last 5 SECONDS",
     ),
     "SELECT k, count(*) AS c FROM a [ROWS 5] GROUP BY k": (
-        operators.TrailingAggregate,
+        kernel.TrailingAggregate,
         "a result per row, over the last 5 rows",
     ),
     "SELECT k, count(*) AS c FROM a [ROWS 5 PARTITION BY k] GROUP BY k": (
-        operators.PartitionedRowsAggregate,
+        kernel.PartitionedRowsAggregate,
         "a result per row, over the last 5 rows of its group",
     ),
-    "SELECT DISTINCT k, ts FROM a": (operators.Distinct, "distinct: forgets a row when the bound passes its time"),
+    "SELECT DISTINCT k, ts FROM a": (kernel.Distinct, "distinct: forgets a row when the bound passes its time"),
     "SELECT count(*) AS c FROM a UNION b [ROWS 2 SLIDE 2]": (
-        operators.Number,
+        kernel.Number,
         "number: by time, then input, then order in the input",
     ),
     "SELECT *, rank() OVER (PARTITION BY window_start, window_end ORDER BY c DESC) AS place"
     f" FROM (SELECT k, count(*) AS c FROM a {MINUTE} GROUP BY k) AS t": (
-        operators.Rank,
+        kernel.Rank,
         "rank among rows of equal time by window_start, window_end, ordered by c DESC",
     ),
-    f"SELECT count(*) AS c FROM a {MINUTE} WITH (slack = '5 s')": (operators.Slack, "slack 5 SECONDS"),
+    f"SELECT count(*) AS c FROM a {MINUTE} WITH (slack = '5 s')": (kernel.Slack, "slack 5 SECONDS"),
     f"SELECT count(*) AS c FROM a {MINUTE} WITH (low_level_groups = 9, flush = 'lazy_flush(2)')": (
-        operators.LowAggregate,
+        kernel.LowAggregate,
         "over a low level: low_level_groups = 9, flush = lazy_flush(2)",
     ),
 }
@@ -68,13 +71,13 @@ def whole(*selects: str) -> Graph:
     return physical(parse_network(STREAMS + queries)).whole()
 
 
-def kinds(graph: Graph) -> list[type[operators.Operator]]:
+def kinds(graph: Graph) -> list[type[kernel.Operator]]:
     return [type(node.operator) for node in graph.operators()]
 
 
 @pytest.mark.parametrize(("select", "carried_out"), KINDS.items(), ids=range(len(KINDS)))
 def test_each_window_has_its_operator_and_its_words(
-    select: str, carried_out: tuple[type[operators.Operator], str]
+    select: str, carried_out: tuple[type[kernel.Operator], str]
 ) -> None:
     operator, words = carried_out
     assert operator in kinds(whole(select))
@@ -116,7 +119,7 @@ def test_a_condition_does_not_go_below_the_numbers_of_a_union() -> None:
 def test_a_query_that_keeps_its_state_in_another_way_has_an_operator_of_its_own() -> None:
     select = "SELECT k, count(*) AS c FROM a [RANGE 1 MINUTE SLIDE 10 SECONDS] GROUP BY k"
     graph = whole(select, f"{select} WITH (panes = 'off')", f"{select} WITH (panes = 'on')", select)
-    assert kinds(graph).count(operators.WindowAggregate) == 3
+    assert kinds(graph).count(kernel.WindowAggregate) == 3
 
 
 def test_the_same_inner_aggregate_is_there_once_for_two_outer_ones() -> None:
@@ -125,4 +128,4 @@ def test_the_same_inner_aggregate_is_there_once_for_two_outer_ones() -> None:
         f"SELECT k, max(c) AS most FROM {inner} GROUP BY window_start, window_end, k",
         f"SELECT n, max(c) AS most FROM {inner} GROUP BY window_start, window_end, n",
     )
-    assert kinds(graph).count(operators.WindowAggregate) == 3, "one inner one, two outer ones"
+    assert kinds(graph).count(kernel.WindowAggregate) == 3, "one inner one, two outer ones"
