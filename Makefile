@@ -3,7 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-LANES := --dist loadgroup --no-loadscope-reorder -n
+LANES := --dist loadfile --no-loadscope-reorder -n
 FAST := $(BIN)/python -m pytest -q $(LANES) 2 -m "not slow and not spark and not long"
 
 .DEFAULT_GOAL := help

@@ -9,6 +9,7 @@ from subprocess import CompletedProcess
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.e2e.commands import RunOn, millrace, millrace_here
 
@@ -45,24 +46,37 @@ def run_on(request: pytest.FixtureRequest) -> RunOn:
 
 # What waits most is begun first, so that no worker is left alone with it at the end.
 _FIRST = ("crash", "e2e", "differential", "golden", "property", "unit")
-_COMMANDS = {"Started", "millrace"}
-"""What a test module imports that starts the command line, in a process of its own."""
+_ON_SPARK = re.compile(
+    r"[\[-]spark[\]-]|_on_spark|leaves_spark|/hosts/spark/test_(host|progress)\.py|/e2e/test_native\.py"
+)
+"""Tests that share the Spark session of their process, by their names."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Distribute whole files to the workers, and all tests of this process's Spark session to one of them."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_lane(item)))
-    items.sort(key=_turn)
-
-
-def _lane(item: pytest.Item) -> str:
-    fixtures = getattr(item, "fixturenames", ())
-    elsewhere = "spark_session" not in fixtures and "run_on" not in fixtures and _COMMANDS & set(vars(item.module))
-    return "spark" if item.get_closest_marker("spark") and not elsewhere else item.nodeid.partition("::")[0]
+def _lane(nodeid: str) -> str:
+    """What is given to a worker as a whole: a file, or all tests of the shared Spark session."""
+    return "spark" if _ON_SPARK.search(nodeid) else nodeid.partition("::")[0]
 
 
 def _turn(item: pytest.Item) -> int:
-    folder = Path(item.nodeid).parts[1]
-    return -1 if _lane(item) == "spark" else _FIRST.index(folder) if folder in _FIRST else len(_FIRST)
+    if item.get_closest_marker("spark"):
+        return -2 if _lane(item.nodeid) == "spark" else -1
+    folder = item.nodeid.split("/")[1]
+    return _FIRST.index(folder) if folder in _FIRST else len(_FIRST)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests in the order in which workers take them."""
+    items.sort(key=_turn)
+
+
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]
+    """Whole files to the workers, and all tests of the shared Spark session to one of them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _lane(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
+    """The scheduler of a run with several workers."""
+    return Lanes(config, log)
