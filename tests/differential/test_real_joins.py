@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.differential.test_q1 import pieces
-from tests.differential.test_real_data import DATA, FLIGHTS, TRAFFIC, answers, every_host
+from tests.differential.test_real_data import DATA, FLIGHTS, TRAFFIC, answers, long_on_spark
 from tests.e2e.commands import RunOn
 
 duckdb = pytest.importorskip(
@@ -69,7 +69,7 @@ ORACLE = {
 }
 
 
-@every_host
+@long_on_spark
 def test_joins_of_real_streams_are_the_batch_answer(host: str, run_on: RunOn, tmp_path: Path) -> None:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")

@@ -18,7 +18,7 @@ import pytest
 
 from millrace.language.declarations.query_options import spelling
 from tests.differential.test_q1 import pieces
-from tests.differential.test_real_data import DATA, every_host
+from tests.differential.test_real_data import DATA, long_on_spark
 from tests.e2e.commands import RunOn, millrace
 
 duckdb = pytest.importorskip(
@@ -59,7 +59,7 @@ Row = dict[str, Any]
 Key = tuple[str, str]
 
 
-@every_host
+@long_on_spark
 def test_the_last_answer_of_every_feed_is_its_last_quote(host: str, run_on: RunOn, tmp_path: Path) -> None:
     rows = recorded(MOST[host])
     found, summary = run(run_on, host, rows, tmp_path)

@@ -221,7 +221,7 @@ def test_what_waits_and_how_long_stays_bounded_and_linecutting_is_no_worse(
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_on_spark(tmp_path: Path) -> None:
     """Three streams in one run. It is short, and on a clock that nobody winds: the first trial of LINECUTTING is a
     tenth of it, so it may be worse by some hundredths (1.03 to 1.04 where the clock moves with the turns)."""

@@ -180,7 +180,7 @@ class TestTheTimeline:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demonstration_shows_true_counts_while_stock_spark_waits(tmp_path: Path) -> None:
     out = io.StringIO()
     assert demo(tmp_path, seconds=25, out=out) == 0, out.getvalue()
