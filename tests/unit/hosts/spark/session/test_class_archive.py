@@ -125,7 +125,7 @@ def test_what_belongs_to_a_spark_that_is_gone_is_dropped(tmp_path: Path, java: s
 _START = """
 import sys
 from pathlib import Path
-from millrace.hosts.spark.session import open_session
+from millrace.hosts.spark.session.session import open_session
 session = open_session("local[1]", log_file=Path(sys.argv[1]))
 print(session.range(3).count())
 java = session.sparkContext._gateway.proc

@@ -119,7 +119,7 @@ def test_a_file_of_state_that_is_written_twice_holds_what_was_written_last(tmp_p
     """Else a batch that is run again after a kill goes on with the state of the attempt that was killed."""
     told = f"""
 from pathlib import Path
-from millrace.hosts.spark.session import open_session
+from millrace.hosts.spark.session.session import open_session
 session = open_session("local[1]", log_file=Path("{tmp_path}/log"))
 java, folder = session._jvm, "{tmp_path}"
 path = java.org.apache.hadoop.fs.Path(folder)
