@@ -95,7 +95,7 @@ def _near_percentile(values: Sequence[Any], fraction: float, *_: Any) -> Between
     if not values:
         return None
     low, high, _share = _around(values, fraction)
-    return Between(low - abs(low) / 100, high + abs(high) / 100)
+    return Between(max(low - abs(low) / 100, min(values)), min(high + abs(high) / 100, max(values)))
 
 
 def _near_count(values: Sequence[Any], *_: Any) -> Between:

@@ -48,7 +48,7 @@ def frames(window: AnyWindow, rows: list[Row], counts: Callable[[Row], bool]) ->
                 time = max(map(micros, pair))
                 yield Frame(None, time, time, [row for row in rows if (row[first], row[second]) == pair])
         case SessionWindow():
-            yield from _sessions(window.gap, rows)
+            yield from _sessions(window, rows)
         case TrailingWindow():
             yield from _trailing(window, rows)
         case PartitionedRows(slide=None):
@@ -107,10 +107,12 @@ def _first_tick(number: int, count: int) -> int:
     return number * count if number > 0 else (number - 1) * count + 1
 
 
-def _sessions(gap: int, rows: list[Row]) -> Iterator[Frame]:
+def _sessions(window: SessionWindow, rows: list[Row]) -> Iterator[Frame]:
     session: list[Row] = []
+    gap = window.gap
     for row in sorted(rows, key=lambda row: row[TIME]):
-        if session and row[TIME] - session[-1][TIME] >= gap:
+        apart = row[TIME] - session[-1][TIME] if session else 0
+        if apart > gap or (apart == gap and not window.merges_at_gap):
             yield _session(session, gap)
             session = []
         session.append(row)

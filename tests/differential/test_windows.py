@@ -47,6 +47,9 @@ QUERIES = {
     "trailing": "SELECT k, count(*) AS n, max_by(v, x) AS best FROM a UNION b [RANGE 4 SECONDS] GROUP BY k",
     "so_far": "SELECT k, count(*) AS n FROM b [RANGE UNLIMITED PRECEDING] GROUP BY k WITH (state_limit = 100)",
     "sessions": f"SELECT k, {SOME} FROM a UNION b [SESSION 2 SECONDS] GROUP BY k",
+    "flink_sessions": f"SELECT k, {SOME} FROM SESSION(TABLE a PARTITION BY k, DESCRIPTOR(ts), INTERVAL '2' SECOND)"
+    " GROUP BY k, window_start, window_end",
+    "spark_sessions": f"SELECT k, {SOME} FROM c GROUP BY k, session_window(ts, '2 seconds')",
     "by_minute": "SELECT date_trunc('minute', ts) AS minute, k, median(v) AS middle FROM a"
     " GROUP BY date_trunc('minute', ts), k",
     "by_month": "SELECT date_trunc('month', ts) AS month, stddev_samp(v) AS spread FROM a"
@@ -119,3 +122,22 @@ def test_the_queries_hold_every_node_of_the_plan(expected: dict[str, list[dict[s
     nodes = {type(node).__name__ for query in parse_network(SQL).queries for node in walk(query.root)}
     assert {"Scan", "Filter", "Project", "Union", "Numbered", "Aggregate", "Distinct", "Rank"} <= nodes
     assert all(expected.values()), "no query is answered by nothing"
+
+
+def test_borrowed_sessions_are_those_of_spark_itself_on_spark(spark_session: Any) -> None:
+    """Times in whole seconds and a gap of two: many rows are exactly the gap apart."""
+    given = [{**row, "ts": row["ts"].replace(microsecond=0)} for row in INPUTS["b"]]
+    asked = "count(*) AS n, percentile_approx(v, 0.5) AS middle FROM b GROUP BY k, session_window(ts, '2 seconds')"
+    found = Host("virtual").run(
+        f"{STREAMS} CREATE QUERY q AS SELECT k, {asked};", {"b": pieces(given, seed=7, count=5)}
+    )["q"]
+    spark_session.createDataFrame(pieces(given, seed=7, count=1)[0].to_pandas()).createOrReplaceTempView("b")
+    stock = spark_session.sql(f"SELECT k, session_window.start window_start, session_window.end window_end, {asked}")
+    assert _sessions(found) == _sessions([row.asDict() for row in stock.collect()])
+
+
+def _sessions(rows: list[dict[str, Any]]) -> list[str]:
+    """Each session; the percentile only of a single value, because more of them are approximate."""
+    bounds = [tuple(row[each].strftime("%M:%S") for each in ("window_start", "window_end")) for row in rows]
+    values = [(row["k"], row["n"], row["middle"] if row["n"] == 1 else None) for row in rows]
+    return sorted(map(repr, zip(bounds, values, strict=True)))

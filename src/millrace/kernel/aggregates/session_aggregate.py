@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +42,12 @@ _FEW_ENDS = 1024
 class SessionAggregate(AggregateOperator):
     """Aggregate the rows of a group that follow each other by less than `gap`; a new row may join two sessions.
 
-    State: the open sessions by group, in keyed runs, and a calendar of their ends, in sorted runs; an end that has
-    moved stays in the calendar until it comes to the front. Punctuations: a bound closes every session whose last row
-    is `gap` or more before it, and is passed on: the time of a result is the last instant of its window. With `groups`,
-    all key columns, promises for single groups do the same for their sessions.
+    With `merges_at_gap` a row exactly one gap after the last belongs to the session too, as in Spark and Flink.
+    State: the open sessions by group, in keyed runs, and a calendar of when they close, in sorted runs; an entry that
+    has moved stays in the calendar until it comes to the front. Punctuations: a bound closes every session that no
+    later row can reach, and is passed on, one microsecond less if sessions merge at the gap: the time of a result is
+    the last instant of its window. With `groups`, all key columns, promises for single groups do the same for their
+    sessions.
     """
 
     label = "session aggregate"
@@ -52,9 +55,15 @@ class SessionAggregate(AggregateOperator):
     uses_every_bound = True
     noted = ("bound", "timed")
 
-    def __init__(self, partials: Partials, gap: Microseconds, *, groups: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, partials: Partials, gap: Microseconds, *, groups: tuple[str, ...] = (), merges_at_gap: bool = False
+    ) -> None:
         super().__init__(partials)
         self.gap = gap
+        self.beyond = int(merges_at_gap)
+        """How long after its `window_end` a session stays open: the rows of that very instant may still come."""
+        self.reach = gap + self.beyond
+        """How far apart two rows are, at least, that belong to different sessions."""
         self.groups = groups
         self._sessions = KeyedRuns()
         self._calendar = SortedRuns(_END, concat_tables)
@@ -77,7 +86,7 @@ class SessionAggregate(AggregateOperator):
         """True if rows may lengthen the session that ends first, or begin one that ends earlier."""
         assert self._front is not None
         end, hash = self._front
-        return int(times.min()) + self.gap < end or bool((hashes == hash).any())
+        return int(times.min()) + self.reach < end or bool((hashes == hash).any())
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         wanted = self.wanted()
@@ -85,7 +94,11 @@ class SessionAggregate(AggregateOperator):
             self._settle()
             yield self._closed(punctuation.until)
         self._bound = punctuation.until
-        yield punctuation
+        ended = punctuation.until == END_OF_TIME
+        yield punctuation if ended else replace(punctuation, until=punctuation.until - self.beyond)
+
+    def required(self, until: Microseconds, port: int = 0) -> Microseconds:
+        return min(until, END_OF_TIME - self.beyond) + self.beyond
 
     def on_groups(self, punctuation: GroupPunctuation) -> Iterator[Element]:
         if not self.groups:
@@ -96,18 +109,19 @@ class SessionAggregate(AggregateOperator):
         if found:
             sessions = concat_tables(found)
             promised = _of_group(sessions.select(self.partials.keys), keys, punctuation.until)
-            ended = _integers(sessions, _LAST) <= np.maximum(promised, NO_BOUND + self.gap) - self.gap
+            ended = _integers(sessions, _LAST) <= np.maximum(promised, NO_BOUND + self.reach) - self.reach
             if ended.any():
                 yield self._close(sessions, ended)
                 self._tidy()
-        yield punctuation
+        told = np.abs(punctuation.until) < END_OF_TIME
+        yield replace(punctuation, until=punctuation.until - self.beyond * told)
 
     def _tidy(self) -> None:
         """Write the calendar again when most of it is about sessions that are gone: no bound may ever reach them."""
         if len(self._calendar) > 2 * len(self._sessions) + _FEW_ENDS:
             self._calendar.clear()
             for table in self._sessions.whole():
-                ends = pa.array(_integers(table, _LAST) + self.gap)
+                ends = pa.array(_integers(table, _LAST) + self.reach)
                 self._calendar.add(pa.table({_END: ends, HASH: table.column(HASH)}))
 
     def _settle(self) -> None:
@@ -120,7 +134,7 @@ class SessionAggregate(AggregateOperator):
         if current:
             made, moved = self._joined(concat_tables([*current, made]), sum(table.num_rows for table in current))
         self._sessions.put(hashes, made)
-        ends = pa.table({_END: _integers(made, _LAST) + self.gap, HASH: made.column(HASH)})
+        ends = pa.table({_END: _integers(made, _LAST) + self.reach, HASH: made.column(HASH)})
         self._calendar.add(ends.filter(pa.array(moved)))
 
     def _sessions_of(self, batch: Batch, hashes: Hashes) -> pa.Table:
@@ -130,7 +144,7 @@ class SessionAggregate(AggregateOperator):
         order = np.lexsort((batch.times, codes))
         codes, times = codes[order], batch.times[order]
         cuts = starts(codes)
-        cuts[1:] |= times[1:] - times[:-1] >= self.gap
+        cuts[1:] |= times[1:] - times[:-1] >= self.reach
         panes = np.empty(len(order), np.int64)
         panes[order] = np.cumsum(cuts) - 1
         begins = np.flatnonzero(cuts)
@@ -146,7 +160,7 @@ class SessionAggregate(AggregateOperator):
         codes, firsts, lasts = codes[order], firsts[order], lasts[order]
         reached = _greatest_so_far(codes, lasts)
         cuts = starts(codes)
-        cuts[1:] |= firsts[1:] - reached[:-1] >= self.gap
+        cuts[1:] |= firsts[1:] - reached[:-1] >= self.reach
         begins = np.flatnonzero(cuts)
         ends = reached[np.append(begins[1:], len(order)) - 1]
         known = np.maximum.reduceat(np.where(order < before, lasts, NO_BOUND), begins)
@@ -164,7 +178,7 @@ class SessionAggregate(AggregateOperator):
         """The results of the sessions that end at or before a bound; these are removed."""
         sessions = self._named(until)
         assert sessions is not None, "some session wanted this bound"
-        results = self._close(sessions, _integers(sessions, _LAST) <= until - self.gap)
+        results = self._close(sessions, _integers(sessions, _LAST) <= until - self.reach)
         self._calendar.drop(until)
         return results
 
@@ -189,11 +203,11 @@ class SessionAggregate(AggregateOperator):
             assert least is not None, "every open session is in the calendar"
             last = min(least + step, END_OF_TIME)
             sessions = self._named(last)
-            ends = None if sessions is None else _integers(sessions, _LAST) + self.gap
+            ends = None if sessions is None else _integers(sessions, _LAST) + self.reach
             if sessions is not None and ends is not None and int(ends.min()) <= last:
                 front = int(ends.argmin())
                 # Rows still to come make ends of at least the bound and the gap: up to there all that moved can go.
-                self._calendar.drop(min(int(ends[front]), self._bound + self.gap) - 1)
+                self._calendar.drop(min(int(ends[front]), self._bound + self.reach) - 1)
                 return int(ends[front]), int(_integers(sessions, HASH)[front])
             step *= 4
         return None

@@ -195,7 +195,8 @@ WindowKind = Literal["range", "rows", "session", "unlimited"]
 class WindowClause(Placed):
     """`[RANGE i SLIDE j WA col]`, `[ROWS n SLIDE m PARTITION BY k]`, or a window written in another system's way.
 
-    `qualifier` is the name before the attribute: `WA m1.ts`; `bare` says that it is written `WINDOW i`.
+    `qualifier` is the name before the attribute: `WA m1.ts`; `bare` says that it is written `WINDOW i`, `borrowed` that
+    it means what it means in the system that writes it so.
     """
 
     kind: WindowKind
@@ -205,6 +206,7 @@ class WindowClause(Placed):
     partition: tuple[Name, ...] = ()
     qualifier: Name | None = None
     bare: bool = False
+    borrowed: bool = False
 
 
 @dataclass(frozen=True)

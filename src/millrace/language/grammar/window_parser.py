@@ -154,7 +154,7 @@ def _table_function_body(cursor: Cursor, word: Token) -> tuple[Name, WindowClaus
     cursor.expect(")", hint=_TUMBLE_HINT, what='")"')
     place = cursor.place_since(word)
     if word.text.upper() == "SESSION":
-        return stream, WindowClause("session", lengths[0], None, attribute, partition, place=place)
+        return stream, WindowClause("session", lengths[0], None, attribute, partition, borrowed=True, place=place)
     return stream, WindowClause("range", lengths[-1], lengths[0], attribute, place=place)
 
 

@@ -19,6 +19,7 @@ from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
     WINDOW_START,
     AnyWindow,
+    BorrowedSessionWindow,
     PartitionedRows,
     SessionWindow,
     TrailingWindow,
@@ -80,7 +81,8 @@ def _window(clause: WindowClause, limited: bool) -> AnyWindow:
         )
     if clause.kind == "session":
         _refuse_slide(clause, "A session ends when nothing comes for a while: leave SLIDE out.")
-        return SessionWindow(extent(clause.size, "SESSION"))
+        gap = extent(clause.size, "SESSION")
+        return BorrowedSessionWindow(gap) if clause.borrowed else SessionWindow(gap)
     size = extent(clause.size, clause.kind.upper())
     slide = None if clause.slide is None else extent(_slide(clause), "SLIDE")
     if clause.kind == "range":
@@ -271,7 +273,7 @@ def spark_window(node: exp.Expr) -> WindowClause:
     qualifier = Name(written.table, place=place_of(written)) if written.table else None
     lengths = [_length(each, place_of(each), hint) for each in arguments[1:]]
     if session:
-        return WindowClause("session", lengths[0], None, attribute, qualifier=qualifier, place=place)
+        return WindowClause("session", lengths[0], None, attribute, qualifier=qualifier, borrowed=True, place=place)
     return WindowClause("range", lengths[0], lengths[-1], attribute, qualifier=qualifier, place=place)
 
 

@@ -93,7 +93,8 @@ def _window_text(window: windows.AnyWindow) -> str:
         case windows.PairWindow():
             return f"each pair of {window.first} and {window.second}"
         case windows.SessionWindow():
-            return f"sessions with a gap of {interval_text(window.gap)}"
+            merging = ", rows exactly the gap apart together" if window.merges_at_gap else ""
+            return f"sessions with a gap of {interval_text(window.gap)}{merging}"
         case windows.TrailingWindow(range=None):
             return "a result per row, over all rows of its group up to it"
         case windows.TrailingWindow(range=int() as reach):

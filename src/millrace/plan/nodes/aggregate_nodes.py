@@ -94,6 +94,14 @@ class SessionWindow(AnyWindow):
 
     gap: int
     sql_name: ClassVar[str] = "a session"
+    merges_at_gap: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class BorrowedSessionWindow(SessionWindow):
+    """Sessions as Spark and Flink have them: a row exactly `gap` after another belongs to its session."""
+
+    merges_at_gap: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,9 @@ def _state_limit(options: Options) -> int | None:
 def _aggregate(node: windows.Aggregate, options: Options) -> kernel.Operator:
     partials, limit = partials_of(node), _state_limit(options)
     match node.window:
-        case windows.SessionWindow(gap):
-            return kernel.SessionAggregate(partials, gap, groups=groups_of(node))
+        case windows.SessionWindow(gap) as sessions:
+            groups, merges = groups_of(node), sessions.merges_at_gap
+            return kernel.SessionAggregate(partials, gap, groups=groups, merges_at_gap=merges)
         case windows.TrailingWindow(reach, unit):
             return kernel.TrailingAggregate(partials, reach, counts_rows=unit == "rows", state_limit=limit)
         case windows.PartitionedRows(rows, slide):

@@ -37,8 +37,8 @@ AGGREGATIONS = [
 ]
 
 
-def sessions(gap: int, keys: Sequence[str] = ("k",)) -> SessionAggregate:
-    return SessionAggregate(Partials(Instants(), keys, AGGREGATIONS), gap)
+def sessions(gap: int, keys: Sequence[str] = ("k",), *, merging: bool = False) -> SessionAggregate:
+    return SessionAggregate(Partials(Instants(), keys, AGGREGATIONS), gap, merges_at_gap=merging)
 
 
 def batch(*times: int, k: str | None = "a") -> Batch:
@@ -57,13 +57,14 @@ def results(elements: Sequence[Element]) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
-def expected(script: Script, gap: int, keyed: bool) -> list[tuple[Any, ...]]:
+def expected(script: Script, gap: int, keyed: bool, merging: bool = False) -> list[tuple[Any, ...]]:
     """The same, row by row."""
     rows = [row for _, each in script.steps if isinstance(each, Batch) for row in each.rows.to_pylist()]
     found: list[list[dict[str, Any]]] = []
     for row in sorted(rows, key=lambda row: (repr(row["k"]) if keyed else "", row[TIME])):
         before = found[-1][-1] if found else None
-        follows = before is not None and (not keyed or before["k"] == row["k"]) and row[TIME] - before[TIME] < gap
+        apart = row[TIME] - before[TIME] if before and (not keyed or before["k"] == row["k"]) else 2 * gap
+        follows = apart < gap or (merging and apart == gap)
         if follows:
             found[-1].append(row)
         else:
@@ -85,18 +86,31 @@ def _result(session: list[dict[str, Any]], gap: int, keyed: bool) -> tuple[Any, 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("gap", [1, 5, 17, 1000])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "global"])
-def test_sessions_are_those_of_a_plain_reading(seed: int, gap: int, keyed: bool) -> None:
+@pytest.mark.parametrize("merging", [True, False], ids=["merging", "strict"])
+def test_sessions_are_those_of_a_plain_reading(seed: int, gap: int, keyed: bool, merging: bool) -> None:
     script = random_script(seed, ports=1, batches=20)
-    found = outputs(sessions(gap, ("k",) if keyed else ()), script)
+    found = outputs(sessions(gap, ("k",) if keyed else (), merging=merging), script)
     check_bounds(found)
-    assert results(found) == expected(script, gap, keyed)
+    assert results(found) == expected(script, gap, keyed, merging)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [1, 4, 20])
 def test_sessions_keep_the_contract(gap: int) -> None:
     check_operator(lambda: sessions(gap), seeds=3)
-    check_operator(lambda: sessions(gap, ()), seeds=1)
+    check_operator(lambda: sessions(gap, (), merging=True), seeds=1)
+
+
+def test_rows_exactly_the_gap_apart_merge_where_that_is_asked_for() -> None:
+    operator = sessions(10, merging=True)
+    list(operator.on_batch(0, batch(25, 30)))
+    # A row at 40 may still come, and so the session that ends there is not closed by a bound of 40.
+    assert list(operator.on_punctuation(Punctuation(40))) == [Punctuation(39)]
+    list(operator.on_batch(0, batch(40)))
+    assert operator.wanted() == 51
+    closed, bound = operator.on_punctuation(Punctuation(51))
+    assert (results([closed]), bound) == ([("a", 25, 50, 49, 3, 3, 1, 1)], Punctuation(50))
+    assert operator.required(50) == 51
 
 
 def test_a_row_one_gap_after_the_last_begins_a_new_session() -> None:
@@ -171,8 +185,8 @@ def test_a_moved_end_does_not_stay_in_the_calendar() -> None:
     assert sum(each.num_rows for each in operator.changes().added.values()) < 10
 
 
-def by_group(gap: int) -> SessionAggregate:
-    return SessionAggregate(Partials(Instants(), ["k"], AGGREGATIONS), gap, groups=("k",))
+def by_group(gap: int, merging: bool = False) -> SessionAggregate:
+    return SessionAggregate(Partials(Instants(), ["k"], AGGREGATIONS), gap, groups=("k",), merges_at_gap=merging)
 
 
 def promise(**until: int) -> GroupPunctuation:
@@ -184,13 +198,14 @@ def promise(**until: int) -> GroupPunctuation:
 @pytest.mark.parametrize("seed", range(8))
 def test_promises_of_groups_close_the_sessions_of_a_plain_reading(seed: int, gap: int) -> None:
     script = random_group_script(seed)
-    assert results(outputs(by_group(gap), script)) == expected(script, gap, True)
+    for merging in (False, True):
+        assert results(outputs(by_group(gap, merging), script)) == expected(script, gap, True, merging)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [1, 20])
 def test_sessions_by_group_keep_the_contract(gap: int) -> None:
-    check_operator(lambda: by_group(gap), scripts=random_group_script, seeds=3)
+    check_operator(lambda: by_group(gap, merging=gap == 20), scripts=random_group_script, seeds=3)
 
 
 def test_a_promise_closes_the_sessions_of_its_group_alone() -> None:

@@ -8,6 +8,7 @@ from millrace.language import parse_network
 from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
     AnyWindow,
+    BorrowedSessionWindow,
     PartitionedRows,
     SessionWindow,
     TrailingWindow,
@@ -48,8 +49,8 @@ def scans_of(text: str) -> list[str]:
         ("main1 [ROWS 10 PARTITION BY srcIP]", PartitionedRows(10)),
         ("main1 [PARTITION BY srcIP, destIP, ROWS 10 SLIDE 5]", PartitionedRows(10, 5)),
         ("main1 [SESSION 5 MINUTES WA ts]", SessionWindow(5 * MINUTE)),
-        ("SESSION(TABLE main1, DESCRIPTOR(ts), 5 MINUTES)", SessionWindow(5 * MINUTE)),
-        ("main1 GROUP BY session_window(ts, '5 minutes')", SessionWindow(5 * MINUTE)),
+        ("SESSION(TABLE main1, DESCRIPTOR(ts), 5 MINUTES)", BorrowedSessionWindow(5 * MINUTE)),
+        ("main1 GROUP BY session_window(ts, '5 minutes')", BorrowedSessionWindow(5 * MINUTE)),
         ("TUMBLE(main1, ts, INTERVAL '1 minute')", Window(MINUTE, MINUTE)),
         ("HOP(main1, ts, INTERVAL '1 minute', INTERVAL '5 minutes') AS w", Window(5 * MINUTE, MINUTE)),
     ],

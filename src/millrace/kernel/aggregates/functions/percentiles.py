@@ -85,31 +85,42 @@ class Percentile(_AtFraction):
 class ApproximatePercentile(_AtFraction):
     """The number of rank ceil(fraction * count), to within one percent of itself (DDSketch: Masson et al. 2019).
 
-    A partial is the list of buckets with their counts, in order, so that it is the same for any way of merging.
+    A partial is the list of buckets with their counts, in order, so that it is the same for any way of merging, and
+    the least and the greatest number: a result is never outside of them, so that of equal numbers is the number itself.
     """
 
-    width = 2
-    partial_bytes = 512
+    width = 4
+    partial_bytes = 528
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (column,) = valid(groups, *arguments)
-        buckets = _buckets(column.to_numpy(zero_copy_only=False).astype(np.float64))
-        return _counted(rows, buckets, np.ones(len(buckets), np.int64))
+        numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        buckets = _buckets(numbers)
+        return [*_counted(rows, buckets, np.ones(len(buckets), np.int64)), *_extremes(rows, numbers, numbers)]
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
-        rows, (buckets, counts) = unlisted(groups, partials)
-        return _counted(rows, buckets.to_numpy(), counts.to_numpy())
+        rows, (buckets, counts) = unlisted(groups, partials[:2])
+        some, (least, greatest) = valid(groups, *partials[2:])
+        return [*_counted(rows, buckets.to_numpy(), counts.to_numpy()), *_extremes(some, least, greatest)]
 
     def result(self, partials: Columns) -> pa.Array:
-        groups, (buckets, column) = elements(partials)
+        groups, (buckets, column) = elements(partials[:2])
         counts = column.to_numpy()
         totals = groups.sums(counts)
         rank = np.maximum(np.ceil(self.fraction * totals), 1).astype(np.int64)
         upto = np.cumsum(counts)
         place = np.searchsorted(upto, np.cumsum(totals) - totals + rank)
         # One more than there are, so that groups without numbers have something to point at.
-        values = np.append(_middles(buckets.to_numpy().astype(np.int64)), 0.0)
-        return pa.array(values[np.minimum(place, len(upto))], mask=totals == 0)
+        middles = np.append(_middles(buckets.to_numpy().astype(np.int64)), 0.0)[np.minimum(place, len(upto))]
+        least, greatest = (column.to_numpy(zero_copy_only=False) for column in partials[2:])
+        within = np.fmin(np.fmax(middles, least), greatest)
+        return pa.array(np.where(np.isnan(middles), middles, within), mask=totals == 0)
+
+
+def _extremes(groups: Groups, least: npt.NDArray[np.float64], greatest: npt.NDArray[np.float64]) -> Columns:
+    """The least and the greatest number of each group; null without one."""
+    found = groups.extremes(np.asarray(least), greatest=False), groups.extremes(np.asarray(greatest), greatest=True)
+    return [pa.array(each, mask=groups.empty) for each in found]
 
 
 def _counted(groups: Groups, buckets: npt.NDArray[Any], counts: Buckets) -> Columns:

@@ -273,6 +273,18 @@ def test_the_approximate_percentile_of_odd_numbers(values: list[float]) -> None:
     assert in_one("approx_percentile", np.array(values), 1, (0.5,)) == pytest.approx(values[0], rel=0.01)
 
 
+@pytest.mark.parametrize("value", [1000.123, -7.0, 0.1, 1e-200, 3.3e250])
+def test_the_approximate_percentile_of_equal_numbers_is_the_number(value: float) -> None:
+    for count, fraction in [(1, 0.5), (9, 0.01), (9, 0.99)]:
+        assert in_one("approx_percentile", np.full(count, value), min(count, 3), (fraction,)) == value
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0])
+def test_the_approximate_percentile_is_never_outside_of_the_numbers(fraction: float) -> None:
+    values = np.random.default_rng(6).lognormal(0, 3, 500)
+    assert values.min() <= in_one("approx_percentile", values, 5, (fraction,)) <= values.max()
+
+
 def test_nan_is_the_greatest_number_in_percentiles() -> None:
     for function in ("percentile", "approx_percentile"):
         assert math.isnan(in_one(function, np.array([math.nan, 1.0]), 1, (1.0,)))
