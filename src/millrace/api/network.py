@@ -98,6 +98,7 @@ class Network:
         lull: Length | None = None,
         max_future_skew: Length | None = None,
         late_into: str | None = None,
+        late_by_window: bool = False,
         update_key: str | Sequence[str] | None = None,
         queue: str | None = None,
         settings: Mapping[str, object] | None = None,
@@ -115,7 +116,8 @@ class Network:
         `latent` stream has none. Rows are in order of `time`, or trail the greatest time by at most `disorder`, or by
         `disorder_rows` rows; or the source promises its progress by an expression, `punctuated_by`, for all rows or
         `per` group. With `partitioned_by` columns this holds in each partition. `also` gives further time columns, each
-        with its disorder or None. Late rows can be read under the name `late_into`.
+        with its disorder or None. Late rows can be read under the name `late_into`; with
+        `late_by_window` a row is late only if no window of a query is open for it.
 
         Silence: `ets` is "none", "on demand", or how often Millrace advances the bound of a silent stream. A stream
         with `time` needs a `skew` or a `lull` for that, which alone mean "on demand".
@@ -134,6 +136,7 @@ class Network:
         if max_future_skew is not None:
             clauses.append(f"MAX FUTURE SKEW INTERVAL {length('max_future_skew', max_future_skew)}")
         clauses += update_key_clause(update_key)
+        clauses += ["LATE BY WINDOW"] if late_by_window else []
         clauses += [f"LATE INTO {late_into}"] if late_into else []
         clauses += [f"FROM {connector}{option_clause(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []

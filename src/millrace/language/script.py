@@ -38,6 +38,7 @@ from millrace.language.grammar.statements import (
 from millrace.language.select.query_binder import NodePlaces, QueryBinder
 from millrace.language.updates.queue_options import effective
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
+from millrace.language.windows.late_by_window import with_open_windows
 from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork
@@ -217,7 +218,8 @@ def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: 
         sink = Sink(name, Connector("memory"))
     else:
         sink = _sink(statement.into, declared.sinks)
-    query = Query(name, relation.node, sink, options, access=access)
+    root = relation.node if binder.parts else with_open_windows(relation.node, place)
+    query = Query(name, root, sink, options, access=access)
     guard = written.get("max_future_skew")
     return query if guard is None else guarded(query, guard, declared.streams)
 

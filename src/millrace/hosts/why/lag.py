@@ -211,7 +211,11 @@ class _View:
 
     def _place(self, source: GraphNode) -> tuple[str, str] | None:
         """The stream and outlet that a source gives rows of; None for a crossing."""
-        return (source.stream, source.outlet) if self.exchanges is None else self.exchanges.get(source.name)
+        return (
+            (source.stream, "" if source.windows else source.outlet)
+            if self.exchanges is None
+            else self.exchanges.get(source.name)
+        )
 
     def _ets_at(self, edge: Ingress, until: Microseconds) -> Microseconds | None:
         if not self.live or until == END_OF_TIME:

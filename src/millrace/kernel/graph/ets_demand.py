@@ -82,7 +82,7 @@ class EtsDemand:
     def _send(self, source: GraphNode, until: Microseconds, now: Microseconds, *, by_arc: bool) -> None:
         self._edges[source].raise_bound(until, now)
         self._ingress[source.stream].enabled += 1
-        self._delivery.send(source, [Punctuation(until, ets=True)], by_arc)
+        self._delivery.send(source, [Punctuation(source.reached(until), ets=True)], by_arc)
 
     def next_beat(self) -> Microseconds | None:
         """When the next periodic ETS is due; None is never."""

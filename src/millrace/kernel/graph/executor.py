@@ -97,6 +97,8 @@ class Executor:
         self._outlets: dict[str, list[GraphNode]] = {}
         for node in self._edges:
             self._outlets.setdefault(node.stream, []).append(node)
+        for name, nodes in self._outlets.items():
+            self.ingress[name].windows = tuple(node.windows for node in nodes if node.windows)
         self.ets_demand.adopt(self.ingress, self._edges)
         self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
         for node in graph.nodes.values():
@@ -166,6 +168,8 @@ class Executor:
             if node.outlet == LATE:
                 late = self._edges[node].admit(admission.late.rows, now)
                 batch, bounds = late.admitted, late.bounds
+            elif node.windows:
+                batch, bounds = admission.through(node.windows), ()
             elif node.outlet:
                 batch, bounds = ingress.through(node.outlet, batch), ()
             for piece in self._pieces(node, batch, bounds):
@@ -183,13 +187,14 @@ class Executor:
 
     def push_stamped(self, source: str, batch: Batch) -> None:
         """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""
-        admitted = self.ingress[source].readmit(batch).admitted
+        node, ingress = self.graph.nodes[source], self.ingress[source]
+        admitted = ingress.readmit(batch, node.reached(ingress.bound)).admitted
         if len(admitted):
-            self._delivery.put(self.graph.nodes[source], admitted)
+            self._delivery.put(node, admitted)
 
     def observe(self, source: str, progresses: Sequence[Progress]) -> None:
         """Learn how far a stream that is stamped elsewhere has come, file by file, and promise it."""
-        outlet = self.graph.nodes[source].outlet
+        outlet = "" if self.graph.nodes[source].windows else self.graph.nodes[source].outlet
         self.ingress[source].follow([each["outlets"][outlet] for each in progresses] if outlet else progresses)
         self.promise(source)
 
@@ -202,7 +207,7 @@ class Executor:
         """Send a stream's bounds to the operators that can use them, and what single groups of it promise."""
         groups = self.ingress[source].order.group_promises()
         for node in self._outlets[source]:
-            bound = Punctuation(self._edges[node].bound)
+            bound = Punctuation(node.reached(self._edges[node].bound))
             self._delivery.send(node, [bound] if groups is None or node.outlet else [bound, groups])
 
     def promise_jointly(self, source: str, until: tuple[Microseconds, Microseconds]) -> None:

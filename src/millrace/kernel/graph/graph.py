@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
 from millrace.kernel.metrics import NodeMetrics
 from millrace.kernel.operator import Operator
+from millrace.kernel.progress.open_windows import OpenWindows, open_windows
 from millrace.kernel.progress.time_contract import TimeContract
 
 Rule = Callable[["GraphNode", int], "GraphNode | None"]
@@ -222,6 +224,15 @@ class GraphNode:
     def __post_init__(self) -> None:
         self.is_source = self.operator is None and self.contract is not None
         self.is_sink = self.operator is None and self.contract is None
+
+    @cached_property
+    def windows(self) -> OpenWindows | None:
+        """A source's, if its stream is LATE BY WINDOW: which rows below the stream's bound it takes."""
+        return open_windows(self.outlet)
+
+    def reached(self, until: Microseconds) -> Microseconds:
+        """The bound of a source while that of its edge is `until`."""
+        return until if self.windows is None else self.windows.reached(until)
 
     @property
     def senses_bounds(self) -> bool:

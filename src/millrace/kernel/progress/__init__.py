@@ -6,6 +6,7 @@
 - order.py: how far rows let the bound rise, one class per order contract
 - partition_progress.py: how far each partition or group of a stream has come
 - ets.py: where enabling timestamps are made
+- open_windows.py: which rows below a bound a window can still take
 - slack.py, roll_up.py: operators that make bounds of their own: from the rows, and from the promises of groups
 
 In: raw rows of a stream and the clock. Out: admitted and late rows, and bounds. The graph asks for enabling timestamps

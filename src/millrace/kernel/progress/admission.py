@@ -6,17 +6,20 @@ Rules:
 - A row without a time is quarantined, and so is a row from the future: further ahead than the future skew. A live
   stream is measured by the clock, any other by its own greatest time, and then only if a skew is declared.
 - A quarantined row moves nothing.
+- With `LATE BY WINDOW` a row below the bound is late only if no reader's window is open for it (see open_windows.py).
 - The decision depends on the rows before a row alone, not on how they were cut into batches.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
 
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Mask, Microseconds, Times
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Mask, Microseconds, Times, concat
+from millrace.kernel.progress.open_windows import OpenWindows
 from millrace.kernel.progress.order import plus
 from millrace.kernel.progress.time_contract import TimeContract
 
@@ -29,11 +32,21 @@ class Admission:
     """What became of some rows: the admitted ones, and the late ones.
 
     `bounds` are the stream's bounds after each admitted row, up to the next one; the last is the stream's bound now.
+    `behind` are rows below the stream's bound that some open window takes, each with that bound in `floors`.
     """
 
     admitted: Batch
     late: Batch
     bounds: Times | tuple[Microseconds, ...] = ()
+    behind: Batch | None = None
+    floors: Times | tuple[Microseconds, ...] = ()
+
+    def through(self, windows: OpenWindows) -> Batch:
+        """The rows that an outlet takes whose windows have not closed."""
+        if self.behind is None:
+            return self.admitted
+        taken = self.behind.times >= windows.floors(np.asarray(self.floors))
+        return concat([self.behind.where(taken), self.admitted]) if taken.any() else self.admitted
 
 
 def on_time(times: Times, bound: Microseconds, bounds: Times, floors: Times | None) -> Mask:
@@ -46,6 +59,15 @@ def on_time(times: Times, bound: Microseconds, bounds: Times, floors: Times | No
     if floors is not None:
         found &= times >= floors
     return found
+
+
+def sorted_out(admission: Admission, floors: Times, windows: Sequence[OpenWindows]) -> Admission:
+    """The same, with those of the late rows apart that some window takes; `floors` are the bounds before late rows."""
+    late = admission.late
+    taken = np.logical_or.reduce([late.times >= each.floors(floors) for each in windows])
+    if not taken.any():
+        return admission
+    return replace(admission, late=late.where(~taken), behind=late.where(taken), floors=floors[taken])
 
 
 def divided(batch: Batch, on_time: Mask, bounds: Times) -> Admission:

@@ -30,7 +30,8 @@ from millrace.kernel.elements import (
     Microseconds,
     Times,
 )
-from millrace.kernel.progress.admission import Admission, FutureGuard, divided, on_time
+from millrace.kernel.progress.admission import Admission, FutureGuard, divided, on_time, sorted_out
+from millrace.kernel.progress.open_windows import OpenWindows, open_windows
 from millrace.kernel.progress.order import Entering, Order
 from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
 
@@ -64,6 +65,8 @@ class Ingress:
         """How many rows have been admitted."""
         self.outlets = {name: Ingress(contract.outlet(name)) for name, _ in contract.also}
         """The edges of the stream's other outlets; further columns are always checked."""
+        self.windows: tuple[OpenWindows, ...] = ()
+        """What its readers take of the rows below its bound, if it is LATE BY WINDOW."""
         self.frozen = False
         """True if rows do not move the bound, because other readers of the stream may know more partitions."""
         self._guard = FutureGuard(contract, live)
@@ -84,16 +87,20 @@ class Ingress:
         if self.contract.kind != "external":
             batch = self._raised(batch)
         self.received += len(batch)
-        if len(batch) == 1 and self._simple:
+        if len(batch) == 1 and self._simple and not self.windows:
             return self._enter_one(batch, now)
         entering = self._guard.past_rows(batch, self.greatest, now)
         self.quarantined += len(batch) - len(entering)
         if not len(entering):
             return Admission(entering, entering)
+        before = self.bound
         accepted, bounds = self._judged(entering, now)
         for name, _ in self.contract.also:
             accepted &= self.outlets[name]._judged(self.through(name, entering), now)[0]
-        return self._counted(divided(entering, accepted, bounds))
+        admission = divided(entering, accepted, bounds)
+        if self.windows and len(admission.late):
+            admission = sorted_out(admission, np.append(before, bounds[:-1])[~accepted], self.windows)
+        return self._counted(admission)
 
     def _judged(self, batch: Batch, now: Microseconds) -> tuple[Mask, Times]:
         """True for each row that is on time, and the bound after each row."""
@@ -120,9 +127,10 @@ class Ingress:
             return batch
         return Batch(self._with_stamps(batch.rows, np.maximum(times, self.bound)))
 
-    def readmit(self, batch: Batch) -> Admission:
-        """Check rows that carry their time already against the bound once more; the bound stays as it is."""
-        return self._counted(divided(batch, batch.times >= self.bound, np.full(len(batch), self.bound, np.int64)))
+    def readmit(self, batch: Batch, until: Microseconds | None = None) -> Admission:
+        """Check rows that carry their time already against a bound, or the stream's, once more; it stays as it is."""
+        until = self.bound if until is None else until
+        return self._counted(divided(batch, batch.times >= until, np.full(len(batch), until, np.int64)))
 
     def _bounds(self, batch: Batch, now: Microseconds) -> Times:
         """The stream's bound after each row; notes how far the rows have come."""
@@ -145,7 +153,7 @@ class Ingress:
 
     def outlet(self, name: str) -> Ingress:
         """The edge of an outlet; itself for the stream's own time."""
-        if not name:
+        if not name or open_windows(name):
             return self
         if name not in self.outlets:
             self.outlets[name] = Ingress(self.contract.outlet(name))

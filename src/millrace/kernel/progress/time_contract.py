@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.elements import Microseconds
+from millrace.kernel.progress.open_windows import open_windows
 from millrace.kernel.progress.order import Order, Partitioned, PerGroup, Punctuated, TrailingRows
 
 TimeKind = Literal["external", "internal", "latent"]
@@ -30,7 +31,8 @@ class TimeContract:
     promise is for the rows of its own group alone. `also` are further columns that progress, each with its disorder.
     `ets` says how enabling timestamps are made for a silent stream, `every` how often if periodically; `skew` is the
     delta of the external formula, `lull` how far a silent stream may be behind the clock (see ets.py).
-    `max_future_skew` is how far ahead a row may be.
+    `max_future_skew` is how far ahead a row may be. With `late_by_window` a row below the bound is late only if no
+    reader has an open window for it: the outlet that an operator reads says so, and names it.
     """
 
     kind: TimeKind
@@ -46,6 +48,7 @@ class TimeContract:
     every: Microseconds | None = None
     lull: Microseconds | None = None
     max_future_skew: Microseconds | None = None
+    late_by_window: bool = field(default=False, repr=False)
 
     def columns(self) -> Iterator[str]:
         """The columns that the contract is about."""
@@ -70,6 +73,8 @@ class TimeContract:
 
     def outlet(self, name: str) -> TimeContract:
         """What holds for the rows of an outlet: a further column, their sequence numbers, or late rows."""
+        if open_windows(name):
+            return self
         if name == LATE:
             return TimeContract("latent", ets="on_demand")
         if name == SEQUENCE:

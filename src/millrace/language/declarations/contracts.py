@@ -96,10 +96,24 @@ def bind_contract(
         also=tuple((name, _disorder(each)) for name, each in zip(attributes.also, time.also, strict=True)),
     )
     _check_partitions(statement, time, contract)
+    if statement.late_by_window is not None:
+        _refuse_late_by_window(statement.late_by_window, statement, contract)
+        contract = replace(contract, late_by_window=True)
     if statement.ets is None or statement.ets.kind == "none":
         return contract
     _check_external_ets(statement.ets, contract.disorder)
     return _with_ets(contract, statement.ets)
+
+
+def _refuse_late_by_window(clause: Name, statement: StreamStatement, contract: TimeContract) -> None:
+    """Refuse it beside clauses by which a row is late for other reasons than the stream's bound."""
+    for found, other in ((contract.per, "PER"), (contract.also, "ALSO BY"), (statement.update_key, "UPDATE KEY")):
+        if found:
+            raise QueryError(
+                f"LATE BY WINDOW cannot be combined with {other}",
+                hint=f"Leave one of them out: with {other} there is no one bound that closes all windows.",
+                place=clause.place,
+            )
 
 
 # Order
@@ -152,9 +166,10 @@ def _check_partitions(statement: StreamStatement, time: TimeClause, contract: Ti
 def _refuse_external_clauses(statement: StreamStatement) -> None:
     """Refuse clauses that are for external timestamps."""
     ets = statement.ets
-    clauses: tuple[tuple[str, ColumnsClause | Length | None], ...] = (
+    clauses: tuple[tuple[str, ColumnsClause | Length | Name | None], ...] = (
         ("PARTITIONED BY", statement.partitioned),
         ("MAX FUTURE SKEW", statement.max_future_skew),
+        ("LATE BY WINDOW", statement.late_by_window),
         ("SKEW", None if ets is None else ets.skew),
         ("LULL", None if ets is None else ets.lull),
     )

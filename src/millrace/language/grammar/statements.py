@@ -129,6 +129,7 @@ class StreamStatement:
     max_future_skew: Length | None = None
     update_key: ColumnsClause | None = None
     late_into: Name | None = None
+    late_by_window: Name | None = None
     connector: ConnectorClause | None = None
     replay: ReplayClause | None = None
     options: Options = field(default_factory=dict)

@@ -38,7 +38,7 @@ _ETS_HINT = (
 )
 _CLAUSES_HINT = (
     "The clauses are TIMESTAMP BY ... ALSO BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, "
-    "MAX FUTURE SKEW, UPDATE KEY, LATE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
+    "MAX FUTURE SKEW, UPDATE KEY, LATE BY WINDOW, LATE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
 )
 
 
@@ -137,6 +137,12 @@ def _internal(cursor: Cursor) -> TimeClause:
     return TimeClause("internal", column, place=cursor.place_since(first))
 
 
+def _late_by(cursor: Cursor) -> Name:
+    place = cursor.source.of_token(cursor.last)
+    cursor.expect("WINDOW", hint="Write LATE BY WINDOW.")
+    return Name("WINDOW", place=place)
+
+
 def _latent(cursor: Cursor) -> TimeClause:
     return TimeClause("latent", place=cursor.source.of_token(cursor.last))
 
@@ -198,6 +204,7 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
     ("ets", ("ETS",), _ets),
     ("max_future_skew", ("MAX", "FUTURE", "SKEW"), lambda it: it.length("Write MAX FUTURE SKEW INTERVAL 5 MINUTES.")),
     ("update_key", ("UPDATE", "KEY"), _update_key),
+    ("late_by_window", ("LATE", "BY"), _late_by),
     ("late_into", ("LATE", "INTO"), lambda it: it.name("a stream", "Write LATE INTO name.")),
     ("connector", ("FROM",), lambda it: _connector(it, "Write FROM csv OPTIONS (path 'file.csv').")),
     ("replay", ("REPLAY", "BY"), _replay),

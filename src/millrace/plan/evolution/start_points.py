@@ -25,7 +25,7 @@ _KEPT = ("greatest", "bound", "sequence")
 
 def start_of(query: Query, points: StreamProgress) -> StartPoints:
     """Where a query starts that joins now: after all that has been seen on the streams that it shares with others."""
-    scans = [each for each in scans_of(query.root) if each.outlet]
+    scans = [each for each in scans_of(query.root) if each.has_other_time]
     found = {each.source: _outlet_start(points.get(each.stream.name), each.outlet) for each in scans}
     for outlet in {each.outlet for each in scans} - {SEQUENCE}:
         # Inputs of a union by a further column start together, as those by their own time do.

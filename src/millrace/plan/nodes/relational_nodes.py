@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Self
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.progress.open_windows import open_windows
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Keys, Node, OneInput, SeveralInputs, columns_of, walk
 
@@ -18,7 +19,7 @@ class Scan(Node):
     """The rows of a declared stream.
 
     `outlet` says what their progressing attribute is: "" the stream's own time, a further declared time column,
-    `SEQUENCE`, or `LATE` for the late rows.
+    `SEQUENCE`, or `LATE` for the late rows; or, for the stream's own time, which windows take rows below its bound.
     """
 
     stream: Stream
@@ -31,6 +32,11 @@ class Scan(Node):
 
     def column_names(self) -> list[str]:
         return list(self.stream.schema.names)
+
+    @property
+    def has_other_time(self) -> bool:
+        """True if its rows do not come by the stream's own time."""
+        return bool(self.outlet) and open_windows(self.outlet) is None
 
     @property
     def source(self) -> str:

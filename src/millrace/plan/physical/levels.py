@@ -61,6 +61,12 @@ class Exchange:
         """Which attribute of the stream the rows come by."""
         return scan_of(self.prefix).outlet
 
+    @property
+    def attribute(self) -> str:
+        """The same, "" wherever it is the stream's own time."""
+        scan = scan_of(self.prefix)
+        return scan.outlet if scan.has_other_time else ""
+
 
 @dataclass(frozen=True)
 class Crossing:

@@ -199,7 +199,7 @@ def since_points(node: Node, starts: Mapping[str, int]) -> Node:
     if not node.is_prefix:
         return node.map_children(lambda each: since_points(each, starts))
     scan = scan_of(node)
-    start = starts.get(scan.source if scan.outlet else "", NO_BOUND)
+    start = starts.get(scan.source if scan.has_other_time else "", NO_BOUND)
     return node if start == NO_BOUND else Since(node, start)
 
 

@@ -117,7 +117,7 @@ class Bucket:
         edges = {stream.name: Ingress(stream.time) for stream in plan.network.streams()}
         executor = Executor(graph)
         for port, exchange in level.exchanges.items():
-            if not exchange.outlet:
+            if not exchange.attribute:
                 executor.ingress[port].order.share(edges[exchange.stream.name].order)
         titles = titles_of(executor, plan.queries_of_crossings(), number)
         shares = {query.name: float(query.options.get("share", 1)) for query, _ in plan.roots}
@@ -246,7 +246,7 @@ class Bucket:
                 self.executor,
                 now,
                 live=live,
-                exchanges={port: (each.stream.name, each.outlet) for port, each in self.level.exchanges.items()},
+                exchanges={port: (each.stream.name, each.attribute) for port, each in self.level.exchanges.items()},
                 edges=self.edges,
             ),
         }
