@@ -120,9 +120,8 @@ def _local(task: Task, engine: str, grown: Growing) -> Measured:
         steps = _Steps()
         LocalRun(
             task.network(engine, number),
-            RunOptions("local", "available", checkpoint=task.checkpoint(engine, number)),
+            RunOptions("local", "available", checkpoint=task.checkpoint(engine, number), commit_interval=0),
             listeners=Listeners(progress=steps.look),
-            interval=0.0,
         ).run()
         if number:
             seconds += steps.between(grown.first, grown.first + BATCHES * grown.size)

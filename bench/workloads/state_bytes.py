@@ -83,10 +83,9 @@ def _local(folder: Path, size: int) -> list[int]:
     feeds: dict[str, Any] = {"s": _batches(size)}
     LocalRun(
         _network("iterable"),
-        RunOptions("local", "available", checkpoint=watched.folder),
+        RunOptions("local", "available", checkpoint=watched.folder, commit_interval=0),
         feeds=feeds,
         listeners=Listeners(progress=watched.look),
-        interval=0.0,
     ).run()
     return watched.written
 

@@ -127,7 +127,7 @@ def on_local(
     write(rows, folder / "s", size)
     network = parse_network(script(folder / "s", size, policies))
     listeners = Listeners(results=watched.results, progress=progress)
-    host.LocalRun(network, RunOptions("local", "available"), listeners=listeners, interval=0.0).run()
+    host.LocalRun(network, RunOptions("local", "available", commit_interval=0), listeners=listeners).run()
     return watched
 
 

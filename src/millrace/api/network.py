@@ -262,7 +262,7 @@ class Network:
         """Run all queries; `until` is "end", "available", or None to go on until `stop`.
 
         `run` waits for a run that ends by itself, unless `background` is true. Other options are those of `RunOptions`;
-        `cost` in virtual time may be words, a timedelta, or microseconds.
+        `cost` in virtual time and `commit_interval` on local may be words, a timedelta, or microseconds.
         """
         chosen = run_options(on, until, checkpoint, options)
         network = self.bound()

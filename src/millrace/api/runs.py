@@ -26,7 +26,7 @@ _ENDINGS: dict[str | None, Ending] = {None: "stopped", "available": "available",
 def run_options(
     on: HostName, until: str | None, checkpoint: str | Path | None, further: Mapping[str, Any]
 ) -> RunOptions:
-    """The options of a run as Python gives them: paths may be text, and a cost may be a length of time."""
+    """The options of a run as Python gives them: paths may be text, and a cost or interval a length of time."""
     if until not in _ENDINGS:
         raise RequestError(f'a run cannot last until "{until}"', hint='Use until="end" or until="available".')
     names = [each.name for each in fields(RunOptions) if each.name not in ("on", "ending", "checkpoint")]
@@ -37,8 +37,9 @@ def run_options(
                 f'a run has no option "{name}"', hint=f"{did_you_mean(name, known)}The options are {listed(known)}."
             )
     given = dict(further)
-    if isinstance(cost := given.get("cost"), Length):
-        given["cost"] = parse_interval(length("cost", cost))
+    for name in ("cost", "commit_interval"):
+        if isinstance(value := given.get(name), Length):
+            given[name] = parse_interval(length(name, value))
     if given.get("control") is not None:
         given["control"] = Path(given["control"])
     return RunOptions(on, _ENDINGS[until], Path(checkpoint) if checkpoint else None, **given)

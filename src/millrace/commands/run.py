@@ -68,6 +68,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         metavar="INTERVAL",
         help="between micro-batches on Spark (default: 500 ms)",
     )
+    add("--commit-interval", metavar="INTERVAL", help="between commits on local (default: 1 second)")
     add("--stages", type=int, metavar="N", help="least number of stateful stages of a new checkpoint on Spark")
     add(
         "--set",
@@ -123,7 +124,8 @@ def _run_options(options: argparse.Namespace) -> RunOptions:
         options.ending,
         options.checkpoint,
         control=_control(options),
-        cost=None if options.cost is None else micros("--cost", options.cost),
+        commit_interval=_given("--commit-interval", options.commit_interval),
+        cost=_given("--cost", options.cost),
         master=options.master,
         trigger=f"{micros('--trigger', options.trigger) // 1_000} milliseconds",
         settings=_settings(options.set),
@@ -131,6 +133,11 @@ def _run_options(options: argparse.Namespace) -> RunOptions:
         profile=options.profile,
         verbose=options.verbose,
     )
+
+
+def _given(name: str, interval: str | None) -> int | None:
+    """An interval in microseconds, if it was given."""
+    return None if interval is None else micros(name, interval)
 
 
 def _control(options: argparse.Namespace) -> Path | None:

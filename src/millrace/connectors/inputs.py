@@ -8,6 +8,7 @@ Rules:
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
@@ -25,11 +26,13 @@ from millrace.connectors.generators import nexmark, random_rows
 from millrace.connectors.native import DATAFRAME, is_generated, refuse_source
 from millrace.errors import RunError
 from millrace.kernel.columns.casts import cast
-from millrace.kernel.elements import ARRIVED
+from millrace.kernel.elements import ARRIVED, Times
 from millrace.plan.nodes.endpoints import Stream
 
 Position = Mapping[str, Any]
 CHUNK_ROWS = 131_072
+_WAITS = 0.02
+"""Seconds after which an iterable that has not given its next rows is one that waits for them."""
 _GENERATORS = {"generate": random_rows, "nexmark": nexmark}
 
 
@@ -39,6 +42,8 @@ class Chunk:
 
     rows: pa.RecordBatch
     malformed: int = 0
+    arrived: Times | None = None
+    """When each row arrived, by the clock of the host; None if that is when it was read."""
 
 
 class StreamInput(Protocol):
@@ -51,6 +56,10 @@ class StreamInput(Protocol):
     @property
     def pending(self) -> bool:
         """True if rows are held for a later time."""
+
+    @property
+    def more(self) -> bool:
+        """True if another read may give more rows, and will not wait for them."""
 
     def read(self) -> Chunk | None:
         """The next rows; None if there are none now."""
@@ -95,6 +104,7 @@ class FileInput:
     """Files of a folder in name order, followed as new ones come."""
 
     pending = False
+    more = True
 
     def __init__(self, stream: Stream, schema: pa.Schema, position: Position | None) -> None:
         self.stream = stream
@@ -150,6 +160,7 @@ class GeneratedInput:
     """The slices of a generated stream."""
 
     pending = False
+    more = True
 
     def __init__(self, stream: Stream, schema: pa.Schema, position: Position | None) -> None:
         self.stream = stream
@@ -188,7 +199,10 @@ def make_slice(stream: Stream, schema: pa.Schema, number: int) -> pa.RecordBatch
 
 
 class FeedInput:
-    """Rows from a Python iterable: record batches, tables, or lists of dictionaries."""
+    """Rows from a Python iterable: record batches, tables, or lists of dictionaries.
+
+    One that waits for its next rows gives one item at a time, until it says by an empty one that there are none now.
+    """
 
     pending = False
 
@@ -196,6 +210,7 @@ class FeedInput:
         self.stream = stream
         self.schema = schema
         self.finished = False
+        self.more = True
         self._items = iter(feed)
         self._taken = 0
         self._last: Any = None
@@ -205,13 +220,18 @@ class FeedInput:
 
     def read(self) -> Chunk | None:
         """The next item that holds rows."""
+        began = time.monotonic()
         item = next(self._items, None)
+        # Rows that were read must not wait until a generator that waits has more.
+        self.more = self.more and time.monotonic() - began < _WAITS
         if item is None:
             self.finished = True
             return None
         self._taken += 1
         self._last = item
-        return Chunk(as_rows(item, self.schema, self.stream.name))
+        rows = as_rows(item, self.schema, self.stream.name)
+        self.more = self.more or not rows.num_rows
+        return Chunk(rows)
 
     def again(self, schema: pa.Schema, position: Position) -> FeedInput:
         """The same feed with other columns, from here or from the item before; use it instead of this one."""

@@ -5,24 +5,29 @@ Rules:
   returns rows or None, and raises StopIteration when there will be no more rows.
 - A run that ends by itself calls it once. In virtual time it is called until it returns None.
 - After a restart it is not asked for earlier rows: it returns what is new then.
-- Pushed rows wait in this process until the run takes them; a run until the end waits until the source is closed.
+- Pushed rows wait in this process until the run takes them, all that there are at once; they arrive when they are
+  pushed. `push` wakes a run that sleeps. A run until the end waits until the source is closed.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import Chunk, as_rows
+from millrace.connectors.inputs import CHUNK_ROWS, Chunk, as_rows
 from millrace.errors import MillraceError, RequestError, RunError
-from millrace.kernel.elements import END_OF_TIME
+from millrace.kernel.elements import END_OF_TIME, Microseconds
 from millrace.plan.nodes.endpoints import Stream
 
 Ask = Callable[[], Any]
+Item = tuple[Microseconds, Any]
+"""Rows in any form that a feed has, and when they arrived."""
 
 
 class Asked:
@@ -56,6 +61,15 @@ class Asked:
                 hint="Let it return no rows when it has none, and raise StopIteration when there will be no more.",
             ) from error
 
+    def take(self, stream: str, now: Callable[[], Microseconds], rows: int = CHUNK_ROWS) -> list[Item]:
+        """All that is new, until it is so many rows."""
+        item = self.ask(stream)
+        return [] if item is None else [(now(), item)]
+
+    def put_back(self, items: Sequence[Item]) -> None:
+        """Give items at the next `take` that an earlier one gave."""
+        assert not items, "a callable returns one item"
+
     def __iter__(self) -> Iterator[Any]:
         """All rows, in virtual time, which does not wait."""
         while (item := self.ask("")) is not None:
@@ -77,26 +91,46 @@ class Pushed(Asked):
 
     def __init__(self) -> None:
         super().__init__(self._next)
-        self._items: deque[Any] = deque()
+        self._items: deque[Item] = deque()
         self._lock = Lock()
         self._closed = False
+        self._last = 0
+        self.wake: Callable[[], None] = lambda: None
+        """Called when there are rows, or there will be no more: a run that sleeps is to look."""
 
     def push(self, rows: Any) -> None:
         """Push rows: a record batch, a table, a list of dictionaries, or one dictionary."""
         with self._lock:
             if self._closed:
                 raise RequestError("the stream has been closed", hint="Push rows before you close it.")
-            self._items.append(rows)
+            # The machine's clock may be set back, arrivals are in order.
+            self._last = max(self._last, time.time_ns() // 1_000)
+            self._items.append((self._last, rows))
+        self.wake()
 
     def close(self) -> None:
         """End the stream: no rows will follow."""
         with self._lock:
             self._closed = True
+        self.wake()
+
+    def take(self, stream: str, now: Callable[[], Microseconds], rows: int = CHUNK_ROWS) -> list[Item]:
+        taken: list[Item] = []
+        with self._lock:
+            while self._items and rows > 0:
+                taken.append(self._items.popleft())
+                rows -= _count(taken[-1][1])
+            self.finished = self._closed and not self._items and not taken
+        return taken
+
+    def put_back(self, items: Sequence[Item]) -> None:
+        with self._lock:
+            self._items.extendleft(reversed(items))
 
     def _next(self) -> Any:
         with self._lock:
             if self._items:
-                return self._items.popleft()
+                return self._items.popleft()[1]
             if self._closed:
                 raise StopIteration
             return None
@@ -132,7 +166,12 @@ class PolledInput:
 
     @property
     def more(self) -> bool:
-        """True if there may be more rows at once: a callable has returned all, pushed rows may still wait."""
+        """False: a read gives all that there is."""
+        return False
+
+    @property
+    def wakes(self) -> bool:
+        """True if the source says itself when there are rows."""
         return self.source.closes
 
     def demand(self) -> None:
@@ -143,10 +182,21 @@ class PolledInput:
         """The rows that are new; None if there are none, or the source is not due."""
         if self.due is not None and self._now() < self.due:
             return None
-        item = self.source.ask(self.stream.name)
+        items = self.source.take(self.stream.name, self._now)
         self.due = self._next()
-        rows = None if item is None else as_rows(item, self.schema, self.stream.name)
-        return Chunk(rows) if rows is not None and rows.num_rows else None
+        chunk = self._chunk(items) if items else None
+        return chunk if chunk is not None and chunk.rows.num_rows else None
+
+    def _chunk(self, items: list[Item]) -> Chunk:
+        """The rows of items; if one does not fit, of those before it: that one is refused at the next read."""
+        try:
+            return merged(items, self.schema, self.stream.name)
+        except RunError:
+            if len(items) == 1:
+                raise
+        half = len(items) // 2
+        self.source.put_back(items[half:])
+        return self._chunk(items[:half])
 
     def _next(self) -> int | None:
         if not self._again:
@@ -156,3 +206,32 @@ class PolledInput:
     def position(self) -> dict[str, Any]:
         """No position: these rows cannot be read again."""
         return {}
+
+
+def merged(items: Sequence[Item], schema: pa.Schema, stream: str) -> Chunk:
+    """The rows of some items in one chunk, with the arrival of each."""
+    parts: list[pa.RecordBatch] = []
+    rows: list[Any] = []
+    counts: list[int] = []
+
+    def close() -> None:
+        if rows:
+            parts.append(as_rows(rows, schema, stream))
+            rows.clear()
+
+    for _, item in items:
+        if isinstance(item, dict | list):
+            rows += [item] if isinstance(item, dict) else item
+            counts.append(_count(item))
+        else:
+            close()
+            parts.append(as_rows(item, schema, stream).select(schema.names))
+            counts.append(parts[-1].num_rows)
+    close()
+    arrived = np.repeat(np.array([at for at, _ in items], np.int64), counts)
+    return Chunk(pa.concat_batches(parts) if parts else as_rows([], schema, stream), arrived=arrived)
+
+
+def _count(item: Any) -> int:
+    """How many rows an item has; 1 where it does not say."""
+    return 1 if isinstance(item, dict) or not hasattr(item, "__len__") else len(item)

@@ -32,6 +32,8 @@ class RunOptions:
     """The folder that keeps the state of the run; a later run resumes from it."""
     control: Path | None = None
     """The folder through which other processes may change the network while it runs."""
+    commit_interval: int | None = None
+    """Microseconds between two commits on the local host (default: a second); with 0 after every turn."""
     cost: int | None = None
     """Microseconds of virtual time that an operator takes per row."""
     master: str = "local[*]"
@@ -51,6 +53,11 @@ class RunOptions:
         if self.on not in HOSTS:
             hint = f"{did_you_mean(str(self.on), HOSTS)}The hosts are {listed(HOSTS)}."
             raise RequestError(f'there is no host "{self.on}"', hint=hint)
+        if self.commit_interval is not None and self.on != "local":
+            raise RequestError(
+                f"{self.on} has no commit interval",
+                hint="On Spark every micro-batch is committed: choose --trigger. A virtual run commits when it ends.",
+            )
         if self.profile and self.on != "spark":
             raise RequestError("profile works only on Spark", hint="Run it --on spark, or leave out --profile.")
         if self.stages is not None and (self.stages < 1 or self.on != "spark"):

@@ -1,14 +1,16 @@
 """The local host: one process, the machine's clock, milliseconds.
 
 Rules:
-- A turn reads at most a chunk of each stream and lets the kernel work a moment after each, so that a flood on one
-  stream does not delay the rows of another. A stream whose rows still wait for the kernel is not read, and not silent.
+- A turn reads all that there is of each stream, at most a chunk, and lets the kernel work a moment
+  after each, so that a flood on one stream does not delay the rows of another. A stream whose rows still wait for the
+  kernel is not read, and not silent.
+- Pushed rows arrive when they are pushed: latency and staleness count from there, and that is their internal time.
 - The ETS of a silent stream is that of the moment when it was last read and had no row.
 - A turn opens the queues, each for its budget of rows, or for the time that its rows are expected to take. A commit and
   a change shut them: what they hold is saved, not processed. They are empty when a run ends by itself.
-- With nothing to do the run sleeps until a row or an ETS is due, or a request comes.
-- With a checkpoint every epoch is committed as a whole: state, positions in the input, result files, and the changes
-  made to the network (see checkpoint.py).
+- With nothing to do the run sleeps until a row or an ETS is due, rows are pushed, or a request comes.
+- A commit saves an epoch; one without any work is not committed. With a checkpoint an epoch is committed as a whole:
+  state, positions in the input, result files, and the changes made to the network (see checkpoint.py).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from millrace.hosts.run_control import RunControl
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.why.lag import Lag
-from millrace.kernel.elements import END_OF_TIME
+from millrace.kernel.elements import END_OF_TIME, Batch
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.evolution.start_points import StreamProgress
@@ -47,10 +49,14 @@ _WHILE = 1_000
 """Microseconds of work, or of reading, after which results are delivered and rows are processed before the rest."""
 _AT_LEAST = 200
 """Microseconds to sleep when a wake-up that should have come is overdue."""
+_INTERVAL = 1_000_000
+"""Microseconds between two commits, unless the run is asked for others."""
+_FEW = 1_024
+"""Rows of a stream that a turn reads before it reads the next one, if they come in small pieces."""
 
 
 class LocalRun:
-    """A network at work in this process; it commits an epoch every `interval` seconds."""
+    """A network at work in this process; it commits an epoch at every `commit_interval` of its options."""
 
     def __init__(
         self,
@@ -60,11 +66,10 @@ class LocalRun:
         feeds: Mapping[str, Iterable[Any]] | None = None,
         listeners: Listeners | None = None,
         changes: LiveChanges | None = None,
-        interval: float = 1.0,
     ) -> None:
         options = options or RunOptions("local")
         self.ending = options.ending
-        self.interval = interval
+        self._interval = (_INTERVAL if options.commit_interval is None else options.commit_interval) / 1e6
         self._clock = SystemClock()
         self._listeners = listeners or Listeners()
         self._control = RunControl(network, changes, options.control, options.checkpoint)
@@ -82,7 +87,7 @@ class LocalRun:
         self._live = self._live_streams(plan)
         self.executor = Executor(plan.whole(), live=self._live)
         positions, epoch = (resumed.positions, resumed.epoch) if resumed else (None, None)
-        self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending)
+        self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending, self.changes.woken.set)
         ran, renamed = self.changes.ran or plan.network, self.changes.renamed
         self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch)
         self.outputs.prepare(plan.network.queries, renamed)()
@@ -92,7 +97,10 @@ class LocalRun:
         self._silent: dict[str, int] = {}
         """The streams that had nothing when they were last read, and when that was."""
         self._dry: set[str] = set()
-        self._started = self._committed = time.monotonic()
+        self._started = time.monotonic()
+        self._commit_due = self._started + self._interval
+        self._worked = False
+        """True if there has been work since the last commit."""
         self._unsaved = False
         if resumed is not None:
             self._resume(resumed)
@@ -138,8 +146,7 @@ class LocalRun:
                     if self._over():
                         break
                     self._sleep()
-                if time.monotonic() - self._committed >= self.interval:
-                    self._commit()
+                self._commit_if_due()
             if self.ending == "end" and not self._control.stopping.is_set():
                 self._end()
             self._commit()
@@ -162,7 +169,7 @@ class LocalRun:
             if self.executor.backlog(name) > CHUNK_ROWS:
                 self._silent.pop(name, None)
             else:
-                some |= self._take(name, source)
+                some |= self._take_all(name, source)
             if some and self._clock.now() > until:
                 # A long read must not keep what was read before it waiting. Silence is judged below.
                 self._work(())
@@ -187,6 +194,15 @@ class LocalRun:
         budgets = (queue.settings.budget_time for queue in self.executor.queue_gate.queues().values())
         return max([_MOMENT, *(each for each in budgets if each is not None)])
 
+    def _take_all(self, name: str, source: StreamInput) -> bool:
+        """Push what there is of a stream, small pieces at most for a moment; True if it held rows."""
+        ingress, until = self.executor.ingress[name], self._clock.now() + _MOMENT
+        before = ingress.received
+        some = taken = self._take(name, source)
+        while taken and source.more and self._clock.now() < until and before + _FEW > ingress.received:
+            taken = self._take(name, source)
+        return some
+
     def _take(self, name: str, source: StreamInput) -> bool:
         """Push the next chunk of a stream; True if it held rows."""
         looked = self._clock.now()
@@ -196,15 +212,22 @@ class LocalRun:
             self._silent[name] = looked
             return False
         self._silent.pop(name, None)
-        now = self._clock.now()
-        rows = chunk.rows
-        if not isinstance(source, PacedInput):
-            rows = stamped(rows, np.full(rows.num_rows, now))
-        if rows.num_rows and self.executor.ingress[name].bound == END_OF_TIME:
-            raise has_ended(name, f"{rows.num_rows} rows more")
+        self._worked = True
+        if chunk.rows.num_rows and self.executor.ingress[name].bound == END_OF_TIME:
+            raise has_ended(name, f"{chunk.rows.num_rows} rows more")
         self.executor.reject(name, chunk.malformed)
-        self.executor.push(name, rows, now)
+        self._push(name, chunk, paced=isinstance(source, PacedInput))
         return True
+
+    def _push(self, name: str, chunk: Chunk, *, paced: bool) -> None:
+        """Push rows with their arrival, which those of a paced input have already."""
+        now, rows, ingress = self._clock.now(), chunk.rows, self.executor.ingress[name]
+        if not paced:
+            rows = stamped(rows, np.full(rows.num_rows, now) if chunk.arrived is None else chunk.arrived)
+        if chunk.arrived is None or ingress.contract.kind == "external":
+            self.executor.push(name, rows, now)
+        else:
+            self.executor.push_stamped_ahead(name, Batch(ingress.stamped_ahead(rows, chunk.arrived)), now)
 
     def _read(self, source: StreamInput) -> Chunk | None:
         try:
@@ -221,11 +244,13 @@ class LocalRun:
     def _work(self, silent: Container[str], budget: int | None = _MOMENT) -> bool:
         """Let the kernel work for a moment and deliver its results as they come; True if it is at rest."""
         until = None if budget is None else self._clock.now() + budget
+        steps = self.executor.steps
         while not (at_rest := self.executor.run(self._clock, silent, _WHILE)):
             self._deliver()
             if until is not None and self._clock.now() >= until:
                 break
         self._deliver()
+        self._worked |= self.executor.steps > steps
         return at_rest
 
     def _deliver(self) -> None:
@@ -245,14 +270,14 @@ class LocalRun:
 
     def _sleep(self) -> None:
         """Wait until there may be something to do."""
-        now, wakes = self._clock.now(), [self.intake.next_look()]
+        now = self._clock.now()
         due = self.executor.wake_at(self._silent_streams())
-        if due is not None:
-            wakes.append(max(due, now + _AT_LEAST))
-        due_by_clock = [self._committed + self.interval]
+        wakes = [self.intake.next_look(), None if due is None else max(due, now + _AT_LEAST)]
+        due_by_clock = [self._commit_due]
         if self._control.requests is not None:
             due_by_clock.append(self._control.next_look)
-        wait = min((min(wakes) - now) / 1e6, min(due_by_clock) - time.monotonic())
+        until = [(wake - now) / 1e6 for wake in wakes if wake is not None]
+        wait = min([*until, min(due_by_clock) - time.monotonic()])
         if wait > 0:
             self.changes.woken.wait(wait)
 
@@ -263,7 +288,17 @@ class LocalRun:
 
     # What lasts
 
+    def _commit_if_due(self) -> None:
+        if time.monotonic() < self._commit_due:
+            return
+        if self._worked:
+            self._commit()
+        else:
+            self._commit_due = time.monotonic() + self._interval
+            self._listeners.progress(self.report())
+
     def _commit(self) -> None:
+        began = time.monotonic()
         self.settle()
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
@@ -271,7 +306,10 @@ class LocalRun:
             self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.saved())
         self.outputs.publish(staged)
         self._epoch += 1
-        self._committed = time.monotonic()
+        self._worked = False
+        ended = time.monotonic()
+        # Work goes on between two commits for as long as one takes, even where that is longer than the interval.
+        self._commit_due = max(began + self._interval, ended + min(ended - began, self._interval))
         self._listeners.progress(self.report())
 
     # Changes (see live_changes.py)
@@ -323,7 +361,7 @@ class LocalRun:
     def refresh(self, query: str) -> None:
         """Poll the streams of a query now, and process what waits for it; other queries wait."""
         for source in self.intake.demand(self.changes.streams_of(query)):
-            while self._take(source.stream.name, source) and source.more:
+            while self._take(source.stream.name, source) and source.wakes:
                 pass
         self.executor.queue_gate.open_query(query)
         self.executor.ets_demand.periodic = False

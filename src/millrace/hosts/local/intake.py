@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from millrace.connectors.inputs import Position, StreamInput, open_input, read_schema, reopen_input
-from millrace.connectors.push_pull import Asked, PolledInput
+from millrace.connectors.push_pull import Asked, PolledInput, Pushed
 from millrace.errors import RequestError
 from millrace.hosts.local.pace import Now, PacedInput, ReplayPace
 from millrace.hosts.report import Ending
@@ -19,7 +19,7 @@ _POLL = 20_000
 
 
 class Intake:
-    """The open inputs of a network's streams, by name."""
+    """The open inputs of a network's streams, by name; `wake` is called when rows have been pushed."""
 
     def __init__(
         self,
@@ -28,11 +28,13 @@ class Intake:
         feeds: Mapping[str, Iterable[Any]] | None = None,
         positions: Mapping[str, Position] | None = None,
         ending: Ending = "stopped",
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.inputs: dict[str, StreamInput] = {}
         self._columns: dict[str, list[str]] = {}
         self._now = now
         self._ending = ending
+        self._wake = wake
         self._feeds = feeds if feeds is not None else {}
         self.pace: ReplayPace | None = None
         self.prepare(plan, positions)()
@@ -74,6 +76,8 @@ class Intake:
                 f'stream "{stream.name}" is replayed, and its rows are asked for or pushed as they come',
                 hint="Leave out replay_by, or give all its rows as a list.",
             )
+        if isinstance(source, Pushed):
+            source.wake = self._wake
         lasts, ends = self._ending == "stopped", self._ending == "end"
         return PolledInput(stream, read_schema(stream, columns), source, self._now, lasts=lasts, ends=ends)
 
@@ -109,14 +113,13 @@ class Intake:
             each.demand()
         return asked
 
-    def next_look(self) -> Microseconds:
-        """When it is worth reading again, by the clock."""
-        polled = self._now() + _POLL
-        return min(self._looks(polled), default=polled)
+    def next_look(self) -> Microseconds | None:
+        """When it is worth reading again, by the clock; None if pushed rows will wake the run."""
+        return min(self._looks(self._now() + _POLL), default=None)
 
     def _looks(self, polled: Microseconds) -> Iterator[Microseconds]:
         for each in self.inputs.values():
             if isinstance(each, PacedInput | PolledInput) and (due := each.due) is not None:
                 yield due
-            elif not each.finished:
+            elif not each.finished and not (isinstance(each, PolledInput) and each.wakes):
                 yield polled

@@ -90,6 +90,11 @@ class PacedInput:
         """True if rows are held back."""
         return self._rows is not None
 
+    @property
+    def more(self) -> bool:
+        """True if another read may give more rows."""
+        return self.source.more
+
     def read(self) -> Chunk | None:
         """The rows that are due, each with the moment at which it was."""
         if self._rows is None and not self._hold():

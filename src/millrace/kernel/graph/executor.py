@@ -74,7 +74,8 @@ class Executor:
         self.queue_gate = QueueGate()
         """The queues of the graph: how many rows each may release, and how stale its keys are."""
         self._scheduler = Scheduler(graph)
-        self._steps = 0
+        self.steps = 0
+        """How many times an operator has taken something."""
         self._delivery = Delivery(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
         self.ets_demand = EtsDemand(self._delivery)
         self._step = Step(self._delivery, self.queue_gate, self.ets_demand, rows_per_step)
@@ -250,13 +251,13 @@ class Executor:
         node.metrics.cost += now - began
         scheduler.charge(fragment, now - began)
         self._continue(fragment, node)
-        self._steps += 1
-        if demand.waiting and (fragment.current is None or self._steps % _OTHERS_EVERY == 0):
+        self.steps += 1
+        if demand.waiting and (fragment.current is None or self.steps % _OTHERS_EVERY == 0):
             # An operator without input never gets control, and must not wait until all others have no more input.
-            everyone = self._steps % _OTHERS_EVERY == 0
+            everyone = self.steps % _OTHERS_EVERY == 0
             nodes = [each for each in demand.waiting if everyone or each in fragment.nodes]
             demand.send_demanded(nodes, now, silent)
-        if self._steps % _CHAIN_EVERY == 0 and any(each.chain for each in self._operators):
+        if self.steps % _CHAIN_EVERY == 0 and any(each.chain for each in self._operators):
             self.place_breaks()
         return True
 
