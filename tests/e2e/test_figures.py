@@ -34,7 +34,7 @@ def test_a_figure_is_made_and_its_claims_hold(name: str, tmp_path: Path) -> None
     ran = millrace("figures", name, "--output", "made", "--json", folder=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     told = json.loads(ran.stdout)
-    assert told["holds"] and all(claim["holds"] for claim in told["claims"])
+    assert told["as_expected"] and all(claim["holds"] is claim["reproduces"] for claim in told["claims"])
     made = sorted(path.name for path in (tmp_path / "made").iterdir())
     assert made == [f"{name}.csv", f"{name}.svg", f"{name}.txt"]
     assert "Traceback" not in ran.stderr

@@ -3,7 +3,7 @@
 - `figures/`: the papers' experiments, declared, with their claims
 - `demo/`: Millrace beside stock Spark while a link is silent
 - `stock_spark.py`: the same queries in stock Spark, for the demonstration and the benchmarks
-- `pictures.py`: charts as SVG text
+- `drawing.py`: pictures by matplotlib, an extra
 
 Comes in: the commands `millrace figures` and `millrace demo`, and `bench`. Goes out: pictures, tables and claims as
 files. Nothing else imports this package: it may be deleted whole, with these two commands and `bench`.

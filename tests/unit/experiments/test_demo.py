@@ -6,6 +6,7 @@ import io
 import json
 import time
 from pathlib import Path
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -174,9 +175,26 @@ class TestTheTimeline:
         ]
 
     def test_the_picture_shows_every_window_of_both_sides(self) -> None:
-        svg = timeline(WELL, {0: SeenWindow(10, 7.1)}).picture().svg()
-        circles = [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("circle")]
-        assert len(circles) == 6 + 3, "a dot a window and side, and three in the legend"
+        drawn = ElementTree.fromstring(timeline(WELL, {0: SeenWindow(10, 7.1)}).picture())
+        words = {each.text for each in drawn.iter() if each.tag.endswith("text")}
+        assert {"Millrace", "stock Spark", "stock Spark: 2 never came out", "control link silent"} <= words
+        dots = [each for each in drawn.iter() if each.tag.endswith("use") and "fill-opacity: 0" in each.attrib["style"]]
+        assert len(dots) == 2 + 1, "a hollow dot per window that never came out, and one in the legend"
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_the_demonstration_says_where_its_picture_is_or_what_draws_it(
+    drawn: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = Mock(**{"return_value.run.return_value": timeline(WELL, {}), "return_value.remarks.return_value": []})
+    monkeypatch.setattr("millrace.experiments.demo.SideBySide", both)
+    monkeypatch.setattr("millrace.experiments.demo.can_draw", lambda: drawn)
+    out = io.StringIO()
+    assert demo(tmp_path, out=out) == 0
+    picture = tmp_path / "timeline.svg"
+    assert picture.exists() is drawn and (tmp_path / "timeline.txt").exists()
+    told = picture if drawn else 'none; install the extra "millrace[figures]" for pictures'
+    assert out.getvalue().endswith(f"picture: {told}\n")
 
 
 @pytest.mark.spark

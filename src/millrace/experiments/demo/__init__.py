@@ -8,7 +8,8 @@ runs at the speed of the wall clock, and a window is timed when its row can be r
 - `sink_watcher`: sees what stock Spark's file sink has committed
 - `timeline`: when each window came out, as a table, a picture and a verdict
 
-Goes out: timeline.svg and timeline.txt. The command line imports this package, and `bench` its links and watcher.
+Goes out: timeline.txt and, with matplotlib, timeline.svg. The command line imports this package, and `bench` its links
+and watcher.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TextIO
 
 from millrace.experiments.demo.links import Feed
 from millrace.experiments.demo.side_by_side import SideBySide
+from millrace.experiments.drawing import HOW_TO_DRAW, can_draw
 
 SECONDS = 45.0
 """How long the links are fed."""
@@ -38,7 +40,9 @@ def demo(output: Path, seconds: float = SECONDS, out: TextIO | None = None) -> i
         shutil.rmtree(folder, ignore_errors=True)
     lines = ["", *timeline.table(), "", *timeline.verdict(), *both.remarks()]
     output.mkdir(parents=True, exist_ok=True)
-    (output / "timeline.svg").write_text(timeline.picture().svg())
     (output / "timeline.txt").write_text("\n".join(lines[1:]) + "\n")
-    out.write("\n".join([*lines, f"picture: {output / 'timeline.svg'}"]) + "\n")
+    if can_draw():
+        (output / "timeline.svg").write_text(timeline.picture())
+    picture = str(output / "timeline.svg") if can_draw() else f"none; {HOW_TO_DRAW}"
+    out.write("\n".join([*lines, f"picture: {picture}"]) + "\n")
     return 1 if timeline.wrong(timeline.ours) or timeline.missing(timeline.ours) else 0

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING, Any
 
-from millrace.experiments.pictures import COLOURS, GREY, Axis, Picture
+from millrace.experiments.drawing import GREY, Palette, number_axes, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -94,31 +98,31 @@ class Timeline:
 
     # As a picture
 
-    def picture(self) -> Picture:
-        """When each window came out, over its end; the dashed line is a window that comes out as it ends."""
+    def picture(self) -> str:
+        """When each window came out, over its end, as an SVG file; the dashed line is a window out as it ends."""
+        return svg("When each window came out, while the control link was silent", [self._draw])
+
+    def _draw(self, axes: Axes, palette: Palette) -> None:
         last = self._end(max(self.truth))
         seen = [each.at for side in (self.ours, self.theirs) for rows in side.windows.values() for each in rows]
         until = max([last, *seen]) * 1.08
-        picture = Picture(
-            "When each window came out, while the control link was silent",
-            Axis("seconds since the start, on the wall clock", 0, until),
-            Axis("end of the window (s)", 0, last * 1.05),
-        )
-        picture.band(*self.silence, "control link silent")
-        picture.line([(0, 0), (last, last)], GREY, dashed=True)
-        self._draw(picture, self.theirs, COLOURS[1], until)
-        self._draw(picture, self.ours, COLOURS[0], until)
-        picture.name("as the window ends", GREY)
-        return picture
+        axes.axvspan(*self.silence, color="#f1e7d0", label="control link silent")
+        axes.plot([0, last], [0, last], "--", color=GREY, label="as the window ends")
+        for side in (self.ours, self.theirs):
+            self._draw_side(axes, side, palette, until)
+        axes.set(xlabel="seconds since the start, on the wall clock", ylabel="end of the window (s)", xlim=(0, until))
+        number_axes(axes, log="")
 
-    def _draw(self, picture: Picture, side: SystemOutput, colour: str, until: float) -> None:
+    def _draw_side(self, axes: Axes, side: SystemOutput, palette: Palette, until: float) -> None:
+        """The windows of a system; those that never came out are hollow, at the right end."""
+        style: dict[str, Any] = {"color": palette.colour(side.name), "marker": "o", "clip_on": False}
         found = ((number, side.first(number)) for number in self.truth)
-        points = [(each.at, float(self._end(number))) for number, each in found if each is not None]
-        picture.line(points, colour)
-        picture.dots(points, colour)
-        missing = self.missing(side)
-        picture.dots([(until * 0.985, self._end(number)) for number in missing], colour, hollow=True)
-        picture.name(side.name + (f" ({len(missing)} never came out: hollow)" if missing else ""), colour)
+        points = [(each.at, self._end(number)) for number, each in found if each is not None]
+        axes.plot([at for at, _ in points], [end for _, end in points], label=side.name, **style)
+        missing = [self._end(number) for number in self.missing(side)]
+        if missing:
+            words = f"{side.name}: {len(missing)} never came out"
+            axes.plot([until] * len(missing), missing, linestyle="", fillstyle="none", label=words, **style)
 
 
 def window_text(number: int, window: int) -> str:

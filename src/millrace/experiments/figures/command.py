@@ -1,4 +1,8 @@
-"""What `millrace figures` does: it lists the figures, or makes some and prints their claims."""
+"""What `millrace figures` does: it lists the figures, makes some and prints their claims, or draws some again.
+
+A picture is drawn of the table, whose numbers have six digits: drawn again it is the same. Without matplotlib, which is
+an extra, there is no picture.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from typing import TextIO
 
 from millrace.api.console import StatusLine
 from millrace.errors import RequestError, did_you_mean, listed
+from millrace.experiments.drawing import HOW_TO_DRAW, can_draw
 from millrace.experiments.figures import FIGURES
 from millrace.experiments.figures.claims import Claim, value_text
 from millrace.experiments.figures.curves import Measured, Results
@@ -34,6 +39,8 @@ def make_figures(name: str, output: Path, *, as_json: bool = False, out: TextIO 
     figures = _named(name)
     output.mkdir(parents=True, exist_ok=True)
     out = out or sys.stdout
+    if not can_draw():
+        sys.stderr.write(f"no picture is drawn: {HOW_TO_DRAW}\n")
     expected, known = True, dict[Case, Measured]()
     with workers() as pool:
         for figure in figures:
@@ -46,6 +53,24 @@ def make_figures(name: str, output: Path, *, as_json: bool = False, out: TextIO 
             out.flush()
             expected = expected and all(claim.as_expected for claim in claims)
     return 0 if expected else 1
+
+
+def redraw_figures(name: str, output: Path, *, out: TextIO | None = None) -> int:
+    """Draw a figure, or "all", from its table in the folder; exit code 0."""
+    if not can_draw():
+        raise RequestError("matplotlib, which draws pictures, is not installed", hint=f"{HOW_TO_DRAW.capitalize()}.")
+    for figure in _named(name):
+        table = output / f"{figure.name}.csv"
+        if not table.exists():
+            hint = f"Make it first: millrace figures {figure.name} --output {output}"
+            raise RequestError(f'there is no "{table}" to draw figure "{figure.name}" from', hint=hint)
+        (picture := table.with_suffix(".svg")).write_text(_picture(figure, table.read_text()))
+        (out or sys.stdout).write(f"{picture}\n")
+    return 0
+
+
+def _picture(figure: Figure, table: str) -> str:
+    return figure.picture(figure.read(csv.DictReader(io.StringIO(table))))
 
 
 def _named(name: str) -> list[Figure]:
@@ -76,8 +101,9 @@ def _found(figure: Figure, pool: Executor, known: dict[Case, Measured]) -> Resul
 
 def _write(figure: Figure, found: Results, claims: Sequence[Claim], output: Path) -> list[Path]:
     """Write the files of a figure: its table, its picture, and its claims."""
-    table, picture = table_text(figure.table(found)), figure.picture(found).svg()
-    texts = {"csv": table, "svg": picture, "txt": claims_text(figure, claims)}
+    table = table_text(figure.table(found))
+    picture = {"svg": _picture(figure, table)} if can_draw() else {}
+    texts = {"csv": table, **picture, "txt": claims_text(figure, claims)}
     files = [output / f"{figure.name}.{ending}" for ending in texts]
     for file, text in zip(files, texts.values(), strict=True):
         file.write_text(text)

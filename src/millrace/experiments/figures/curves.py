@@ -1,12 +1,17 @@
-"""What the cases of a figure measured, read as curves, and drawn as a chart whose axes fit them."""
+"""What the cases of a figure measured, read as curves, and drawn as the panels of a picture."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from millrace.experiments.pictures import COLOURS, Axis, Picture
+import numpy as np
+
+from millrace.experiments.drawing import GREY, Palette, number_axes, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Point = tuple[str, float | None]
 """A point of a figure: the name of its curve, and its place on the curve (None: the value holds everywhere)."""
@@ -16,11 +21,11 @@ Measured = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Curve:
-    """Named points; a dashed curve is drawn without dots."""
+    """Named points; a level holds everywhere, and is drawn without markers."""
 
     name: str
     points: Sequence[tuple[float, float]]
-    dashed: bool = False
+    level: bool = False
 
 
 class Results(dict[Point, Measured]):
@@ -47,23 +52,24 @@ class Results(dict[Point, Measured]):
         """All places, in order."""
         return sorted({place for _, place in self if place is not None})
 
-    def curves(self, value: str) -> list[Curve]:
-        """A value of all curves, by name; one that holds everywhere goes straight across."""
+    def curves(self, value: str, under: str = "") -> list[Curve]:
+        """A value of all curves `under` a common start of their names, by the rest; a level goes straight across."""
         ends = self.places()[0], self.places()[-1]
         return [
-            Curve(name, [(end, self.level(name, value)) for end in ends])
+            Curve(name.removeprefix(under), [(end, self.level(name, value)) for end in ends], level=True)
             if (name, None) in self
-            else Curve(name, list(self.along(name, value).items()))
-            for name in sorted({name for name, _ in self})
+            else Curve(name.removeprefix(under), list(self.along(name, value).items()))
+            for name in sorted({name for name, _ in self if name.startswith(under)})
         ]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """How a figure is drawn: its axes, the curves of a measured value or other curves, and formulas.
+    """A panel: its axes, the curves of a measured value or other curves, and formulas.
 
-    A formula is a dashed curve over all places. `log` names the logarithmic axes. `places` are the names of the places
-    0, 1, 2 and so on, where these are no numbers.
+    Of a measured value, only curves `under` a common start of their names are drawn, by the rest. A formula is a dashed
+    curve. `log` names the logarithmic axes. Where places are no numbers, `places` names those at 0, 1, 2 and so on, and
+    bars stand for the curves. `title` begins with the letter that the panel has in the paper.
     """
 
     x: str
@@ -72,48 +78,37 @@ class Chart:
     formulas: Mapping[str, Callable[[float], float]] = field(default_factory=dict)
     log: str = "xy"
     places: Sequence[str] = ()
+    title: str = ""
+    under: str = ""
 
-    def picture(self, title: str, found: Results) -> Picture:
-        """The chart of what was measured, with a legend."""
-        curves = list(found.curves(self.curves) if isinstance(self.curves, str) else self.curves(found))
-        for name, formula in self.formulas.items():
-            curves.append(Curve(name, [(place, formula(place)) for place in found.places()], dashed=True))
-        xs, ys = zip(*(point for curve in curves for point in curve.points), strict=True)
-        picture = Picture(title, self._x_axis(xs), fitted(self.y, ys, log="y" in self.log))
-        for number, curve in enumerate(curves):
-            colour = COLOURS[number % len(COLOURS)]
-            picture.line(curve.points, colour, dashed=curve.dashed)
-            if not curve.dashed:
-                picture.dots(curve.points, colour)
-            picture.name(curve.name, colour, hollow=curve.dashed)
-        return picture
-
-    def _x_axis(self, xs: Sequence[float]) -> Axis:
+    def draw(self, found: Results, axes: Axes, palette: Palette) -> None:
+        """Draw what was measured."""
+        curves = found.curves(self.curves, self.under) if isinstance(self.curves, str) else self.curves(found)
+        axes.set(title=self.title, xlabel=self.x, ylabel=self.y)
         if self.places:
-            return Axis(self.x, -0.5, len(self.places) - 0.5, names=self.places)
-        return fitted(self.x, xs, log="x" in self.log)
+            self._bars(curves, axes, palette)
+        else:
+            self._lines(curves, axes, palette)
+        number_axes(axes, self.log)
+        if self.places:
+            axes.set_xticks(range(len(self.places)), self.places)
+            axes.grid(visible=False, axis="x")
 
-    def place_text(self, place: float | None) -> float | str:
-        """A place as the table has it."""
-        if place is None:
-            return ""
-        return self.places[int(place)] if self.places else place
+    def _lines(self, curves: Sequence[Curve], axes: Axes, palette: Palette) -> None:
+        for curve in curves:
+            style = {"linestyle": "-."} if curve.level else palette.marker(curve.name)
+            style |= {"label": curve.name, "color": palette.colour(curve.name), "clip_on": False}
+            axes.plot(*zip(*curve.points, strict=True), **style)
+        every = [place for curve in curves for place, _ in curve.points]
+        between = np.geomspace if "x" in self.log else np.linspace
+        for (name, formula), dashes in zip(self.formulas.items(), ("--", ":"), strict=False):
+            places = between(min(every), max(every), 100).tolist()
+            axes.plot(places, [formula(each) for each in places], dashes, label=name, color=GREY, linewidth=1, zorder=3)
 
-
-def fitted(title: str, values: Sequence[float], *, log: bool) -> Axis:
-    """An axis that holds all values: it starts at zero, or, if logarithmic, has a little room at both ends.
-
-    >>> fitted("rate", [1, 40], log=False)
-    Axis(title='rate', low=0.0, high=42.0, log=False, names=())
-    >>> fitted("rate", [0.1, 50], log=True)
-    Axis(title='rate', low=0.08, high=62.5, log=True, names=())
-    """
-    if not log:
-        return Axis(title, 0.0, _rounded(max(values) * 1.05))
-    positive = [value for value in values if value > 0]
-    return Axis(title, _rounded(min(positive) / 1.25), _rounded(max(positive) * 1.25), log=True)
-
-
-def _rounded(value: float) -> float:
-    """A value to three digits, so that a picture does not depend on the last ones."""
-    return float(f"{value:.3g}") if math.isfinite(value) else value
+    def _bars(self, curves: Sequence[Curve], axes: Axes, palette: Palette) -> None:
+        width = 0.8 / len(curves)
+        for number, curve in enumerate(curves):
+            places, values = zip(*curve.points, strict=True)
+            shifted = [place + (number - (len(curves) - 1) / 2) * width for place in places]
+            bars = axes.bar(shifted, values, width * 0.9, label=curve.name, color=palette.colour(curve.name))
+            axes.bar_label(bars, [number_text(float(f"{value:.2g}")) for value in values], fontsize=7, padding=1)

@@ -1,4 +1,4 @@
-"""A figure as a declaration: the cases it runs, the table and the chart of what they measure, and its claims.
+"""A figure as a declaration: the cases it runs, the table and the panels of what they measure, and its claims.
 
 Rules:
 - A case runs in a process of its own, so that the cases of a figure share the cores.
@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Protocol
 
 from millrace.errors import RunError
+from millrace.experiments.drawing import svg
 from millrace.experiments.figures.claims import Claim
 from millrace.experiments.figures.curves import Chart, Measured, Point, Results
-from millrace.experiments.pictures import Picture
 
 PLACE = "place"
 """Where on its curve a point lies, as a value of a column."""
@@ -41,7 +42,8 @@ class Figure:
 
     `cases` are run in their order: the longest first. `columns` names the columns of the table, and the measured value
     in each, or PLACE; before them stands the curve, divided at commas into the columns of `curve`. The rows are sorted
-    by curve and place, or, if not `sort_rows`, in the order of the cases.
+    by curve and place, or, if not `sort_rows`, in the order of the cases. `places` are the names of the places 0, 1, 2
+    and so on, where these are no numbers.
     """
 
     name: str
@@ -49,10 +51,11 @@ class Figure:
     shows: str
     cases: Callable[[], Mapping[Point, Case]]
     columns: Mapping[str, str]
-    chart: Chart
+    panels: Sequence[Chart]
     claims: Callable[[Results], list[Claim]]
     curve: tuple[str, ...] = ("curve",)
     sort_rows: bool = True
+    places: Sequence[str] = ()
 
     def table(self, found: Results) -> list[dict[str, object]]:
         """One row per case."""
@@ -61,21 +64,35 @@ class Figure:
 
     def _row(self, curve: str, place: float | None, measured: Measured) -> dict[str, object]:
         parts = zip(self.curve, curve.rsplit(", ", len(self.curve) - 1), strict=True)
-        values = {PLACE: self.chart.place_text(place), **measured}
+        named = "" if place is None else self.places[int(place)] if self.places else place
+        values = {PLACE: named, **measured}
         return {**dict(parts), **{name: values[value] for name, value in self.columns.items()}}
 
-    def picture(self, found: Results) -> Picture:
-        """The chart."""
-        return self.chart.picture(self.shows[:1].upper() + self.shows[1:], found)
+    def read(self, rows: Iterable[Mapping[str, str]]) -> Results:
+        """What the rows of its table say: enough for its picture, not for its claims."""
+        found = Results()
+        for row in rows:
+            values = {value: row[name] for name, value in self.columns.items()}
+            place = values.pop(PLACE, "")
+            number = self.places.index(place) if self.places else place
+            found[", ".join(row[name] for name in self.curve), None if number == "" else float(number)] = {
+                value: float(text) for value, text in values.items()
+            }
+        return found
+
+    def picture(self, found: Results) -> str:
+        """Its panels as an SVG file."""
+        return svg(f"{self.paper}: {self.shows}", [partial(panel.draw, found) for panel in self.panels])
 
 
 def figure(
     *,
     cases: Callable[[], Mapping[Point, Case]],
     columns: Mapping[str, str],
-    chart: Chart,
+    panels: Sequence[Chart],
     curve: tuple[str, ...] = ("curve",),
     sort_rows: bool = True,
+    places: Sequence[str] = (),
 ) -> Callable[[Callable[[Results], list[Claim]]], Figure]:
     """A decorator that makes a figure of the function that returns its claims.
 
@@ -84,7 +101,8 @@ def figure(
 
     def declare(claims: Callable[[Results], list[Claim]]) -> Figure:
         paper, _, shows = (claims.__doc__ or "").partition("\n")[0].rstrip(".").partition(": ")
-        return Figure(claims.__name__.replace("_", "-"), paper, shows, cases, columns, chart, claims, curve, sort_rows)
+        name = claims.__name__.replace("_", "-")
+        return Figure(name, paper, shows, cases, columns, panels, claims, curve, sort_rows, places)
 
     return declare
 

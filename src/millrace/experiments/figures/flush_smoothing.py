@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import exp
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.experiments.figures.claims import Claim, about, furthest
-from millrace.experiments.figures.curves import Chart, Measured, Results
+from millrace.experiments.figures.curves import Chart, Curve, Measured, Results
 from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
@@ -121,6 +122,14 @@ def burst_rate(groups: float, size: float) -> float:
     return RING / (entries * FLUSH)
 
 
+def _by_table(found: Results, name: str) -> list[Curve]:
+    """The rates of each policy with tables of this size, in thousands."""
+    rates = {policy: found.along(f"{policy}, table {name}", "rate") for policy in POLICIES}
+    return [
+        Curve(policy, [(groups / 1e3, rate / 1e3) for groups, rate in each.items()]) for policy, each in rates.items()
+    ]
+
+
 @figure(
     cases=lambda: {
         (f"{policy}, table {name}", float(groups)): SmoothingCase(groups, round(groups * size), POLICIES[policy])
@@ -129,12 +138,16 @@ def burst_rate(groups: float, size: float) -> float:
         for policy in POLICIES
     },
     columns={"groups": PLACE, "packets_per_second": "rate"},
-    chart=Chart(
-        "groups",
-        "packets per second without a dropped packet",
-        lambda found: [curve for curve in found.curves("rate") if "1/2" not in curve.name],
-        log="x",
-    ),
+    panels=[
+        Chart(
+            "thousand groups",
+            "thousand packets per second",
+            partial(_by_table, name=name),
+            log="x",
+            title=f"table of {name} x groups",
+        )
+        for name in TABLES.values()
+    ],
 )
 def oop_smoothing(found: Results) -> list[Claim]:
     """004 Fig. 9: greatest rate of a low-level table by flush policy."""

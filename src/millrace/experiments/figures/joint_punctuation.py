@@ -102,7 +102,7 @@ def _digest(rows: pa.Table) -> int:
 @figure(
     cases=lambda: {(name, band): pair_case(name, band) for band in BANDS for name in _FORMS},
     columns={"band_seconds": PLACE, "results": "results", "wait": "wait"},
-    chart=Chart("seconds of the band", "seconds", "wait", log=""),
+    panels=[Chart("seconds of the band", "mean wait of a complete group, seconds", "wait", log="")],
 )
 def joint_punctuation(found: Results) -> list[Claim]:
     """004 section 7: how long complete pairs of times wait."""

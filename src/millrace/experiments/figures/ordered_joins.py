@@ -7,14 +7,15 @@ joined, and what it makes may leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.experiments.figures.claims import Claim, about, furthest, growth
-from millrace.experiments.figures.curves import Chart, Measured, Results
+from millrace.experiments.figures.curves import Chart, Curve, Measured, Results
 from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
@@ -128,7 +129,6 @@ class FormulaCase:
             "pair": cost.pair,
             "slow": cost.slow,
             "fast": cost.fast,
-            "work": cost.work,
         }
 
 
@@ -138,6 +138,13 @@ def improvement(found: Results, curves: str, method: str = FILTER) -> dict[float
     return {place: 1 - ratio for place, ratio in ratios.items()}
 
 
+def _improvements(found: Results, curves: str) -> list[Curve]:
+    """By how much each other method is faster than Sync-Filter."""
+    methods = [method for method in (ADAPTIVE, FILTER) if found.along(f"{curves}, {method}", "response")]
+    return [Curve(method, list(improvement(found, curves, method).items())) for method in methods]
+
+
+_SECONDS, _BETTER, _WORK = "mean response time, seconds", "faster than Sync-Filter by", "c |w| λ1 λ2, windows of a day"
 DAY = 86_400.0
 FIG_5, FIG_6 = "Fig. 5, c varies", "Fig. 6, λ1 varies"
 _LIMIT = 1 / (DAY * 1 * 10)
@@ -159,10 +166,15 @@ COSTS = {
         "pair_seconds": "pair",
         "slow_rows_per_second": "slow",
         "fast_rows_per_second": "fast",
-        "work": "work",
+        "work": PLACE,
         "mean_response_seconds": "response",
     },
-    chart=Chart("c |w| λ1 λ2, windows of a day", "mean response time, seconds", "response"),
+    panels=[
+        Chart(_WORK, _SECONDS, "response", log="x", under=f"{FIG_5}, ", title="Fig. 5(a): c varies"),
+        Chart(_WORK, _BETTER, partial(_improvements, curves=FIG_5), log="x", title="Fig. 5(b)"),
+        Chart(_WORK, _SECONDS, "response", under=f"{FIG_6}, ", title="Fig. 6(a): λ1 varies"),
+        Chart(_WORK, _BETTER, partial(_improvements, curves=FIG_6), log="x", title="Fig. 6(b)"),
+    ],
     sort_rows=False,
 )
 def wjoin_analytic(found: Results) -> list[Claim]:
@@ -188,11 +200,20 @@ EVEN, POISSON = "even", "Poisson"
 """How rows come: the equations are about evenly spaced rows; the paper measured with Poisson streams."""
 
 
-def _equations(cost: Callable[[float], JoinCost]) -> dict[str, Callable[[float], float]]:
-    return {
+def _join_panels(x: str, cost: Callable[[float], JoinCost], names: Sequence[str], log: str) -> list[Chart]:
+    """The response times, and below them the improvements: of Poisson streams as in the paper, and of even rows."""
+    equations: dict[str, Callable[[float], float]] = {
         "equation 3": lambda place: cost(place).sync_filter,
         "equation 5": lambda place: cost(place).filter_order,
     }
+    seven: dict[str, Callable[[float], float]] = {"equation 7": lambda place: cost(place).improvement}
+    absolute, relative = names
+    return [
+        Chart(x, _SECONDS, "response", log=log, under=f"{POISSON}, ", title=f"{absolute}, Poisson streams"),
+        Chart(x, _SECONDS, "response", equations, log=log, under=f"{EVEN}, ", title=f"{absolute}, even rows"),
+        Chart(x, _BETTER, partial(_improvements, curves=POISSON), log="x", title=f"{relative}, Poisson streams"),
+        Chart(x, _BETTER, partial(_improvements, curves=EVEN), seven, log="x", title=f"{relative}, even rows"),
+    ]
 
 
 def _adaptive_claim(found: Results, cost: Callable[[float], JoinCost]) -> Claim:
@@ -231,13 +252,7 @@ def cost_of_pair(pair: float) -> JoinCost:
         for method in METHODS
     },
     columns={"pair_seconds": PLACE, "results": "results", "mean_response_seconds": "response"},
-    chart=Chart(
-        "seconds that a pair of rows takes; 1 and 10 rows per second, windows of 60 s",
-        "mean response time, seconds",
-        "response",
-        _equations(cost_of_pair),
-        log="x",
-    ),
+    panels=_join_panels("seconds that a pair takes", cost_of_pair, ("Fig. 7", "Fig. 8"), log="x"),
 )
 def wjoin_cost(found: Results) -> list[Claim]:
     """003 Figs. 7, 8: response time of in-order joins by what a pair costs."""
@@ -287,12 +302,7 @@ def _rate_case(arrivals: str, method: str, rate: float) -> JoinCase:
         if method != ADAPTIVE or rate > SPARSEST
     },
     columns={"slow_rows_per_second": PLACE, "results": "results", "mean_response_seconds": "response"},
-    chart=Chart(
-        "slow rows per second; 10 fast rows per second, windows of 60 s",
-        "mean response time, seconds",
-        "response",
-        _equations(cost_at_rate),
-    ),
+    panels=_join_panels("slow rows per second", cost_at_rate, ("Fig. 9", "Fig. 10"), log="xy"),
 )
 def wjoin_rate(found: Results) -> list[Claim]:
     """003 Figs. 9, 10: response time of in-order joins by the rate of the slow stream.

@@ -156,7 +156,7 @@ def _skew_case(options: str, skew: float) -> MemoryCase:
 @figure(
     cases=lambda: both_plans(_skew_case, (1.0, 10.0, 20.0, 30.0, 40.0)),
     columns={"skew_seconds": PLACE, "results": "results", "megabytes": "megabytes"},
-    chart=Chart("seconds that it is late", "megabytes", "megabytes", log=""),
+    panels=[Chart("seconds that it is late", "megabytes", "megabytes", log="")],
 )
 def oop_skew(found: Results) -> list[Claim]:
     """004 Fig. 1: memory of a count over two streams, one of them late.
@@ -188,7 +188,7 @@ def _tumbling_case(options: str, skew: float) -> MemoryCase:
 @figure(
     cases=lambda: both_plans(_tumbling_case, (0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0)),
     columns={"skew_seconds": PLACE, "results": "results", "megabytes": "megabytes"},
-    chart=Chart("seconds that one stream of each union is late", "megabytes", "megabytes", log=""),
+    panels=[Chart("seconds that one stream of each union is late", "megabytes", "megabytes", log="")],
 )
 def oop_tumbling_join(found: Results) -> list[Claim]:
     """004 Fig. 10: memory of a join of unions with late streams.
@@ -202,7 +202,8 @@ def oop_tumbling_join(found: Results) -> list[Claim]:
     return [
         _same_results(found),
         Claim("below 20 s order-agnostic needs no more than in order; the greatest ratio", below, high=1.1),
-        Claim("nor does it at the extreme, within the paper's 20 %; the ratio at 40 s", ratios[40.0], high=1.2),
+        Claim("nor does it at the extreme; the ratio at 40 s", ratios[40.0], high=1.2),
+        Claim("there it needs about 20 % more; the ratio at 40 s", ratios[40.0], 1.1, 1.3, reproduces=False),
         Claim("both grow with the skew; order-agnostic, 40 s over 20 s", agnostic[40.0] / agnostic[20.0], low=1.3),
     ]
 
@@ -226,7 +227,11 @@ def _band_case(options: str, band: float) -> MemoryCase:
         "latency": "latency",
         "processor_seconds": "processor_seconds",
     },
-    chart=Chart("seconds of the band", "megabytes", "megabytes", log=""),
+    panels=[
+        Chart("seconds of the band", "megabytes", "megabytes", log="", title="(a) memory"),
+        Chart("seconds of the band", "seconds", "latency", log="", title="(b) latency, work at 1 µs"),
+        Chart("seconds of the band", "processor seconds", "processor_seconds", log="", title="(c) execution time"),
+    ],
 )
 def oop_band(found: Results) -> list[Claim]:
     """004 Fig. 11: memory, latency and work of a count over a band join.
@@ -261,7 +266,7 @@ def _late_join_case(options: str, delay: float) -> MemoryCase:
 @figure(
     cases=lambda: both_plans(_late_join_case, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0)),
     columns={"delay_seconds": PLACE, "results": "results", "megabytes": "megabytes"},
-    chart=Chart("seconds that the sparse stream is late", "megabytes", "megabytes", log=""),
+    panels=[Chart("seconds that the sparse stream is late", "megabytes", "megabytes", log="")],
 )
 def oop_late_join(found: Results) -> list[Claim]:
     """004 Fig. 12: memory of a join by equal times with late rows on one side.
@@ -299,7 +304,7 @@ def _sliding_case(plan: str, delay: float) -> MemoryCase:
         for plan in _SLIDING
     },
     columns={"delay_seconds": PLACE, "results": "results", "megabytes": "megabytes", "turned_away": "turned_away"},
-    chart=Chart("seconds that the sparse stream is late", "megabytes", "megabytes", log=""),
+    panels=[Chart("seconds that the sparse stream is late", "megabytes", "megabytes", log="")],
 )
 def oop_sliding(found: Results) -> list[Claim]:
     """004 Fig. 13: memory of a sliding count with a late stream.

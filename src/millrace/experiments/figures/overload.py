@@ -90,8 +90,9 @@ def _overload_cases() -> dict[Point, QueueCase]:
         "most_rows_waiting": "peak",
         "wrong_keys": "wrong",
     },
-    chart=Chart("distribution of the keys", "mean staleness, seconds", "staleness", log="y", places=KINDS),
+    panels=[Chart("distribution of the keys", "mean staleness, seconds", "staleness", log="", places=KINDS)],
     sort_rows=False,
+    places=KINDS,
 )
 def overload(found: Results) -> list[Claim]:
     """beyond 002: 1,000 keys at five times what can be served.
@@ -196,13 +197,15 @@ def _numbered(found: Results, values: Sequence[str]) -> list[Curve]:
         "staleness_seconds": "staleness",
         **{f"of_{name}": f"of_{name}" for name in QUERIES},
     },
-    chart=Chart(
-        "query",
-        "staleness summed over its keys, seconds",
-        lambda found: _numbered(found, [f"of_{name}" for name in QUERIES]),
-        log="y",
-        places=[f"{each.keys} keys of {each.cost:g} s" for each in QUERIES.values()],
-    ),
+    panels=[
+        Chart(
+            "query",
+            "staleness summed over its keys, seconds",
+            lambda found: _numbered(found, [f"of_{name}" for name in QUERIES]),
+            log="",
+            places=[f"{each.keys} keys of {each.cost:g} s" for each in QUERIES.values()],
+        )
+    ],
     sort_rows=False,
 )
 def queries_together(found: Results) -> list[Claim]:
@@ -267,13 +270,15 @@ class PhasesCase:
         "switches": "switches",
         **{name: name for name in ANSWERED},
     },
-    chart=Chart(
-        "phase",
-        "share of the rows that are answered",
-        lambda found: _numbered(found, ANSWERED),
-        log="",
-        places=[f"load {load:g}" for load in PHASES],
-    ),
+    panels=[
+        Chart(
+            "phase",
+            "share of the rows that are answered",
+            lambda found: _numbered(found, ANSWERED),
+            log="",
+            places=[f"load {load:g}" for load in PHASES],
+        )
+    ],
     sort_rows=False,
 )
 def auto_switch(found: Results) -> list[Claim]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import pairwise
 
 from millrace.experiments.figures.claims import Claim, about, furthest
@@ -35,13 +36,12 @@ def expected(load: float) -> float:
     return (load - 1) ** 2 / (2 * load) if load > 1 else 0.0
 
 
-def _both_kinds(found: Results) -> list[Curve]:
+def _both_kinds(found: Results, name: str) -> list[Curve]:
     kinds = {"application": "staleness", "queue": "queue_staleness"}
-    return [
-        Curve(f"{name}, {kind}", list(found.along(name, value).items()))
-        for name in KEYS
-        for kind, value in kinds.items()
-    ]
+    return [Curve(kind, list(found.along(name, value).items())) for kind, value in kinds.items()]
+
+
+_LOAD, _LAW = "load: ticks per update", {"(L-1)²/2L": expected}
 
 
 @figure(
@@ -56,7 +56,10 @@ def _both_kinds(found: Results) -> list[Curve]:
         "application_staleness": "staleness",
         "queue_staleness": "queue_staleness",
     },
-    chart=Chart("load: ticks per update", "mean staleness, ticks", _both_kinds, {"(L-1)²/2L": expected}, log=""),
+    panels=[
+        Chart(_LOAD, "mean staleness, ticks", partial(_both_kinds, name="1 key"), _LAW, log="", title="(a) one key"),
+        Chart(_LOAD, "mean staleness, ticks", partial(_both_kinds, name="10 keys"), log="", title="(b) ten keys"),
+    ],
 )
 def staleness_app_queue(found: Results) -> list[Claim]:
     """002 Fig. 5: staleness of application and queue by load."""
@@ -103,15 +106,18 @@ def _queue_cases() -> dict[Point, QueueCase]:
     return found | {(TWICE, 10.0): QueueCase(EvenUpdates(10, 2 * APPEND_TICKS), APPEND, 10.0)}
 
 
+def _by_queue(found: Results, name: str) -> list[Curve]:
+    queues = APPEND, SHED, FIFO, IN_PLACE
+    return [Curve(queue, list(found.along(f"{queue}, {name}", "staleness").items())) for queue in queues]
+
+
 @figure(
     cases=_queue_cases,
     columns={"load": PLACE, "results": "results", "application_staleness": "staleness"},
-    chart=Chart(
-        "load: ticks per update",
-        "mean staleness of the application, ticks",
-        lambda found: [curve for curve in found.curves("staleness") if curve.name not in (TWICE, TURNS)],
-        log="y",
-    ),
+    panels=[
+        Chart(_LOAD, "mean application staleness, ticks", partial(_by_queue, name="1 key"), title="(a) one key"),
+        Chart(_LOAD, "mean application staleness, ticks", partial(_by_queue, name="10 keys"), title="(b) ten keys"),
+    ],
 )
 def staleness_queues(found: Results) -> list[Claim]:
     """002 Fig. 7: append and update queues by load."""
@@ -144,12 +150,8 @@ def _gain(found: Results, queue: str, load: int) -> dict[float, float]:
     return found.ratios(f"{IN_PLACE}, load {load}", f"{queue}, load {load}", "queue_staleness")
 
 
-def _gains(found: Results) -> list[Curve]:
-    return [
-        Curve(f"{queue}, load {load}", list(_gain(found, queue, load).items()))
-        for load in LINE_LOADS
-        for queue in (PRINTED, GUARDED)
-    ]
+def _gains(found: Results, load: int) -> list[Curve]:
+    return [Curve(queue, list(_gain(found, queue, load).items())) for queue in (PRINTED, GUARDED)]
 
 
 @figure(
@@ -160,7 +162,10 @@ def _gains(found: Results) -> list[Curve]:
         for queue in (IN_PLACE, PRINTED, GUARDED)
     },
     columns={"slow_keys": PLACE, "results": "results", "queue_staleness": "queue_staleness"},
-    chart=Chart("slow keys of 10", "queue staleness of IN-PLACE over that of LINECUTTING", _gains, log=""),
+    panels=[
+        Chart("slow keys of 10", "queue staleness, IN-PLACE over it", partial(_gains, load=load), log="", title=title)
+        for load, title in zip(LINE_LOADS, ("load 3", "load 5, as in the paper"), strict=True)
+    ],
 )
 def linecutting(found: Results) -> list[Claim]:
     """002 Fig. 9: slow keys cut the line."""
@@ -221,6 +226,24 @@ def page_case(memory: str, theta: float, rate: int, results: int = 1000) -> Queu
     return QueueCase(source, IN_PLACE, 1 / SERVED, f", page = 16{naive}", look=0.037)
 
 
+_SHARE, _KEPT, _RATE = "share of the locations in use", "mean locations kept", "rows per second, of which 10 are served"
+
+
+def _by_theta(found: Results, value: str) -> list[Curve]:
+    return [
+        Curve(
+            f"{memory}, {rate} per second", [(theta, found[f"{memory}, θ {theta:g}", rate][value]) for theta in THETAS]
+        )
+        for memory in (PAGED, NAIVE)
+        for rate in (RATES[-1], RATES[-3])
+    ]
+
+
+def _by_rate(found: Results, value: str) -> list[Curve]:
+    names = [f"{memory}, θ {theta:g}" for memory in (PAGED, NAIVE) for theta in (THETAS[0], THETAS[-1])]
+    return [Curve(name, list(found.along(name, value).items())) for name in names]
+
+
 @figure(
     cases=lambda: {
         (f"{memory}, θ {theta:g}", float(rate)): page_case(memory, theta, rate)
@@ -229,7 +252,12 @@ def page_case(memory: str, theta: float, rate: int, results: int = 1000) -> Queu
         for memory in (PAGED, NAIVE)
     },
     columns={"rows_a_second": PLACE, "results": "results", "average_usage": "allocated", "effective_usage": "in_use"},
-    chart=Chart("rows per second, of which 10 are served", "share of the locations in use", "in_use", log="x"),
+    panels=[
+        Chart("Zipf's θ", _SHARE, partial(_by_theta, value="in_use"), log="", title="Fig. 16(a)"),
+        Chart("Zipf's θ", _KEPT, partial(_by_theta, value="allocated"), log="", title="Fig. 16(b)"),
+        Chart(_RATE, _SHARE, partial(_by_rate, value="in_use"), log="x", title="Fig. 17(a)"),
+        Chart(_RATE, _KEPT, partial(_by_rate, value="allocated"), log="x", title="Fig. 17(b)"),
+    ],
 )
 def paging(found: Results) -> list[Claim]:
     """002 Figs. 16, 17: memory of an update queue, paged and naive."""

@@ -7,7 +7,9 @@ window of a key holds as many rows as any other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +102,11 @@ def feed(keys: Integers, **ticks: Integers) -> list[pa.Table]:
 
 LENGTHS = (1, 2, 5, 10, 15, 20)
 """Of windows, in ticks."""
+_LENGTH, _STALE = "length of a window, ticks", "mean application staleness, ticks"
+FORMULAS: dict[str, Callable[[float], float]] = {
+    "0.5/ω": lambda length: 0.5 / length,
+    "ω/2": lambda length: length / 2,
+}
 _TUMBLING_WINDOWS = 40
 """And the first row of one more, so that all that is stale by then is of whole windows."""
 
@@ -119,12 +126,10 @@ def _semantics_cases() -> dict[Point, WindowCase]:
 @figure(
     cases=_semantics_cases,
     columns={"window_ticks": PLACE, "application_staleness_ticks": "staleness"},
-    chart=Chart(
-        "length of a window, ticks",
-        "mean application staleness, ticks",
-        "staleness",
-        {"0.5/ω": lambda length: 0.5 / length, "ω/2": lambda length: length / 2},
-    ),
+    panels=[
+        Chart(_LENGTH, _STALE, "staleness", FORMULAS, log="", under="tumbling, ", title="(a) tumbling"),
+        Chart(_LENGTH, _STALE, "staleness", log="y", under="slide 1, ", title="(b) slide 1"),
+    ],
 )
 def window_semantics(found: Results) -> list[Claim]:
     """002 Fig. 13: staleness of windows: EAGER, LAZY, random and all."""
@@ -173,13 +178,12 @@ def eager_over_lazy(found: Results, closing: str, arrivals: str) -> dict[float, 
     return found.ratios(f"{closing}, {arrivals}, {EAGER}", f"{closing}, {arrivals}, {LAZY}", "staleness")
 
 
-def _arrivals_curves(found: Results) -> list[Curve]:
-    """Without Zipf 0.5, which lies between the others; counted rows are dashed."""
-    return [
-        Curve(f"{closing}, {each}", list(eager_over_lazy(found, closing, each).items()), dashed=closing == COUNTED)
-        for closing in (OWN, BOUND, COUNTED)
-        for each in (IN_TURN, "Zipf 0", "Zipf 0.9")
-    ]
+def _arrivals_curves(found: Results, closing: str) -> list[Curve]:
+    return [Curve(each, list(eager_over_lazy(found, closing, each).items())) for each in ARRIVALS]
+
+
+_CLOSED = {OWN: "closed by own rows", COUNTED: "own rows, counted", BOUND: "closed by the bound"}
+_EQUAL: dict[str, Callable[[float], float]] = {"equal": lambda _: 1.0}
 
 
 @figure(
@@ -191,7 +195,10 @@ def _arrivals_curves(found: Results) -> list[Curve]:
         for windows in (EAGER, LAZY)
     },
     columns={"window_ticks": PLACE, "application_staleness_ticks": "staleness"},
-    chart=Chart("length of a window, ticks", "EAGER over LAZY application staleness", _arrivals_curves),
+    panels=[
+        Chart(_LENGTH, "EAGER over LAZY staleness", partial(_arrivals_curves, closing=closing), _EQUAL, title=title)
+        for closing, title in _CLOSED.items()
+    ],
     curve=("closing", "arrivals", "windows"),
 )
 def window_arrivals(found: Results) -> list[Claim]:

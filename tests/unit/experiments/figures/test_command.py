@@ -39,7 +39,7 @@ def tiny(least: float, *, reproduces: bool = True) -> Figure:
         "a latency",
         lambda: {("C", rate): case(rate) for rate in (10.0, 20.0)},
         {"rate": PLACE, "seconds": "latency"},
-        Chart("rate", "seconds", "latency"),
+        [Chart("rate", "seconds", "latency")],
         lambda found: [_claim(min(found.along("C", "latency").values()), least, reproduces)],
     )
 
@@ -56,11 +56,18 @@ def made(monkeypatch: pytest.MonkeyPatch) -> None:
             yield pool
 
     monkeypatch.setattr(command, "workers", threads)
+    monkeypatch.setattr(command, "can_draw", lambda: False)
     monkeypatch.setattr(command, "FIGURES", {"tiny": tiny(0.0001), "false": tiny(1.0)})
     monkeypatch.setitem(command.FIGURES, "known", tiny(1.0, reproduces=False))
 
 
-@pytest.mark.usefixtures("made")
+@pytest.fixture
+def drawn(made: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take most of the time: only few tests need them."""
+    monkeypatch.setattr(command, "can_draw", lambda: True)
+
+
+@pytest.mark.usefixtures("drawn")
 def test_a_figure_writes_its_data_and_its_picture_and_says_what_holds(tmp_path: Path) -> None:
     out = io.StringIO()
     assert command.make_figures("tiny", tmp_path / "new", out=out) == 0
@@ -89,7 +96,7 @@ def test_a_claim_that_is_known_not_to_reproduce_is_told_and_gives_exit_code_0(tm
     assert (told["holds"], told["as_expected"], told["claims"][0]["reproduces"]) == (False, True, False)
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("drawn")
 def test_a_program_can_read_it(tmp_path: Path) -> None:
     out = io.StringIO()
     command.make_figures("tiny", tmp_path, as_json=True, out=out)
@@ -99,12 +106,30 @@ def test_a_program_can_read_it(tmp_path: Path) -> None:
     assert told["files"] == [str(tmp_path / f"tiny.{ending}") for ending in ("csv", "svg", "txt")]
 
 
+@pytest.mark.usefixtures("drawn")
+def test_a_figure_is_drawn_again_from_its_table(tmp_path: Path) -> None:
+    command.make_figures("tiny", tmp_path, out=io.StringIO())
+    picture, out = tmp_path / "tiny.svg", io.StringIO()
+    before = picture.read_bytes()
+    picture.unlink()
+    assert command.redraw_figures("tiny", tmp_path, out=out) == 0
+    assert (picture.read_bytes(), out.getvalue()) == (before, f"{picture}\n")
+    (tmp_path / "tiny.csv").unlink()
+    with pytest.raises(RequestError, match=r'there is no ".*tiny.csv" to draw figure "tiny" from'):
+        command.redraw_figures("tiny", tmp_path)
+
+
 @pytest.mark.usefixtures("made")
-def test_the_same_figure_gives_the_same_files(tmp_path: Path) -> None:
-    for folder in ("one", "two"):
-        command.make_figures("tiny", tmp_path / folder, out=io.StringIO())
-    for name in ("tiny.csv", "tiny.svg", "tiny.txt"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+def test_without_matplotlib_a_figure_has_its_data_and_claims_and_says_what_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.make_figures("tiny", tmp_path, as_json=True) == 0
+    told = capsys.readouterr()
+    assert told.err == 'no picture is drawn: install the extra "millrace[figures]" for pictures\n'
+    made = [str(tmp_path / name) for name in ("tiny.csv", "tiny.txt")]
+    assert json.loads(told.out)["files"] == sorted(map(str, tmp_path.iterdir())) == made
+    with pytest.raises(RequestError, match="matplotlib, which draws pictures, is not installed"):
+        command.redraw_figures("tiny", tmp_path)
 
 
 def test_an_unknown_figure_is_refused_with_the_near_miss(tmp_path: Path) -> None:
@@ -130,7 +155,8 @@ def test_progress_is_told_on_standard_error(
 ) -> None:
     monkeypatch.setattr(console, "_EVERY", 0.0)
     command.make_figures("tiny", tmp_path, out=io.StringIO())
-    assert [line[:18] for line in capsys.readouterr().err.splitlines()] == ["tiny: 1 of 2 runs,", "tiny: 2 of 2 runs,"]
+    _, *told = capsys.readouterr().err.splitlines()
+    assert [line[:18] for line in told] == ["tiny: 1 of 2 runs,", "tiny: 2 of 2 runs,"]
 
 
 @pytest.mark.slow
