@@ -86,6 +86,8 @@ class Operator:
     queues = False
     """True if it is a queue (see updates/queue.py): it takes all its input before it releases rows, and releases rows
     only when those it released before have been processed downstream."""
+    stamps = False
+    """True if it gives rows their time by the clock, which it is told before every call (see progress/stamp.py)."""
     compared = 0
     """How many pairs of rows it has compared so far."""
 

@@ -16,6 +16,7 @@ from millrace.kernel.joins.sequences.chronicle import Chronicle
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.roll_up import RollUp
 from millrace.kernel.progress.slack import Slack
+from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.relational.distinct import Distinct
 from millrace.kernel.relational.filter import Filter
 from millrace.kernel.relational.merge import Merge
@@ -50,6 +51,7 @@ __all__ = [
     "SessionAggregate",
     "Since",
     "Slack",
+    "Stamp",
     "TrailingAggregate",
     "Union",
     "UpdateJoin",

@@ -25,6 +25,7 @@ from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import GraphNode, sinks_below
 from millrace.kernel.progress.ets import clock_of_ets
 from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
 from millrace.plan.explain.time_text import clock_text
 
@@ -199,11 +200,11 @@ class _View:
             if source is None:
                 # Something is under way that may bring the bound yet.
                 continue
-            place = self._place(source)
+            edge = source.operator.edge if isinstance(source.operator, Stamp) else self.executor.edge(source)
+            place = self._place(_first_source(source))
             if place is None:
                 found.through.add(source.name)
                 continue
-            edge = self.executor.edge(source)
             if edge.bound < until:
                 one = Awaited(*place, until, edge.bound, edge.moved_at, self._ets_at(edge, until))
                 found.add(_Waiting(awaited={".".join(filter(None, place)): one}))
@@ -222,6 +223,11 @@ class _View:
             return None
         reached = clock_of_ets(edge, until)
         return reached if reached is None else _beat_from(edge.contract, reached)
+
+
+def _first_source(node: GraphNode) -> GraphNode:
+    """The source that is first behind a node; itself if it is one."""
+    return _first_source(node.inputs[0].producer) if node.inputs else node
 
 
 def _beat_from(contract: TimeContract, clock: Microseconds) -> Microseconds:

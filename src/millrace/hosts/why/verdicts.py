@@ -125,6 +125,9 @@ class _WaitVerdict:
         if at is not None:
             when = f"at {clock_text(at, exact=True)}"
             left = f", in {length_text(at - self.now)}" if at > self.now else ", which is due"
+            if stream.kind == "latent":
+                yield f"the clock releases the first of them {when}{left}"
+                return
             yield f"if it stays silent, an ETS {when}{left}, releases the first of them"
         elif stream.ets == "none" and self.awaited.outlet != LATE:
             yield f"Millrace does not advance its bound while it is silent: declare {_to_declare(stream)}"
@@ -140,7 +143,7 @@ def _parts_behind(stream: StreamLag, awaited: Awaited) -> list[PartitionState]:
 
 
 def _to_declare(stream: StreamLag) -> str:
-    if stream.kind != "external":
+    if stream.kind == "internal":
         return "ETS ON DEMAND"
     return (
         f"ETS ON DEMAND SKEW INTERVAL {interval_text(max(stream.disorder, _LEAST_SKEW))} (as late as its rows may be)"

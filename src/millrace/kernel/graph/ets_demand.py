@@ -5,6 +5,7 @@ Rules:
 - An operator that works by input may be released in several ways, each by some of its inputs.
 - Sources are asked only if all that lag are silent, allow ETS on demand, and nothing is under way from them: so no ETS
   is made for a busy source, every ETS releases something, and the executor's cycle ends.
+- Where rows are stamped late (latent time), the stamp is asked instead of the sources behind it, and answers always.
 - Periodic ETS are made at their beat, needed or not.
 
 How an ETS is computed is in progress/ets.py, how it travels in delivery.py.
@@ -81,7 +82,8 @@ class EtsDemand:
 
     def _send(self, source: GraphNode, until: Microseconds, now: Microseconds, *, by_arc: bool) -> None:
         self._edges[source].raise_bound(until, now)
-        self._ingress[source.stream].enabled += 1
+        if self._edges[source].contract.kind != "latent":
+            self._ingress[source.stream].enabled += 1
         self._delivery.send(source, [Punctuation(source.reached(until), ets=True)], by_arc)
 
     def next_beat(self) -> Microseconds | None:
@@ -99,12 +101,16 @@ class EtsDemand:
         for needs in wanted(node):
             found: dict[GraphNode, Microseconds] = {}
             for source, needed in sources_behind(node, needs):
-                if source is None or source.stream not in silent or self._edges[source].contract.ets != "on_demand":
+                if source is None or not self._may_be_asked(source, silent):
                     break
                 found[source] = max(needed, found.get(source, needed))
             else:
                 if found:
                     yield found
+
+    def _may_be_asked(self, source: GraphNode, silent: Container[str]) -> bool:
+        contract = self._edges[source].contract
+        return contract.kind == "latent" or (source.stream in silent and contract.ets == "on_demand")
 
     def _granted(self, request: Request, now: Microseconds, silent: Container[str]) -> Request:
         """The ETS that silence up to now allows; none unless each is enough."""
@@ -144,7 +150,7 @@ def sources_behind(node: GraphNode, needs: Needs) -> Iterator[tuple[GraphNode | 
         producer = arc.producer
         if arc or (isinstance(producer.operator, Queue) and producer.operator.due):
             yield None, until
-        elif producer.operator is None:
+        elif producer.operator is None or producer.operator.stamps:
             yield producer, until
         else:
             required = {each.port: producer.operator.required(until, each.port) for each in producer.inputs}

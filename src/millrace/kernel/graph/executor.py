@@ -40,6 +40,7 @@ from millrace.kernel.graph.strategy import rule_of, with_breaks
 from millrace.kernel.metrics import Metrics, SinkMetrics
 from millrace.kernel.progress.admission import Admission
 from millrace.kernel.progress.ingress import Ingress, Progress
+from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.progress.time_contract import LATE
 
 _CHAIN_EVERY = 4096
@@ -100,7 +101,8 @@ class Executor:
             self._outlets.setdefault(node.stream, []).append(node)
         for name, nodes in self._outlets.items():
             self.ingress[name].windows = tuple(node.windows for node in nodes if node.windows)
-        self.ets_demand.adopt(self.ingress, self._edges)
+        stamps = {node: node.operator.edge for node in self._operators if isinstance(node.operator, Stamp)}
+        self.ets_demand.adopt(self.ingress, {**self._edges, **stamps})
         self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
         for node in graph.nodes.values():
             node.ets_paths, node.users = ets_arcs(node), users(node)

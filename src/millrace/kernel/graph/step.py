@@ -27,6 +27,7 @@ from millrace.kernel.graph.ets_demand import EtsDemand
 from millrace.kernel.graph.graph import Arc, GraphNode
 from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.operator import Operator
+from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.updates.queue import Queue
 
 
@@ -95,6 +96,8 @@ class Step:
         clock.spend(node.name, rows, by_arc)
         if queue is not None:
             queue.on_time(clock.now())
+        elif isinstance(operator, Stamp):
+            operator.on_time(clock.now())
         self._handle(node, arc, element, by_arc)
         return rows
 

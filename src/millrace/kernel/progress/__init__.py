@@ -7,7 +7,8 @@
 - partition_progress.py: how far each partition or group of a stream has come
 - ets.py: where enabling timestamps are made
 - open_windows.py: which rows below a bound a window can still take
-- slack.py, roll_up.py: operators that make bounds of their own: from the rows, and from the promises of groups
+- slack.py, roll_up.py, stamp.py: operators that make bounds of their own: from the rows, from the promises of groups,
+  and from the clock (latent timestamps)
 
 In: raw rows of a stream and the clock. Out: admitted and late rows, and bounds. The graph asks for enabling timestamps
 (graph/ets_demand.py) and carries bounds from here on (graph/delivery.py). Imports columns, elements, state and operator

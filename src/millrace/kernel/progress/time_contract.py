@@ -29,10 +29,10 @@ class TimeContract:
     ordered), `rows` by how many rows it may trail instead, `punctuation` what the source itself promises instead.
     With `partitions` the order holds in each partition, and the stream's bound is the least of theirs; with `per` a
     promise is for the rows of its own group alone. `also` are further columns that progress, each with its disorder.
-    `ets` says how enabling timestamps are made for a silent stream, `every` how often if periodically; `skew` is the
-    delta of the external formula, `lull` how far a silent stream may be behind the clock (see ets.py).
-    `max_future_skew` is how far ahead a row may be. With `late_by_window` a row below the bound is late only if no
-    reader has an open window for it: the outlet that an operator reads says so, and names it.
+    `ets` says how enabling timestamps are made for a silent stream (latent: on demand, silent or not), `every` how
+    often if periodically; `skew` is the delta of the external formula, `lull` how far a silent stream may be behind
+    the clock (see ets.py). `max_future_skew` is how far ahead a row may be. With `late_by_window` a row below the bound
+    is late only if no reader has an open window for it: the outlet that an operator reads says so, and names it.
     """
 
     kind: TimeKind

@@ -80,7 +80,10 @@ def bind_contract(
     """The contract of a stream whose columns have been looked up."""
     if time.kind != "external":
         _refuse_external_clauses(statement)
-        # Internal and latent times are the system's clock, so that the bound of a silent stream can always advance.
+        if time.kind == "latent":
+            _refuse_ets_of_latent(statement.ets)
+            return TimeContract("latent", ets="on_demand")
+        # Internal times are the system's clock, so that the bound of a silent stream can always advance.
         return _with_ets(
             TimeContract(time.kind, attributes.time), statement.ets or EtsClause("on_demand", place=time.place)
         )
@@ -180,6 +183,15 @@ def _refuse_external_clauses(statement: StreamStatement) -> None:
                 hint=f"Leave {name} out: the timestamps of this stream come from the system clock.",
                 place=clause.place,
             )
+
+
+def _refuse_ets_of_latent(ets: EtsClause | None) -> None:
+    if ets is not None and ets.kind != "none":
+        raise QueryError(
+            "latent timestamps need no ETS",
+            hint="Leave ETS out: operators that need a time stamp the rows themselves, and wait for none.",
+            place=ets.place,
+        )
 
 
 # Enabling timestamps

@@ -117,6 +117,8 @@ def contract_text(contract: TimeContract) -> str:
     words = f"{contract.kind} time" + (f" {contract.column}" if contract.column else "")
     if contract.kind == "external":
         words += f", {_order_text(contract)}"
+    if contract.kind == "latent":
+        return words
     guard = contract.max_future_skew
     return f"{words}, {_ets_text(contract)}" + (f", at most {interval_text(guard)} ahead" if guard is not None else "")
 

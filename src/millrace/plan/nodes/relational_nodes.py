@@ -217,6 +217,14 @@ def scans_of(node: Node) -> list[Scan]:
     return [each for each in walk(node) if isinstance(each, Scan)]
 
 
+def is_latent(node: Node) -> bool:
+    """True if rows have no time yet: latent ones, before the first operator that needs one."""
+    if isinstance(node, Scan):
+        time = node.stream.time
+        return (time.outlet(node.outlet) if node.outlet else time).kind == "latent"
+    return (node.is_row_wise or isinstance(node, Union | OrderByTime)) and all(map(is_latent, node.children()))
+
+
 def below_maps(node: Node) -> Node:
     """What stands below filters and projections."""
     while isinstance(node, Filter | Project):

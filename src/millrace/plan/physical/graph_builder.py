@@ -15,7 +15,7 @@ from millrace.plan.nodes.content_names import content_name, meaning
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
-from millrace.plan.nodes.relational_nodes import OrderByTime, Scan
+from millrace.plan.nodes.relational_nodes import OrderByTime, Scan, is_latent
 from millrace.plan.nodes.update_nodes import AnyQueue
 from millrace.plan.physical.levels import Crossing, Cut
 from millrace.plan.physical.operator_choice import (
@@ -68,7 +68,7 @@ class GraphBuilder:
         method = method_of(node, self.options)
         if method is not None:
             return self._ordered(node, path, method)
-        inputs = [self.build(each, f"{path}.{position}") for position, each in enumerate(node.operands())]
+        inputs = self._inputs(node, path)
         lower = low_aggregate(node, self.options) if self.whole and isinstance(node, Aggregate) else None
         if lower is not None:
             inputs = [self._add(lower, (lower.label, meaning(node), lower.size, lower.policy), inputs)]
@@ -82,11 +82,24 @@ class GraphBuilder:
             added.operator.configure(settings_of(self.options, access_at(path, self.query, self.root)))
         return added
 
+    def _inputs(self, node: Node, path: str) -> list[GraphNode]:
+        """What an operator reads; latent rows are stamped in front of the first one that needs a time.
+
+        Where a graph is cut, rows cross with their time: that of the micro-batch, which stands still until it ends.
+        """
+        operands = node.operands()
+        built = [self.build(each, f"{path}.{position}") for position, each in enumerate(operands)]
+        if not self.whole or is_latent(node):
+            return built
+        return [
+            self._add(kernel.Stamp(), "stamp", [given]) if is_latent(each) else given
+            for each, given in zip(operands, built, strict=True)
+        ]
+
     def _ordered(self, node: Node, path: str, method: Method) -> GraphNode:
         """An order by time, down to the join that keeps it by itself."""
         if isinstance(node, Join):
-            inputs = [self.build(each, f"{path}.{position}") for position, each in enumerate(node.inputs)]
-            return self._added(node, inputs, method)
+            return self._added(node, self._inputs(node, path), method)
         ordered = self._ordered(node.children()[0], f"{path}.0", method)
         self.places[f"{path}.0"] = ordered.name
         return ordered if isinstance(node, OrderByTime) else self._added(node, [ordered])
@@ -99,7 +112,9 @@ class GraphBuilder:
         return self._add(operator, content_of(node, self.options, method), inputs)
 
     def _add(self, operator: kernel.Operator, content: object, inputs: Sequence[GraphNode]) -> GraphNode:
-        name = content_name(operator.label, (content, [each.name for each in inputs]))
+        # Stamps are not in every graph of a plan, and an operator has one name in all of them.
+        below = [each.inputs[0].producer if isinstance(each.operator, kernel.Stamp) else each for each in inputs]
+        name = content_name(operator.label, (content, [each.name for each in below]))
         node = self.graph.nodes.get(name) or self.graph.operator(name, operator, inputs)
         if name in self.names:
             return node

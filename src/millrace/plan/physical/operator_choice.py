@@ -15,7 +15,7 @@ from millrace.plan.nodes import join_nodes as joins
 from millrace.plan.nodes import relational_nodes as relational
 from millrace.plan.nodes import update_nodes as updates
 from millrace.plan.nodes.content_names import meaning
-from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.node import Node
 from millrace.plan.physical.group_promises import groups_of
 from millrace.plan.physical.levels import Exchange
 from millrace.plan.physical.pane_choice import FLUSH, low_level, pane_choice
@@ -56,9 +56,9 @@ def has_state(node: Node, options: Options) -> bool:
     """True if the operator of a node remembers rows; some nodes have no operator of their own."""
     match node:
         case relational.Union():
-            return is_in_order(options)
+            return is_in_order(options) and not relational.is_latent(node)
         case relational.OrderByTime():
-            return not _is_latent(node) and method_of(node, options) is None
+            return not relational.is_latent(node) and method_of(node, options) is None
         case _:
             return not (node.is_row_wise or isinstance(node, relational.RollUp))
 
@@ -71,9 +71,10 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
         case relational.Project():
             return kernel.Project(node.columns)
         case relational.Union():
-            return kernel.Merge() if is_in_order(options) else kernel.Union()
+            merges = is_in_order(options) and not relational.is_latent(node)
+            return kernel.Merge() if merges else kernel.Union()
         case relational.OrderByTime():
-            return kernel.Union() if _is_latent(node) else kernel.Merge()
+            return kernel.Union() if relational.is_latent(node) else kernel.Merge()
         case relational.Numbered():
             return kernel.Number()
         case relational.Distinct():
@@ -123,13 +124,6 @@ def method_of(node: Node, options: Options) -> Method | None:
     if not isinstance(below, joins.Join) or below.time != "max" or any(side.outer for side in below.sides):
         return None
     return asked  # type: ignore[return-value]  # the language has checked it
-
-
-def _is_latent(node: Node) -> bool:
-    """True if nothing below has a time to be ordered by: rows keep the order in which they arrive."""
-    return not any(isinstance(each, windows.Aggregate) for each in walk(node)) and all(
-        scan.stream.time.kind == "latent" for scan in relational.scans_of(node)
-    )
 
 
 # Joins

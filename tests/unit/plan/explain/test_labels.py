@@ -21,7 +21,8 @@ from millrace.plan.explain.labels import contract_text
             "external time ts, ordered, ETS every 10 MILLISECONDS skew 1 SECOND lull 1 MINUTE, at most 5 MINUTES ahead",
         ),
         ("INTERNAL TIMESTAMP AS ts", "internal time ts, ETS on demand"),
-        ("LATENT TIMESTAMP ETS EVERY 1 s", "latent time, ETS every 1 SECOND"),
+        ("LATENT TIMESTAMP", "latent time"),
+        ("INTERNAL TIMESTAMP AS at ETS EVERY 1 s", "internal time at, ETS every 1 SECOND"),
     ],
 )
 def test_a_contract_is_said_in_words(clauses: str, words: str) -> None:
