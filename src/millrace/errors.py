@@ -109,12 +109,12 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], near: float = 0.6) -> str:
     """A sentence that suggests the nearest of the known names, and a space; nothing if none is near.
 
     >>> did_you_mean("bsf", ["bfs", "dfs"])
     'Did you mean "bfs"? '
     """
     by_folded = {each.lower(): each for each in known}
-    found = get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
+    found = get_close_matches(name.lower(), by_folded, n=1, cutoff=near)
     return f'Did you mean "{by_folded[found[0]]}"? ' if found else ""

@@ -14,7 +14,7 @@ from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
 from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
 from millrace.language.expressions.calls import Functions
-from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.expression_binder import ExpressionBinder, unknown_type
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import (
     ColumnDefinition,
@@ -109,9 +109,7 @@ def type_of(name: Name) -> pa.DataType:
     """The type that a word names."""
     kind = SQL_TYPES.get(_OTHER_NAMES.get(name.text, name.text))
     if kind is None:
-        raise QueryError(
-            f'type "{name.text}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.", place=name.place
-        )
+        raise unknown_type(name.text, name.place)
     return kind
 
 

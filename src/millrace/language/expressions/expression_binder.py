@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import NotYet, Place, QueryError, listed
+from millrace.errors import NotYet, Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import SQL_TYPES, Literal
 from millrace.kernel.elements import INTERVAL, TIMESTAMP
 from millrace.language.expressions import typed
@@ -197,10 +197,11 @@ class ExpressionBinder:
 
     def _cast(self, node: exp.Expr) -> Typed:
         given = self.bind(node.this)
-        name = node.args["to"].this.name if isinstance(node.args["to"].this, exp.DType) else str(node.args["to"].this)
+        to = node.args["to"]
+        name = str(to.args.get("kind") or (to.this.name if isinstance(to.this, exp.DType) else to.this))
         kind = SQL_TYPES.get(_TYPE_NAMES.get(name, name))
         if kind is None:
-            raise QueryError(f'type "{name}" is unknown here', hint=f"The types are {listed(SQL_TYPES)}.")
+            raise unknown_type(name, place_of(to))
         # DATE '...' is a literal and must be a date; CAST('...' AS DATE), which the parser calls TryCast, may be null.
         is_literal = isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast)
         written_as_literal = is_literal and kind in (TIMESTAMP, pa.date32())
@@ -230,6 +231,12 @@ class ExpressionBinder:
             raise QueryError("trim removes white space only", hint="Use replace for other text.", place=place_of(node))
         function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
         return typed.call(function, [self.bind(node.this)])
+
+
+def unknown_type(name: str, place: Place | None) -> QueryError:
+    """The refusal of a word that names no type."""
+    hint = f"{did_you_mean(name, SQL_TYPES, near=0.7)}The types are {listed(SQL_TYPES)}."
+    return QueryError(f'type "{name}" is unknown here', hint=hint, place=place)
 
 
 def refused_over(node: exp.Expr) -> QueryError:

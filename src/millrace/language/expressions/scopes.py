@@ -8,8 +8,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import Place, QueryError, did_you_mean, listed
+from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.places import place_of
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,23 @@ class Scope:
         return None
 
     def starred(self, node: exp.Expr, place: Place | None) -> list[tuple[str, Typed]]:
-        """The columns that `*` or `name.*` stands for, by the names that `shown` takes."""
+        """The columns that `*` or `name.*` stands for without those of EXCEPT, by the names that `shown` takes."""
         if isinstance(node, exp.Column):
             self.check_qualifier(node, place)
+        star = node.this if isinstance(node, exp.Column) else node
+        excepted = {self._excepted(each, node) for each in star.args.get("except_") or ()}
+        found = [(name, each) for name, each in self.all_columns(node, place) if each.expression not in excepted]
+        if not found:
+            raise QueryError("EXCEPT leaves no column", hint="Name the columns that you want.", place=place)
+        return found
+
+    def _excepted(self, node: exp.Expr, star: exp.Expr) -> Expression:
+        """What a name in EXCEPT stands for; after `name.*` it is of that input."""
+        named = exp.column(node.name, table=node.text("table") or star.text("table") or None)
+        return self.column(named, place_of(node)).expression
+
+    def all_columns(self, node: exp.Expr, place: Place | None) -> list[tuple[str, Typed]]:
+        """The columns of all inputs, or of the one before `*`."""
         return [(each.name, typed.column(each.name, each.type, place)) for each in self.schema]
 
     def written(self, node: exp.Expr, place: Place | None) -> list[exp.Expr]:

@@ -1,23 +1,19 @@
 """The tokens of one statement with a position: names, words, intervals, options and expressions, each with its place.
 
-The only module that touches sqlglot's private parts. Sqlglot reads expressions; statements and clauses are read by the
-parsers of this folder, each by way of the cursor. Every function call is read as a plain name with arguments, so that
-the binder alone decides what a name means.
+Sqlglot reads expressions; statements and clauses are read by the parsers of this folder, each by way of the cursor.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from sqlglot import exp
-from sqlglot.errors import ParseError
-from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millrace.errors import Place, QueryError
-from millrace.language.grammar.dialect import StreamDialect
+from millrace.errors import Place, QueryError, did_you_mean
+from millrace.language.grammar.expression_reader import ExpressionReader
 from millrace.language.grammar.intervals import UNITS, interval_of_words, microseconds
 from millrace.language.grammar.places import SourceText
 from millrace.language.grammar.statements import Length, Name, Options, Setting
@@ -30,6 +26,13 @@ _NO_ALIAS = {
     "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
     "TRUTH",
 }  # fmt: skip
+_KEYWORD = re.compile(r"\b[A-Z_]{3,}\b")
+_STARTS = {"SELECT", "CREATE", "ALTER", "DROP", "SHOW"}
+_CLAUSES = (
+    "FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "ORDER", "UNION", "JOIN", "LEFT", "RIGHT", "FULL", "ASOF", "SEQ",
+    "MODE", "WINDOW", "WITH",
+)  # fmt: skip
+"""What may follow a complete part of a query."""
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
 
 
@@ -42,7 +45,7 @@ class Cursor:
     def __init__(self, source: SourceText, tokens: list[Token]) -> None:
         self.source = source
         self.windows: Callable[[exp.Expr], bool] = lambda node: False
-        self._reader = _Expressions(self, tokens)
+        self._reader = ExpressionReader(self, tokens)
 
     @property
     def token(self) -> Token:
@@ -86,7 +89,29 @@ class Cursor:
     def wrong(self, expected: str, hint: str) -> QueryError:
         """The error for a token that does not fit here."""
         found = f'"{self.token.text}"' if self.token else "the end"
-        return QueryError(f"expected {expected}, found {found}", hint=hint, place=self.place())
+        meant = self.meant(_KEYWORD.findall(f"{expected} {hint}"), _KEYWORD.findall(expected))
+        return QueryError(f"expected {expected}, found {found}", hint=meant + hint, place=self.place())
+
+    def left_over(self) -> QueryError:
+        """The error for a token after the end of a statement."""
+        hint = "Something before it is missing or misspelt, or a semicolon is missing."
+        return QueryError(
+            f'unexpected "{self.token.text}"',
+            hint=self.ended(self.meant(_CLAUSES, _CLAUSES) + hint),
+            place=self.place(),
+        )
+
+    def ended(self, hint: str) -> str:
+        """A hint for where a statement could have ended, and another seems to begin."""
+        return "A semicolon is missing before it." if self.token.text.upper() in _STARTS else hint
+
+    def meant(self, words: Collection[str], before: Collection[str]) -> str:
+        """A sentence that suggests a keyword if the next token is nearly one, or the name before it one of `before`."""
+        for token, known in ((self.token, words), (self.last, before)):
+            is_other = token and token.token_type == TokenType.VAR and token.text.upper() not in known
+            if is_other and (found := did_you_mean(token.text, known, near=0.75)):
+                return found if token is self.token else found.replace("? ", f' instead of "{token.text}"? ')
+        return ""
 
     # Words
 
@@ -263,57 +288,3 @@ def _is_quantity(token: Token) -> bool:
 def _counts(token: Token) -> bool:
     """True if a token begins a length of time."""
     return _is_quantity(token) or bool(_GLUED.fullmatch(token.text))
-
-
-class _Expressions(SparkParser):
-    """Spark's expressions, with real places, plain function calls and intervals in microseconds."""
-
-    FUNCTIONS: ClassVar[dict[str, Any]] = {}
-    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
-    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-        name: SparkParser.FUNCTION_PARSERS[name]
-        for name in ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM")
-    }
-
-    def __init__(self, cursor: Cursor, tokens: list[Token]) -> None:
-        super().__init__(dialect=StreamDialect)
-        self.reset()
-        self.cursor = cursor
-        self.sql = cursor.source.text
-        self._tokens = tokens
-        self._tokens_size = len(tokens)
-        self._index = -1
-        self._advance()
-
-    def raise_error(self, message: str, token: Any = None) -> None:
-        """Sqlglot's own complaints, with the token they are about; it may still backtrack over them."""
-        error = ParseError(message)
-        error.place = self.cursor.source.of_token(token) if token else self.cursor.place()  # type: ignore[attr-defined]
-        raise error
-
-    def _marked(self, parse: Callable[[], Any]) -> Any:
-        first = self._curr
-        node = parse()
-        if isinstance(node, exp.Expr) and first and self._prev:
-            self.cursor.source.mark(node, first.start, max(first.end, self._prev.end))
-        return node
-
-    def _parse_unary(self) -> Any:
-        return self._marked(super()._parse_unary)
-
-    def _parse_atom(self) -> Any:
-        return self._marked(super()._parse_atom)
-
-    def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
-        """`INTERVAL ...` inside an expression, as a number of microseconds."""
-        if not self.cursor.at_interval():
-            return None
-        # Literal.number would take the sign off.
-        return exp.Interval(this=exp.Literal(this=str(self.cursor.length().micros), is_string=False))
-
-    def _parse_bracket(self, this: Any = None) -> Any:
-        """A window in brackets after an expression is not part of it."""
-        if this is not None and self._curr.token_type == TokenType.L_BRACKET and self.cursor.windows(this):
-            return this
-        return super()._parse_bracket(this)

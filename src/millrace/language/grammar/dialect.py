@@ -29,6 +29,9 @@ _QUOTED = re.compile(
 class StreamDialect(Spark):
     """Spark SQL's words and expressions; statements are read by the parsers of this folder."""
 
+    # A type that does not exist is for the binder to refuse.
+    SUPPORTS_USER_DEFINED_TYPES = True
+
     class Tokenizer(Spark.Tokenizer):
         """The changes to Spark's words."""
 

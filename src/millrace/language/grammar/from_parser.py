@@ -52,11 +52,12 @@ class FromClause:
 
 
 class FromParser:
-    """Reads FROM; `body` reads a subquery."""
+    """Reads FROM; `body` reads a subquery, `common_tables` are those of WITH, by name in lower case."""
 
     def __init__(self, cursor: Cursor, body: Callable[[], Body]) -> None:
         self.cursor = cursor
         self.body = body
+        self.common_tables: dict[str, Body] = {}
 
     def clause(self) -> FromClause:
         """The inputs of a select."""
@@ -103,8 +104,15 @@ class FromParser:
             if not self._at_union_of_streams():
                 break
             _refuse_in_the_middle(laid, alias or truth)
+        if len(sources) == 1 and isinstance(found, Name) and found.text.lower() in self.common_tables:
+            alias = alias or found
+        sources = [self._meant(each) for each in sources]
         _check_truth(truth, sources)
         return FromItem(tuple(sources), laid, alias, truth, place=cursor.place_since(first))
+
+    def _meant(self, source: Name | Body) -> Name | Body:
+        """The query behind the name of a common table."""
+        return self.common_tables.get(source.text.lower(), source) if isinstance(source, Name) else source
 
     def _source(self) -> tuple[Name | Body, WindowClause | None]:
         cursor = self.cursor

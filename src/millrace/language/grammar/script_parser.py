@@ -69,11 +69,7 @@ def _parse(source: SourceText, tokens: list[Token], read: Callable[[SelectParser
         # Sqlglot's parser is written for valid text; on some invalid text it fails inside.
         raise cursor.wrong("something else", _STATEMENTS) from None
     if cursor.token:
-        raise QueryError(
-            f'unexpected "{cursor.token.text}"',
-            hint="Something before it is missing or misspelt, or a semicolon is missing.",
-            place=cursor.place(),
-        )
+        raise cursor.left_over()
     return found
 
 
@@ -112,7 +108,7 @@ def _statement(queries: SelectParser) -> Statement:
         return _alter_statement(cursor)
     if cursor.at("SHOW"):
         return _show_statement(cursor)
-    if cursor.at_type(TokenType.SELECT, TokenType.L_PAREN):
+    if cursor.at_type(TokenType.SELECT, TokenType.L_PAREN, TokenType.WITH):
         return QueryStatement(queries.body(), options=_with_options(cursor))
     raise cursor.wrong("a statement", _STATEMENTS)
 

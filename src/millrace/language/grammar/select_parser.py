@@ -8,8 +8,10 @@ from sqlglot.tokenizer_core import TokenType
 from millrace.errors import NotYet, QueryError
 from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.from_parser import SELECT_HINT, FromParser
-from millrace.language.grammar.statements import Body, OrderItem, Placed, Select, SelectItem, WindowClause
+from millrace.language.grammar.statements import Body, Name, OrderItem, Placed, Select, SelectItem, WindowClause
 from millrace.language.grammar.window_parser import at_window, window
+
+_WITH_HINT = "Write WITH name AS (SELECT ...), other AS (SELECT ...) SELECT ... FROM name ..."
 
 
 class SelectParser:
@@ -22,8 +24,11 @@ class SelectParser:
         cursor.windows = self._take_window
 
     def body(self) -> Body:
-        """Selects under UNION, and ORDER BY for the whole."""
+        """Selects under UNION, ORDER BY for the whole, and common tables before them."""
         cursor = self.cursor
+        known = self.inputs.common_tables
+        if cursor.take_type(TokenType.WITH):
+            self._common_tables()
         first = cursor.token
         selects = [self._operand()]
         while self.inputs.take_union():
@@ -32,7 +37,27 @@ class SelectParser:
         order = cursor.listed(self._order_item) if cursor.take_type(TokenType.ORDER_BY) else ()
         self._refuse_unsupported()
         self._emit()
+        self.inputs.common_tables = known
         return Body(tuple(selects), order, place=cursor.source.of_token(first))
+
+    def _common_tables(self) -> None:
+        """`name AS (query), ...` after WITH: each is known to those after it and to the query, as a subquery."""
+        cursor = self.cursor
+        if cursor.at("RECURSIVE"):
+            raise NotYet("WITH RECURSIVE is not supported yet", hint=_WITH_HINT, place=cursor.place())
+        names = cursor.listed(self._common_table)
+        for position, name in enumerate(names):
+            if name.text.lower() in (each.text.lower() for each in names[:position]):
+                raise QueryError(f'"{name.text}" is declared twice', hint="Choose another name.", place=name.place)
+
+    def _common_table(self) -> Name:
+        cursor = self.cursor
+        name = cursor.name("the name of a common table", _WITH_HINT)
+        cursor.expect("AS", hint=_WITH_HINT)
+        cursor.expect("(", hint=_WITH_HINT, what='"("')
+        body = self.inputs.subquery()
+        self.inputs.common_tables = {**self.inputs.common_tables, name.text.lower(): body}
+        return name
 
     def _operand(self) -> Select | Body:
         return self.inputs.subquery() if self.cursor.take_type(TokenType.L_PAREN) else self._select()
@@ -49,13 +74,15 @@ class SelectParser:
         read = self.inputs.clause()
         where = self._condition() if cursor.take_type(TokenType.WHERE) else None
         read = self.inputs.with_window_after(read)
-        groups = cursor.listed(self._group) if cursor.take_type(TokenType.GROUP_BY) else ()
+        by_group = cursor.take_type(TokenType.GROUP_BY)
+        by_all = by_group and cursor.take_type(TokenType.ALL)
+        groups = cursor.listed(self._group) if by_group and not by_all else ()
         having = self._condition() if cursor.take_type(TokenType.HAVING) else None
         qualify = self._condition() if cursor.take("QUALIFY") else None
         windows, self.aggregate_windows = tuple(self.aggregate_windows), outer
         return Select(
             items, read.source, where, groups, having, windows, distinct, qualify, read.joins, read.sequence,
-            read.window, place=cursor.source.of_token(first),
+            read.window, by_all, place=cursor.source.of_token(first),
         )  # fmt: skip
 
     def _item(self) -> SelectItem:

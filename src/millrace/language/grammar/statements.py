@@ -263,7 +263,8 @@ class SelectItem(Placed):
 class Select(Placed):
     """`SELECT [DISTINCT] ... FROM ... WHERE ... WINDOW i GROUP BY ... HAVING ... QUALIFY ...`.
 
-    `window` holds for all inputs of a join, and for an aggregate over it; `distinct` is the word DISTINCT.
+    `window` holds for all inputs of a join, and for an aggregate over it; `distinct` is the word DISTINCT; `by_all` is
+    GROUP BY ALL.
     """
 
     items: tuple[SelectItem, ...]
@@ -277,6 +278,7 @@ class Select(Placed):
     joins: tuple[JoinClause, ...] = ()
     sequence: SequenceClause | None = None
     window: WindowClause | None = None
+    by_all: bool = False
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _clause(cursor: Cursor) -> tuple[str, Any]:
     for field, words, read in _CLAUSES:
         if cursor.take(*words):
             return field, read(cursor)
-    raise cursor.wrong("a clause of CREATE STREAM", _CLAUSES_HINT)
+    raise cursor.wrong("a clause of CREATE STREAM", cursor.ended(_CLAUSES_HINT))
 
 
 def _external(cursor: Cursor) -> TimeClause:

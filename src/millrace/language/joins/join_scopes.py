@@ -117,9 +117,8 @@ class JoinScope(Scope):
         """The name of a column in its input."""
         return self.shown(given.expression.name)[0] if isinstance(given.expression, Column) else None
 
-    def starred(self, node: exp.Expr, place: Place | None) -> list[tuple[str, Typed]]:
+    def all_columns(self, node: exp.Expr, place: Place | None) -> list[tuple[str, Typed]]:
         if isinstance(node, exp.Column):
-            self.check_qualifier(node, place)
             qualifier = self.of(node.table)
             assert qualifier is not None
             return self._columns(qualifier, place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from millrace.errors import QueryError, listed
@@ -105,6 +107,15 @@ class GroupKeys(ExpressionBinder):
         names = listed(each.text for each in partition)
         place = partition[0].place if missing is None else missing.place
         raise QueryError("GROUP BY and PARTITION BY differ", hint=f"Write GROUP BY {names}.", place=place)
+
+
+def grouped_by_all(select: Select, aggregates: UserAggregates) -> Select:
+    """GROUP BY ALL written out: by each column of the select list that has neither an aggregate nor a rank."""
+    if not select.by_all:
+        return select
+    nodes = [each.expression for each in select.items if each.expression.find(exp.Column)]
+    plain = [each for each in nodes if not each.find(exp.Star, exp.Window) and not any(aggregates_in(each, aggregates))]
+    return replace(select, groups=tuple(plain), by_all=False)
 
 
 def unused(prefix: str, taken: set[str]) -> str:

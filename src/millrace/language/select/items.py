@@ -43,8 +43,11 @@ class Output:
 def starred(item: SelectItem, given: BoundRelation) -> list[Output]:
     """All columns, or all of an input."""
     node = item.expression
-    if item.alias is not None or (isinstance(node, exp.Star) and any(node.args.values())):
-        raise QueryError("* takes neither a name nor EXCEPT", hint="Name the columns that you want.", place=item.place)
+    star = node.this if isinstance(node, exp.Column) else node
+    if item.alias is not None or star.args.get("replace") or star.args.get("rename"):
+        raise QueryError(
+            "* takes neither a name nor REPLACE or RENAME", hint="Name the columns that you want.", place=item.place
+        )
     return [_output(name, value, given.scope) for name, value in given.scope.starred(node, item.place)]
 
 

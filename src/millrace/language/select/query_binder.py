@@ -19,7 +19,7 @@ from millrace.language.grammar.statements import Body, FromItem, Name, Select
 from millrace.language.joins.join_binder import bind_joins
 from millrace.language.select.aggregate_calls import UserAggregates, aggregates_in, first_aggregate
 from millrace.language.select.distinct_rows import as_groups, distinct
-from millrace.language.select.group_keys import GroupKeys
+from millrace.language.select.group_keys import GroupKeys, grouped_by_all
 from millrace.language.select.items import Named, Output, is_star, named, output, starred
 from millrace.language.select.order_by import ordered
 from millrace.language.select.ranks import Ranks, by_partition
@@ -153,6 +153,7 @@ class QueryBinder:
         return self._placed(found.relation, select.joins[0].place), found.above
 
     def _select(self, select: Select) -> BoundRelation:
+        select = grouped_by_all(select, self.aggregates)
         windows = Windows(select, self.limited)
         given, where = self._read(select)
         if where is not None and not windows.partition():
