@@ -49,10 +49,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
     """A call of a scalar function; refuses aggregates and unknown names."""
     name, given = called_name(node), node.expressions
     if name in AGGREGATE_NAMES or name in LATER_AGGREGATES:
-        raise QueryError(
-            f'the aggregate "{name}" is not allowed here',
-            hint="Aggregates are allowed in the select list and in HAVING, not inside one another.",
-        )
+        raise misplaced_aggregate(node)
     if name in ("if", "iff", "nvl2"):
         return _conditional(binder, name, given)
     if name in ("date_part", "datepart"):
@@ -67,6 +64,15 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
         raise _unknown(name, binder.functions)
     check_count(name, len(given), SCALARS[name].least, SCALARS[name].most)
     return _scalar(SCALARS[name].function, [binder.bind(each) for each in given])
+
+
+def misplaced_aggregate(node: exp.Expr) -> QueryError:
+    """The refusal of an aggregate where none may stand."""
+    return QueryError(
+        f'the aggregate "{called_name(node)}" is not allowed here',
+        hint="Aggregates are allowed in the select list and in HAVING, not inside one another.",
+        place=place_of(node),
+    )
 
 
 def check_count(name: str, count: int, least: int, most: int | None = None, example: str = "") -> None:

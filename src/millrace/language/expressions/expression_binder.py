@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -61,10 +59,6 @@ class ExpressionBinder:
         """A column by its name."""
         return self.scope.column(node, place_of(node))
 
-    def call(self, node: exp.Anonymous) -> Typed:
-        """A function call."""
-        return bind_call(self, node)
-
     def over(self, node: exp.Expr) -> Typed:
         """A function with OVER."""
         raise refused_over(node)
@@ -77,25 +71,23 @@ class ExpressionBinder:
             bound = self._compared(_COMPARISONS[kind], [node.this, node.expression])
         elif kind in _PATTERNS:
             bound = typed.call(_PATTERNS[kind], [self.bind(node.this), self.bind(node.expression)])
-        elif kind in _BINDERS:
-            bound = _BINDERS[kind](self, node)
         else:
-            raise self._unknown(node)
+            bound = getattr(self, f"_bind_{node.key}", self._bind_unknown)(node)
         return typed.call("not", [bound], bound.place) if node.args.get("negate") else bound
 
-    def _unknown(self, node: exp.Expr) -> QueryError:
+    def _bind_unknown(self, node: exp.Expr) -> Typed:
         place = place_of(node)
         written = (place and place.text) or node.key
         if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
-            return QueryError(
+            raise QueryError(
                 f'"{written}" is not an aggregate that is allowed here',
                 hint="FILTER, IGNORE NULLS and WITHIN GROUP follow aggregates of the select list and of HAVING.",
             )
         if isinstance(node, exp.Star):
-            return QueryError("* is only allowed alone or in count(*)", hint="Name the column that you mean.")
+            raise QueryError("* is only allowed alone or in count(*)", hint="Name the column that you mean.")
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
-            return QueryError("a subquery is not allowed in an expression", hint=_IN_FROM)
-        return QueryError(
+            raise QueryError("a subquery is not allowed in an expression", hint=_IN_FROM)
+        raise QueryError(
             f'"{written}" is not a supported expression',
             hint="Expressions are columns, literals, operators, CASE, CAST and the scalar functions of Spark SQL.",
         )
@@ -121,12 +113,21 @@ class ExpressionBinder:
         values = typed.unify([self.bind(each) for each in nodes], place)
         return [typed.cast(each, pa.bool_()) if pa.types.is_null(each.type) else each for each in values]
 
-    # One method per kind of node
+    # One method per kind of node, by sqlglot's key for it
 
-    def _paren(self, node: exp.Expr) -> Typed:
+    def _bind_column(self, node: exp.Column) -> Typed:
+        return self.column(node)
+
+    def _bind_anonymous(self, node: exp.Anonymous) -> Typed:
+        return bind_call(self, node)
+
+    def _bind_window(self, node: exp.Window) -> Typed:
+        return self.over(node)
+
+    def _bind_paren(self, node: exp.Expr) -> Typed:
         return self.bind(node.this)
 
-    def _literal(self, node: exp.Expr) -> Typed:
+    def _bind_literal(self, node: exp.Expr) -> Typed:
         if node.is_string:
             return typed.literal(node.name, pa.string())
         try:
@@ -134,51 +135,53 @@ class ExpressionBinder:
         except (ValueError, OverflowError):
             raise QueryError(f'"{node.name}" is not a number', hint="Write it as 12, 1.5 or 1e6.") from None
 
-    def _null(self, node: exp.Expr) -> Typed:
+    def _bind_null(self, node: exp.Expr) -> Typed:
         return typed.literal(None, pa.null())
 
-    def _boolean(self, node: exp.Expr) -> Typed:
+    def _bind_boolean(self, node: exp.Expr) -> Typed:
         return typed.literal(bool(node.this), pa.bool_())
 
-    def _interval(self, node: exp.Expr) -> Typed:
+    def _bind_interval(self, node: exp.Expr) -> Typed:
         return typed.literal(int(node.this.name), INTERVAL)
 
-    def _negative(self, node: exp.Expr) -> Typed:
+    def _bind_neg(self, node: exp.Expr) -> Typed:
         given = self.bind(node.this)
         value = given.expression.value if isinstance(given.expression, Literal) else None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return typed.literal(-value, given.type)
         return typed.call("negative", [given])
 
-    def _not(self, node: exp.Expr) -> Typed:
+    def _bind_not(self, node: exp.Expr) -> Typed:
         return typed.call("not", [self.condition(node.this, "the operand of NOT")])
 
-    def _connected(self, node: exp.Expr) -> Typed:
+    def _bind_and(self, node: exp.Expr) -> Typed:
         function = "and" if isinstance(node, exp.And) else "or"
         operands = [self.condition(each, f"an operand of {function.upper()}") for each in (node.this, node.expression)]
         return typed.call(function, operands)
 
-    def _between(self, node: exp.Expr) -> Typed:
+    _bind_or = _bind_and
+
+    def _bind_between(self, node: exp.Expr) -> Typed:
         value, low, high = self._comparable([node.this, node.args["low"], node.args["high"]])
         return typed.call("and", [typed.call(">=", [value, low]), typed.call("<=", [value, high])])
 
-    def _in(self, node: exp.Expr) -> Typed:
+    def _bind_in(self, node: exp.Expr) -> Typed:
         if node.args.get("query") is not None:
             raise NotYet("IN with a subquery is not supported yet", hint=_IN_FROM)
         if not node.expressions:
             raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).")
         return self._compared("in", [node.this, *node.expressions])
 
-    def _is(self, node: exp.Expr) -> Typed:
+    def _bind_is(self, node: exp.Expr) -> Typed:
         if isinstance(node.expression, exp.Null):
             return typed.call("is_null", [self.bind(node.this)])
         given, truth = self.bind(node.this), self.bind(node.expression)
         return typed.call("<=>", [typed.boolean(given, "the operand of IS"), typed.boolean(truth, "what IS tests")])
 
-    def _is_distinct(self, node: exp.Expr) -> Typed:
+    def _bind_nullsafeneq(self, node: exp.Expr) -> Typed:
         return typed.call("not", [self._compared("<=>", [node.this, node.expression])])
 
-    def _case(self, node: exp.Expr) -> Typed:
+    def _bind_case(self, node: exp.Expr) -> Typed:
         conditions = [self._case_condition(node, branch) for branch in node.args["ifs"]]
         values = [self.bind(each.args["true"]) for each in node.args["ifs"]]
         last = node.args.get("default")
@@ -195,7 +198,7 @@ class ExpressionBinder:
         branches = [each for pair in zip(conditions, values, strict=False) for each in pair]
         return typed.call("case", [*branches, values[-1]])
 
-    def _cast(self, node: exp.Expr) -> Typed:
+    def _bind_cast(self, node: exp.Expr) -> Typed:
         given = self.bind(node.this)
         to = node.args["to"]
         name = str(to.args.get("kind") or (to.this.name if isinstance(to.this, exp.DType) else to.this))
@@ -208,11 +211,15 @@ class ExpressionBinder:
         found = typed.literal_of(given, kind) if written_as_literal else typed.cast(given, kind)
         return Typed(found.expression, found.value)
 
-    def _concat(self, node: exp.Expr) -> Typed:
+    _bind_trycast = _bind_cast
+
+    def _bind_dpipe(self, node: exp.Expr) -> Typed:
         parts = node.expressions or [node.this, node.expression]
         return typed.call("concat", [self.bind(each) for each in parts])
 
-    def _extract(self, node: exp.Expr) -> Typed:
+    _bind_concat = _bind_dpipe
+
+    def _bind_extract(self, node: exp.Expr) -> Typed:
         return self.extracted(node.this.name, self.bind(node.expression))
 
     def extracted(self, field: str, value: Typed) -> Typed:
@@ -222,11 +229,11 @@ class ExpressionBinder:
             raise QueryError(f'"{field}" cannot be extracted', hint=f"The fields are {listed(FIELDS)}.")
         return typed.call(FIELDS[name], [value])
 
-    def _substring(self, node: exp.Expr) -> Typed:
+    def _bind_substring(self, node: exp.Expr) -> Typed:
         parts = [node.this, node.args.get("start"), node.args.get("length")]
         return typed.call("substring", [self.bind(each) for each in parts if each is not None])
 
-    def _trim(self, node: exp.Expr) -> Typed:
+    def _bind_trim(self, node: exp.Expr) -> Typed:
         if node.args.get("expression") is not None:
             raise QueryError("trim removes white space only", hint="Use replace for other text.", place=place_of(node))
         function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
@@ -252,31 +259,3 @@ def _number(text: str) -> Typed:
     if not text.isdigit() or int(text) >= 2**63:
         return typed.literal(float(text), pa.float64())
     return typed.literal(int(text), pa.int32() if int(text) < 2**31 else pa.int64())
-
-
-_BINDERS: dict[type[Any], Callable[[ExpressionBinder, Any], Typed]] = {
-    exp.Column: lambda binder, node: binder.column(node),
-    exp.Anonymous: lambda binder, node: binder.call(node),
-    exp.Window: lambda binder, node: binder.over(node),
-    exp.Paren: ExpressionBinder._paren,
-    exp.Literal: ExpressionBinder._literal,
-    exp.Null: ExpressionBinder._null,
-    exp.Boolean: ExpressionBinder._boolean,
-    exp.Interval: ExpressionBinder._interval,
-    exp.Neg: ExpressionBinder._negative,
-    exp.Not: ExpressionBinder._not,
-    exp.And: ExpressionBinder._connected,
-    exp.Or: ExpressionBinder._connected,
-    exp.Between: ExpressionBinder._between,
-    exp.In: ExpressionBinder._in,
-    exp.Is: ExpressionBinder._is,
-    exp.NullSafeNEQ: ExpressionBinder._is_distinct,
-    exp.Case: ExpressionBinder._case,
-    exp.Cast: ExpressionBinder._cast,
-    exp.TryCast: ExpressionBinder._cast,
-    exp.DPipe: ExpressionBinder._concat,
-    exp.Concat: ExpressionBinder._concat,
-    exp.Extract: ExpressionBinder._extract,
-    exp.Substring: ExpressionBinder._substring,
-    exp.Trim: ExpressionBinder._trim,
-}

@@ -31,12 +31,16 @@ _KEPT = {"left": (True, False), "right": (False, True), "full": (True, True)}
 
 @dataclass
 class _Step:
-    """One join of the chain: its conditions over both sides, its keys, and what else must hold of a pair."""
+    """One join of the chain: its conditions over both sides, its keys, and what else must hold of a pair.
+
+    `absent` are the inputs that may be absent from the rows before it.
+    """
 
     kind: str
     conditions: list[JoinCondition] = field(default_factory=list)
     equalities: list[Equality] = field(default_factory=list)
     also: list[Expression] = field(default_factory=list)
+    absent: frozenset[int] = frozenset()
     as_of: AsOf | None = None
 
 
@@ -56,7 +60,7 @@ class _Chain:
             self._place(each)
 
     def _add(self, position: int, kind: str) -> None:
-        found = _Step(kind)
+        found = _Step(kind, absent=self.nullable)
         self.steps.append(found)
         if kind == "asof":
             self._add_as_of(position, found)
@@ -149,7 +153,7 @@ class _Chain:
         """What is known when the join at a position is made."""
         conditions = [condition for each in self.steps[:position] for condition in each.conditions]
         here = self.given.inputs[: position + 1]
-        absent = self._absent_before(position)
+        absent = self.steps[position - 1].absent
         beside = self._beside(position)
         windows = [each for each in windows_of(here, absent) if not each.parts & beside]
         times = tuple(each.time for each in here)
@@ -163,16 +167,6 @@ class _Chain:
         for number, each in enumerate(self.steps[:position], 1):
             if each.as_of is not None:
                 found = frozenset(range(number + 1)) - {each.as_of.part}
-        return found
-
-    def _absent_before(self, position: int) -> frozenset[int]:
-        """The inputs that may be absent from rows before the join at a position."""
-        found: frozenset[int] = frozenset()
-        for number, each in enumerate(self.steps[: position - 1], 1):
-            left, right = _KEPT.get(each.kind, (False, False))
-            found |= (frozenset((number,)) if left else frozenset()) | (
-                frozenset(range(number)) if right else frozenset()
-            )
         return found
 
 

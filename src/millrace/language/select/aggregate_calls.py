@@ -13,7 +13,7 @@ from millrace.kernel.aggregates.functions import result_type
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
-from millrace.language.expressions.calls import called_name, check_count
+from millrace.language.expressions.calls import called_name, check_count, misplaced_aggregate
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, LATER_AGGREGATES
 from millrace.language.expressions.typed import Typed
@@ -126,11 +126,7 @@ class AggregateCalls:
     def _refuse_inner(self, call: WrittenCall) -> None:
         for part in (*call.arguments, *call.where):
             for inner in aggregates_in(part, self.aggregates):
-                raise QueryError(
-                    f'the aggregate "{called_name(inner)}" is not allowed here',
-                    hint="Aggregates are allowed in the select list and in HAVING, not inside one another.",
-                    place=place_of(inner),
-                )
+                raise misplaced_aggregate(inner)
 
     def _plain(self, call: WrittenCall) -> Aggregation:
         function = AGGREGATE_NAMES[call.name]
