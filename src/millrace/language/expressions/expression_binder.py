@@ -129,11 +129,19 @@ class ExpressionBinder:
 
     def _bind_literal(self, node: exp.Expr) -> Typed:
         if node.is_string:
+            self._refuse_quoted_column(node)
             return typed.literal(node.name, pa.string())
         try:
             return _number(node.name)
         except (ValueError, OverflowError):
             raise QueryError(f'"{node.name}" is not a number', hint="Write it as 12, 1.5 or 1e6.") from None
+
+    def _refuse_quoted_column(self, node: exp.Expr) -> None:
+        """Refuse text in double quotes that names a column, which is text in Spark and a column elsewhere."""
+        place = place_of(node)
+        if place is not None and place.text.startswith('"') and self.scope.find(node.name) is not None:
+            hint = f"Write `{node.name}` for the column, or '{node.name}' for the text."
+            raise QueryError(f"{place.text} may be a column or text", hint=hint)
 
     def _bind_null(self, node: exp.Expr) -> Typed:
         return typed.literal(None, pa.null())

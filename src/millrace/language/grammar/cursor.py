@@ -137,8 +137,12 @@ class Cursor:
             raise self.wrong(what or " ".join(words), hint)
 
     def name(self, what: str, hint: str) -> Name:
-        """Read a name."""
+        """Read a name; one with other characters stands in backquotes or double quotes."""
         token = self.token
+        # Where only a name can stand, double quotes are as good as backquotes.
+        if self.at_type(TokenType.STRING) and self.source.text[token.start] == '"' and token.text:
+            self.skip()
+            return Name(token.text, place=self.source.of_token(token))
         found = self._reader._parse_id_var(any_token=False) if token else None
         if found is None:
             raise self.wrong(what, hint)

@@ -34,8 +34,8 @@ _SEVERAL_HINT = (
 
 
 def aggregates_in(node: exp.Expr, aggregates: UserAggregates) -> Iterator[exp.Expr]:
-    """The aggregate calls inside an expression, outermost first; ranks over a result are none."""
-    for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window)):
+    """The aggregate calls inside an expression, outermost first; ranks over a result are none, nor are subqueries."""
+    for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window | exp.Query)):
         if isinstance(each, exp.Window):
             for part in each.iter_expressions():
                 if part is not each.this:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.language.scripts import refusal
+from tests.unit.language.scripts import names, refusal, root
 
 STREAM = "CREATE STREAM s (a INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'x')"
 
@@ -59,3 +59,20 @@ def test_a_missing_semicolon_is_named(text: str) -> None:
 def test_a_comma_with_nothing_after_it_is_refused(text: str) -> None:
     error = refusal(text)
     assert error.fact == 'expected a value after the comma, found ")"'
+
+
+def test_a_name_stands_in_backquotes_or_double_quotes() -> None:
+    script = STREAM.replace("s (a INT", '"my s" ("a b" INT, `c``d` INT')
+    assert names(f'{script}; SELECT `a b` AS "x y", `c``d`, m."a b" AS z FROM "my s" AS m') == ["x y", "c`d", "z"]
+    assert names('SELECT a.len FROM "main1" AS "a" JOIN other AS b USING ("srcIP") WINDOW 5 MINUTES') == ["len"]
+
+
+@pytest.mark.parametrize("text", ['SELECT "len" FROM main1', 'SELECT 1 FROM main1 WHERE upper("LEN") = srcIP'])
+def test_text_in_double_quotes_that_names_a_column_is_refused(text: str) -> None:
+    error = refusal(text)
+    assert "may be a column or text" in error.fact
+    assert "for the column, or '" in error.hint
+
+
+def test_other_text_may_stand_in_double_quotes() -> None:
+    assert root('SELECT len FROM main1 WHERE srcIP = "a"') == root("SELECT len FROM main1 WHERE srcIP = 'a'")

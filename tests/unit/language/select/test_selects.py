@@ -111,6 +111,11 @@ def test_streams_and_sinks_may_be_declared_after_the_query() -> None:
         ("SELECT len FROM SQUASH(main1)", '"SQUASH" is not a table function', "SQUASH"),
         ("INSERT INTO x VALUES (1)", "expected a statement", "INSERT"),
         ("CREATE TABLE x (a INT)", "expected STREAM, SINK, AGGREGATE, FUNCTION or QUERY", "TABLE"),
+        (
+            "SELECT (SELECT max(len) FROM control) AS m FROM main1",
+            "a subquery is not allowed in an expression",
+            "(SELECT max(len) FROM control)",
+        ),
     ],
 )
 def test_a_wrong_select_is_refused_at_its_place(text: str, fact: str, offending: str) -> None:
@@ -139,6 +144,7 @@ def test_a_statement_that_ends_too_early_is_marked_at_its_own_end() -> None:
     "text",
     [
         "SELECT len FROM main1 LIMIT 5",
+        "SELECT len FROM main1 WHERE len IN (SELECT len FROM control HAVING count(*) > 3)",
         "SELECT * FROM main1 NATURAL JOIN main2",
         "SELECT * FROM main1 LEFT SEMI JOIN main2 ON main1.len = main2.len",
         "SELECT sum(len) OVER (ORDER BY ts) FROM main1",
