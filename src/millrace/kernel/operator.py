@@ -136,7 +136,12 @@ class Operator:
 
     @property
     def held(self) -> int:
-        """How many rows it holds."""
+        """How many rows it holds, or partial results in their place."""
+        return 0
+
+    @property
+    def held_partials(self) -> int:
+        """How many of what it holds are partial results, each of any number of rows."""
         return 0
 
     @property

@@ -69,6 +69,18 @@ def test_an_option_of_common_windows_is_refused_with_others(option: str, window:
     assert error.place is not None and error.place.text == name
 
 
+@pytest.mark.parametrize("option", ["panes = 'on'", "panes = 'off'", "low_level_groups = 5"])
+def test_an_option_of_panes_is_refused_where_no_function_merges_partial_results(option: str) -> None:
+    code = "CREATE AGGREGATE {}(INT) RETURNS {} LANGUAGE PYTHON AS 'tests.unit.kernel.user_classes:{}';"
+    window = "FROM main1 [RANGE 2 s SLIDE 1 s]"
+    kept = code.format("joined", "STRING", "Joined")
+    error = refusal(f"{kept} SELECT joined(len) AS n {window} WITH ({option})")
+    assert f'option "{option.split(" ")[0]}" has no effect' in error.fact
+    assert "all but your own without merge" in error.hint
+    merged = code.format("total", "DOUBLE", "Total")
+    assert query(f"{merged} SELECT total(len) AS n {window} WITH ({option})").options
+
+
 @pytest.mark.parametrize("source", ["main1 [RANGE 1 s SLIDE 1 s]", "main1 [RANGE 1 s]", "main1 [SESSION 1 s]"])
 def test_a_limit_of_state_is_refused_where_windows_end(source: str) -> None:
     error = refusal(f"CREATE QUERY q WITH (state_limit = 5) AS SELECT count(*) FROM {source}")

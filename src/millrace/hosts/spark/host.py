@@ -389,7 +389,7 @@ class SparkRun:
 
     def staleness(self, query: str) -> pa.Table:
         """How stale the most stale keys of a query were as of the newest commit."""
-        return self._committed.staleness(query)
+        return self._committed.staleness(query, self.network.queries)
 
 
 def _reads_natively(network: QueryNetwork) -> bool:

@@ -75,7 +75,7 @@ class Lag:
         """What `data` gave, also after it was JSON."""
         streams = {name: StreamLag.read(each) for name, each in data["streams"].items()}
         waits = {
-            name: Wait(each["held"], tuple(Awaited(**one) for one in each["awaited"]))
+            name: Wait(each["held"], tuple(Awaited(**one) for one in each["awaited"]), each.get("partials", 0))
             for name, each in data["waits"].items()
         }
         queues = {name: Queued(**each) for name, each in data.get("queues", {}).items()}
@@ -124,6 +124,7 @@ class _Waiting:
     """What some operators hold and wait for, so far."""
 
     held: int = 0
+    partials: int = 0
     awaited: dict[str, Awaited] = field(default_factory=dict)
     through: set[str] = field(default_factory=set)
     """The crossings that they wait for."""
@@ -131,6 +132,7 @@ class _Waiting:
     def add(self, other: _Waiting) -> None:
         """Take what another has found into account."""
         self.held += other.held
+        self.partials += other.partials
         self.through |= other.through
         for name, one in other.awaited.items():
             known = self.awaited.get(name)
@@ -139,13 +141,13 @@ class _Waiting:
     def data(self) -> dict[str, Any]:
         """All of it as plain data."""
         awaited = {name: asdict(one) for name, one in self.awaited.items()}
-        return {"held": self.held, "awaited": awaited, "through": sorted(self.through)}
+        return {"held": self.held, "partials": self.partials, "awaited": awaited, "through": sorted(self.through)}
 
     @staticmethod
     def read(data: Mapping[str, Any]) -> _Waiting:
         """What `data` gave."""
         awaited = {name: Awaited(**one) for name, one in data["awaited"].items()}
-        return _Waiting(data["held"], awaited, set(data["through"]))
+        return _Waiting(data["held"], data.get("partials", 0), awaited, set(data["through"]))
 
 
 class _View:
@@ -164,7 +166,7 @@ class _View:
             if node.operator is None or not (ways := wanted(node)):
                 continue
             waiting = self._awaited(node, ways)
-            waiting.held = node.operator.held
+            waiting.held, waiting.partials = node.operator.held, node.operator.held_partials
             for sink in sinks_below(node):
                 found.setdefault(sink, _Waiting()).add(waiting)
         return {name: each.data() for name, each in found.items()}
@@ -299,7 +301,7 @@ def _waits(
             queries.setdefault(query, _Waiting()).add(_through(found, behind))
     for query, found in sorted(queries.items()):
         if found.awaited:
-            yield query, Wait(found.held, tuple(sorted(found.awaited.values(), key=_holding_back)))
+            yield query, Wait(found.held, tuple(sorted(found.awaited.values(), key=_holding_back)), found.partials)
 
 
 def _queries(sink: str, into: Mapping[str, set[str]]) -> set[str]:
@@ -311,9 +313,9 @@ def _queries(sink: str, into: Mapping[str, set[str]]) -> set[str]:
 
 def _through(found: _Waiting, behind: Mapping[str, _Waiting]) -> _Waiting:
     """What is waited for, with crossings replaced by the streams behind them."""
-    whole = _Waiting(found.held, dict(found.awaited))
+    whole = _Waiting(found.held, found.partials, dict(found.awaited))
     for port in found.through & set(behind):
-        whole.add(replace(_through(behind[port], behind), held=0))
+        whole.add(replace(_through(behind[port], behind), held=0, partials=0))
     return whole
 
 

@@ -31,7 +31,7 @@ def verdict(
     lines = [_queue_text(query, each) for query, each in (queues or {}).items()]
     for query, wait in waits.items():
         first, *others = wait.awaited
-        lines += _WaitVerdict(now, live, streams[first.stream], first).lines(query, wait.held)
+        lines += _WaitVerdict(now, live, streams[first.stream], first).lines(query, wait)
         lines += (f"  also behind: {_named(each)}, {_bound_text(each)}" for each in others)
     lines = lines or ["nothing waits"]
     return lines + [f"{name}: {_stream_text(stream, now)}" for name, stream in streams.items()]
@@ -55,10 +55,10 @@ class _WaitVerdict:
         """Its partitions or groups that hold it back, the one furthest behind first."""
         self.part = self.parts[0] if self.parts else None
 
-    def lines(self, query: str, held: int) -> Iterator[str]:
+    def lines(self, query: str, wait: Wait) -> Iterator[str]:
         """Which stream the query waits for, how much is held, and what releases it."""
         yield f"{query} waits for {self._awaited_text()}, {self._stands()}"
-        yield f"  {held:,} {'row is' if held == 1 else 'rows are'} held"
+        yield f"  {_held_text(wait.held - wait.partials, wait.partials)} held"
         yield f"  {self._release()}"
         yield from (f"  {each}" for each in self._ets_lines())
         yield from (f"  also behind: {self._part_text(each)}, {self._part_bound(each)}" for each in self.parts[1:])
@@ -135,6 +135,13 @@ class _WaitVerdict:
             yield "an ETS is made only in a run that lasts until it is stopped: this one read what was there"
         elif stream.greatest == NO_BOUND and stream.kind == "external":
             yield "an ETS by SKEW needs a first row: declare LULL INTERVAL 10 SECONDS beside it"
+
+
+def _held_text(rows: int, partials: int) -> str:
+    """How many rows and partial results, with their verb."""
+    counted = [(rows, "row"), (partials, "partial result")]
+    words = [f"{count:,} {what}{'' if count == 1 else 's'}" for count, what in counted if count] or ["0 rows"]
+    return f"{' and '.join(words)} {'is' if rows + partials == 1 else 'are'}"
 
 
 def _parts_behind(stream: StreamLag, awaited: Awaited) -> list[PartitionState]:

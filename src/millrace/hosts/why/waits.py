@@ -96,6 +96,8 @@ class Wait:
 
     held: int
     awaited: tuple[Awaited, ...]
+    partials: int = 0
+    """How many of what it holds are partial results, each of any number of rows."""
 
 
 @dataclass(frozen=True)

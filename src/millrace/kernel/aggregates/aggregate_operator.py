@@ -45,6 +45,10 @@ class AggregateOperator(StoringOperator):
         return len(self.stores[0]) + self._rows
 
     @property
+    def held_partials(self) -> int:
+        return len(self.stores[0])
+
+    @property
     def state_bytes(self) -> int:
         return super().state_bytes + sum(int(batch.rows.nbytes) for batch in self._gathered)
 

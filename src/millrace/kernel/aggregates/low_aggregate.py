@@ -329,6 +329,10 @@ class LowAggregate(Operator):
         return len(self._slots) + self._rows
 
     @property
+    def held_partials(self) -> int:
+        return len(self._slots)
+
+    @property
     def state_bytes(self) -> int:
         return self._slots.nbytes + sum(int(batch.rows.nbytes) for batch in self._gathered)
 

@@ -83,6 +83,11 @@ class WindowAggregate(AggregateOperator):
             rows = rows if count >= _SMALL * len(rows) else [concat(rows)]
             self._panes.add([self.partials.tagged(batch) for batch in rows], made)
 
+    @property
+    def held_partials(self) -> int:
+        kept = 0 if isinstance(self._panes, Panes) and self._panes.buffered else len(self._panes)
+        return kept + sum(len(batch) for batch in self._gathered if _has_panes(batch))
+
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         until = punctuation.until
         wanted = self.wanted()

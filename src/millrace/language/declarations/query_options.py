@@ -20,6 +20,7 @@ from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, Partitione
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project
+from millrace.plan.physical.pane_choice import can_merge
 from millrace.plan.physical.scheduling_options import is_breaks, is_strategy
 
 
@@ -207,8 +208,8 @@ def _without_end(window: AnyWindow) -> bool:
     return isinstance(window, PartitionedRows) or window == TrailingWindow(None)
 
 
-def _by_window(root: Node) -> bool:
-    return any(isinstance(each, Aggregate) and each.window.is_same_for_groups for each in walk(root))
+def _merges(root: Node) -> bool:
+    return any(isinstance(each, Aggregate) and can_merge(each) for each in walk(root))
 
 
 def _grows(root: Node) -> bool:
@@ -221,9 +222,12 @@ def _joins(root: Node) -> bool:
     return any(isinstance(each, Join) for each in walk(root))
 
 
-_SAME_FOR_ALL = "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+_SAME_FOR_ALL = (
+    "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE], and for functions that "
+    "merge partial results: all but your own without merge"
+)
 _EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
-    **dict.fromkeys(("panes", "low_level_groups", "flush"), (_by_window, _SAME_FOR_ALL)),
+    **dict.fromkeys(("panes", "low_level_groups", "flush"), (_merges, _SAME_FOR_ALL)),
     "state_limit": (
         _grows,
         "it is for [RANGE UNLIMITED PRECEDING], ROWS with PARTITION BY, joins by rows, as-of joins and sequences",

@@ -99,6 +99,9 @@ def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
             counts = windows and (options.get("close") == "own" or options.get("memory") == "naive")
             needs = "it is for windows over update streams with close = 'own' or baseline = 'naive_memory'"
             return None if counts else needs
+        case "memory" | "page":
+            updates = mode_of(root, options) == "update"
+            return None if updates else "it is for queues of updates, without queue = 'append'"
     plain = mode_of(root, options) == "plain"
     return "it is for queries with queues, over update streams or with queue = 'append'" if plain else None
 

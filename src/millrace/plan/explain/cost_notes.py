@@ -90,6 +90,9 @@ def _figures(cost: JoinCost, method: Method, alpha: float) -> Iterator[str]:
     verdict = "keeps up" if cost.load < 1 else "falls behind on one processor" if cost.keeps_up else "falls behind"
     rates = f"{cost.slow:g} and {cost.fast:g} rows per second"
     yield f"cost (003): at {rates} the load is 2 * c * |w| * l1 * l2 = {cost.load:.3g}: it {verdict}"
+    if cost.load >= 1:
+        yield "cost (003): rows pile up, and the response time of either method grows as long as the rates last"
+        return
     yield (
         f"cost (003): mean response of the fast stream: Sync-Filter {cost.sync_filter:.3g} s, "
         f"Filter-Order {cost.filter_order:.3g} s, I_rel {cost.improvement:.3g} (evenly spaced; at random "

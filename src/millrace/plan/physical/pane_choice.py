@@ -46,6 +46,11 @@ def low_level(node: Aggregate, options: Mapping[str, str]) -> tuple[int, str] | 
     return int(groups or _LOW_LEVEL_GROUPS), flush or FLUSH
 
 
+def can_merge(node: Aggregate) -> bool:
+    """True if its windows may share panes: they are the same for all groups, and its functions merge partials."""
+    return node.window.is_same_for_groups and all(mergeable(each.function) for each in node.aggregations)
+
+
 def pane_choice(node: Aggregate, options: Mapping[str, str]) -> PaneChoice:
     """How an aggregate whose windows are the same for all groups keeps what it has seen."""
     for each in node.aggregations:

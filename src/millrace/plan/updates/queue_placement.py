@@ -25,7 +25,7 @@ from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, scan_of
-from millrace.plan.nodes.update_nodes import MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
+from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.updates.queue_configuration import is_append
 from millrace.plan.updates.update_keys import (
     NoUpdateSemantics,
@@ -50,6 +50,13 @@ def mode_of(root: Node, options: Mapping[str, str]) -> Mode:
 def key_of(query: Query) -> tuple[str, ...] | None:
     """The columns of a query's results that tell its answers apart; None if they are no updates of each other."""
     return key_names(query.root) if mode_of(query.root, query.options) == "update" else None
+
+
+def queue_titles(query: Query) -> list[str]:
+    """What the queues of a query that take rows of streams are called: its name, numbered from the second on."""
+    queues = [each for each in walk(with_queues(query.root, query)) if isinstance(each, AnyQueue)]
+    count = sum(not any(isinstance(each, AnyQueue) for one in queue.inputs for each in walk(one)) for queue in queues)
+    return [query.name if not number else f"{query.name}#{number + 1}" for number in range(count)]
 
 
 def check_updates(root: Node, options: Mapping[str, str]) -> None:

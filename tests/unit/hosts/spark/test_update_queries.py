@@ -312,7 +312,7 @@ def test_buckets_tell_of_their_most_stale_keys(tmp_path: Path) -> None:
     staged.batch({"s": [table(rows)]}, now=1 * SECOND)
     staged.batch({}, now=3 * SECOND, control=True)
     told = staged.record["queues"]
-    stale = bucket_queues.staleness_of("q", told)
+    stale = bucket_queues.staleness_of("q", told, has_queue=True)
     assert set(stale.column("application_now").to_pylist()) == {2 * SECOND}
     assert stale.num_rows == 3 * bucket_queues.STALEST
     metrics = bucket_queues.metrics_of(told["q"])
@@ -320,4 +320,4 @@ def test_buckets_tell_of_their_most_stale_keys(tmp_path: Path) -> None:
     # Of 90 keys three left at once, and the others after two seconds or not yet.
     assert metrics.application_now == pytest.approx(2 * SECOND * 84 / 90)
     with pytest.raises(RequestError, match='query "r" has no queue'):
-        bucket_queues.staleness_of("r", told)
+        bucket_queues.staleness_of("r", told, has_queue=False)

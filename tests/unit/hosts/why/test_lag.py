@@ -170,6 +170,21 @@ def test_first_is_the_stream_that_nobody_can_speak_for() -> None:
     assert "\n  1 row is held\n" in said(lag)
 
 
+def test_partial_results_are_not_counted_as_rows() -> None:
+    lag = lag_of(stream("a", "ORDERED") + WINDOW, (100, "a", "x1 y2 x3 x4"))
+    assert "\n  4 rows are held\n" in said(lag), "rows that are only gathered yet"
+    executor = executor_of(stream("a", "ORDERED") + WINDOW, [(100, "a", "x1 y2 x3 x4")])
+    for node in executor.graph.nodes.values():
+        if node.operator is not None:
+            node.operator.changes()
+    lag = Lag.of(executor, 140 * SECOND, live=True)
+    assert "\n  2 partial results are held\n" in said(lag), "one for each key, of four rows"
+    assert (lag.waits["q"].held, lag.waits["q"].partials) == (2, 2)
+    executor.push("a", rows("z5"), 140 * SECOND)
+    executor.run(StandingClock(140 * SECOND), [])
+    assert "\n  1 row and 2 partial results are held\n" in said(Lag.of(executor, 140 * SECOND, live=True))
+
+
 def test_row_numbers_are_no_times() -> None:
     sql = stream("a", "ORDERED") + stream("b", "ORDERED") + UNION
     lag = lag_of(sql, (100, "a", "x1"))

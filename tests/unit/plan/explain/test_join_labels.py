@@ -155,6 +155,13 @@ def test_a_join_that_cannot_keep_up_is_told(rate: float, verdict: str) -> None:
     assert re.search(f"it {verdict}", costs({"stream_x": 1, "stream_y": rate}), re.MULTILINE)
 
 
+@pytest.mark.parametrize("rate", [17, 40, 100])
+def test_a_join_that_falls_behind_has_no_mean_response(rate: float) -> None:
+    text = costs({"stream_x": 1, "stream_y": rate})
+    assert "I_rel" not in text and "mean response" not in text
+    assert "rows pile up, and the response time of either method grows" in text
+
+
 def test_a_rate_that_is_missing_is_named() -> None:
     assert "no rate is known for stream_y" in costs({"stream_x": 1})
 

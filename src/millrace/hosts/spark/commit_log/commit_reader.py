@@ -11,11 +11,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from millrace.hosts.report import Report
 from millrace.hosts.spark.batch_times import MicroBatch, profile
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
-from millrace.hosts.spark.stage.bucket_queues import counts_of, metrics_of, staleness_of
+from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, metrics_of, staleness_of
 from millrace.hosts.why.lag import Lag, recorded
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.metrics import InputCounts, SourceMetrics
+from millrace.kernel.metrics import InputCounts, QueueMetrics, SourceMetrics
 from millrace.plan.nodes.query_network import Query
+from millrace.plan.updates.queue_configuration import settings_of
+from millrace.plan.updates.queue_placement import queue_titles
 
 
 class CommitReader:
@@ -75,7 +77,7 @@ class CommitReader:
             steps=self._batch + 1,
             earlier=self._earlier,
             profile=profile([*self._profiled.values()]) if self._profiled else None,
-            queues={title: metrics_of(told) for title, told in queues.items()},
+            queues={title: metrics_of(told) for title, told in queues.items()} | _unheard(queries, queues),
         )
 
     def lag(self) -> Lag:
@@ -83,13 +85,25 @@ class CommitReader:
         newest = self._newest()
         return recorded(newest) if newest else Lag(0, False, {}, {})
 
-    def staleness(self, query: str) -> pa.Table:
+    def staleness(self, query: str, queries: Iterable[Query]) -> pa.Table:
         """How stale the most stale keys of each bucket were as of the newest commit (see bucket_queues.py)."""
-        return staleness_of(query, self._newest().get("queues", {}))
+        has_queue = any(queue_titles(each) for each in queries if each.name == query)
+        return staleness_of(query, self._newest().get("queues", {}), has_queue=has_queue)
 
     def _newest(self) -> Record:
         """The newest commit; of a run that has ended and had no folder to keep, the last that was looked at."""
         return self._log.newest() or self.newest
+
+
+def _unheard(queries: Iterable[Query], queues: Mapping[str, QueueReport]) -> dict[str, QueueMetrics]:
+    """The empty queues of queries that no micro-batch has told of yet."""
+    heard = {told["query"] for told in queues.values()}
+    return {
+        title: QueueMetrics(settings_of(each.options).policy)
+        for each in queries
+        if each.name not in heard
+        for title in queue_titles(each)
+    }
 
 
 def _source_metrics(known: Mapping[str, int], queued: InputCounts) -> SourceMetrics:

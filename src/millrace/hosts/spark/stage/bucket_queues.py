@@ -252,10 +252,10 @@ def _counts_of(stream: str, queues: Mapping[str, QueueReport]) -> Iterator[Input
                 yield InputCounts(**counts)
 
 
-def staleness_of(query: str, queues: Mapping[str, QueueReport]) -> pa.Table:
+def staleness_of(query: str, queues: Mapping[str, QueueReport], *, has_queue: bool) -> pa.Table:
     """The most stale keys of a query, as buckets told of them; with a column `input` if it has several queues."""
     own = [told["stale"] for told in queues.values() if told["query"] == query]
-    if not own:
+    if not own and not has_queue:
         raise RequestError(
             f'query "{query}" has no queue, so nothing in it grows stale',
             hint="Queries over update streams have one: declare UPDATE KEY (column) for the stream it reads.",
@@ -264,7 +264,7 @@ def staleness_of(query: str, queues: Mapping[str, QueueReport]) -> pa.Table:
     if not tables:
         raise RequestError(
             f'no bucket has reported single keys of query "{query}"',
-            hint="Buckets with many keys report none: see the means over all keys in metrics().queues.",
+            hint="None does before its first micro-batch, nor with many keys: metrics().queues has means over all keys.",
         )
     if len(own) > 1:
         tables = [

@@ -1,0 +1,40 @@
+"""What a run on Spark says of itself comes from its commit log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millrace.errors import RequestError
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
+from millrace.hosts.spark.commit_log.commit_reader import CommitReader
+from millrace.language import parse_network
+
+STREAMS = "".join(
+    f"CREATE STREAM {name} (k STRING, v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM iterable;"
+    for name in ("s", "t")
+)
+QUERIES = parse_network(
+    f"""{STREAMS}
+    CREATE QUERY newest WITH (queue = 'linecutting') AS SELECT k, v FROM s;
+    CREATE QUERY both AS SELECT s.k, s.v FROM s JOIN t ON s.k = t.k;
+    CREATE QUERY plain WITH (queue = 'append') AS SELECT v FROM s;
+    CREATE STREAM p (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;
+    CREATE QUERY none AS SELECT v FROM p;"""
+).queries
+
+
+def test_before_the_first_commit_every_queue_is_there_and_empty(tmp_path: Path) -> None:
+    queues = CommitReader(CommitLog(tmp_path), profiled=False).report(QUERIES).queues
+    policies = {"newest": "linecutting", "both": "inplace", "both#2": "inplace", "plain": "append"}
+    assert {name: queue.policy for name, queue in queues.items()} == policies
+    assert {queue.entered + queue.waiting for queue in queues.values()} == {0}
+
+
+def test_before_the_first_commit_nobody_says_that_a_query_has_no_queue(tmp_path: Path) -> None:
+    reader = CommitReader(CommitLog(tmp_path), profiled=False)
+    with pytest.raises(RequestError, match="no bucket has reported single keys"):
+        reader.staleness("newest", QUERIES)
+    with pytest.raises(RequestError, match='query "none" has no queue'):
+        reader.staleness("none", QUERIES)
