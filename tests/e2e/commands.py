@@ -83,7 +83,9 @@ class Started:
 
 def chatter(said: str) -> list[str]:
     """The lines of standard error that are neither progress nor summary."""
-    ours = re.compile(r"[\d,]+ rows |  [\w]+: [\d,]+ rows|  -> \w+: [\d,]+ results|  [\d,]+ rows or partial results held")
+    ours = re.compile(
+        r"[\d,]+ rows |  [\w]+: [\d,]+ rows|  -> \w+: [\d,]+ results|  [\d,]+ rows or partial results held"
+    )
     return [line for line in said.splitlines() if not ours.match(line)]
 
 

@@ -142,7 +142,9 @@ def summary_lines(report: Report) -> list[str]:
     if report.turned_away:
         lines.append(f"  {report.turned_away:,} rows refused by roll-up or slack: too late for a query")
     if report.held:
-        lines.append(f"  {report.held:,} rows or partial results held in open windows ({report.state_bytes / 1024:,.0f} KiB)")
+        lines.append(
+            f"  {report.held:,} rows or partial results held in open windows ({report.state_bytes / 1024:,.0f} KiB)"
+        )
     return lines
 
 

@@ -223,8 +223,8 @@ def _joins(root: Node) -> bool:
 
 
 _SAME_FOR_ALL = (
-    "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE], and for functions that "
-    "merge partial results: all but your own without merge"
+    "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE], and for functions "
+    "that merge partial results: all but your own without merge"
 )
 _EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
     **dict.fromkeys(("panes", "low_level_groups", "flush"), (_merges, _SAME_FOR_ALL)),

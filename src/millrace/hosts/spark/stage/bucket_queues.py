@@ -264,7 +264,7 @@ def staleness_of(query: str, queues: Mapping[str, QueueReport], *, has_queue: bo
     if not tables:
         raise RequestError(
             f'no bucket has reported single keys of query "{query}"',
-            hint="None does before its first micro-batch, nor with many keys: metrics().queues has means over all keys.",
+            hint="None does before its first micro-batch or with many keys: metrics().queues has means over all keys.",
         )
     if len(own) > 1:
         tables = [
