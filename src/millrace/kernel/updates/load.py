@@ -3,7 +3,9 @@
 Rules:
 - The cost of a row is the time from when rows are released until they have been processed, divided by their number; the
   last ten times or so count. A host that measures itself tells it instead.
-- The load is the share of time that it would take to process all that comes: arrivals per second times cost. It is
+- With a budget rows may leave more slowly than they could be processed. A turn is the time from one spent allowance to
+  the next while rows wait, the pace that by the rows which left. What a row takes to be worked off follows from these.
+- The load is the share of time that it would take to work off all that comes: arrivals per second times what a row takes. It is
   looked at once a period, never in between, so that it does not depend on how rows are cut into batches.
 - A queue that sheds keeps as many rows as there is time to process, less the time in which it catches up with those
   that wait.
@@ -57,6 +59,10 @@ class Load(Noted):
         """The share of rows that can be processed."""
         self._spent = 0.0
         self._worked = 0.0
+        self._turn = self._pace = 0.0
+        """How long a turn takes, and a row that leaves while others wait, in microseconds; 0 before that is known."""
+        self._last = [NO_BOUND, 0, 0]
+        """When the last turn ended, how many rows waited then, and how many have left since."""
         self._began: Microseconds = NO_BOUND
         self._came = 0
         self._seen = [0.0, 0.0]
@@ -72,6 +78,26 @@ class Load(Noted):
         self._worked = _FADE * self._worked + rows
         self._spent = _FADE * self._spent + micros
         self.measured = self._spent / self._worked
+
+    def leave(self, now: Microseconds, rows: int, waiting: int, *, spent: bool) -> None:
+        """Rows leave, and so many wait; `spent` is True if no more may leave in this turn."""
+        self._last[2] += rows
+        began, before, left = self._last
+        if (waiting and not spent) or now <= began:
+            return
+        if began != NO_BOUND:
+            turn, pace = float(now - began), (now - began) / left
+            # If it ran empty or was idle, it took no longer than that.
+            faded = _faded if before and waiting else min
+            self._turn, self._pace = faded(self._turn, turn), faded(self._pace, pace)
+        self._last = [now, waiting, 0]
+
+    def each(self, cost: float | None, rows: int | None, time: Microseconds | None) -> float:
+        """What a row takes to be worked off: its cost, or more with a budget of so many rows, or so much time a turn."""
+        cost = cost or 0.0
+        if rows is not None:
+            return max(cost, self._pace)
+        return cost if time is None else cost * max(1.0, self._turn / time)
 
     def come(self, rows: int) -> None:
         """Rows have come."""
@@ -92,6 +118,10 @@ class Load(Noted):
         self.load = self._seen[0] * cost / self._seen[1]
         room = max(_HEADROOM - waiting * cost / _CATCH_UP, 0.0)
         self.keep = room / self.load if room < self.load else 1.0
+
+
+def _faded(before: float, now: float) -> float:
+    return _FADE * before + (1 - _FADE) * now if before else now
 
 
 class Switch(Noted):

@@ -66,6 +66,7 @@ class UpdateQueue(Queue):
         self.use_up(rows.num_rows)
         self._out_at = self._out_at if self._out else self.now
         self._out += rows.num_rows
+        self._load.leave(self.now, rows.num_rows, len(self._storage), spent=self.allowance == 0)
         yield Batch(rows)
         yield from self._pass_on(ets=False)
 
@@ -97,14 +98,18 @@ class UpdateQueue(Queue):
         passed = now > self.now or not self._load.begun
         self.now = now
         if passed:
-            self._load.tick(now, self.row_cost, len(self._storage))
+            self._load.tick(now, self._each(), len(self._storage))
             self._look()
 
     def _look(self) -> None:
         """Become another kind of queue if the load asks for it."""
         waiting, load = len(self._storage), self._load.load
-        if self.settings.policy == "auto" and self._switch.look(self.now, waiting, self.row_cost, load):
+        if self.settings.policy == "auto" and self._switch.look(self.now, waiting, self._each(), load):
             self._become()
+
+    def _each(self) -> float:
+        """What a row takes to be worked off, in microseconds."""
+        return self._load.each(self.row_cost, self.settings.budget_rows, self.settings.budget_time)
 
     @property
     def row_cost(self) -> float | None:

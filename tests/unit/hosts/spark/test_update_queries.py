@@ -109,6 +109,21 @@ def test_the_last_value_of_every_key_is_exact_and_none_goes_back(policy: str, re
     assert len(results) < len(rows), "some were superseded"
 
 
+def test_auto_updates_if_its_budget_would_take_long_for_what_waits(tmp_path: Path) -> None:
+    """240 rows of 12 keys at once, a micro-batch in 160 ms: every row would take 80 of them, in place it is four."""
+    rows, batches = rows_of(1, 240, 12), {}
+    for policy in ("auto", "inplace"):
+        staged = Staged(network(queue=policy, budget="3 rows"), tmp_path / policy, buckets=(3,), live=True)
+        now, count = START * SECOND, 1
+        results = staged.batch({"s": [table(rows)]}, now).get("q", [])
+        while staged.record["queued"]:
+            now, count = now + 160_000, count + 1
+            results += staged.batch({}, now, control=True).get("q", [])
+        check(rows, results)
+        batches[policy] = count
+    assert batches["auto"] <= batches["inplace"] + 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_micro_batch_that_is_run_again_lets_the_same_rows_go(

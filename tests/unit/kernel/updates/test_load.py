@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from millrace.kernel.elements import Batch
 from millrace.kernel.updates.load import HIGH, LOW, MOST, PERIOD, Load, Switch
 from millrace.kernel.updates.queue_settings import QueueSettings
 from millrace.kernel.updates.update_queue import UpdateQueue
@@ -107,6 +108,37 @@ def test_of_twice_as_many_rows_as_can_be_worked_off_fewer_are_kept_the_more_wait
     load.come(200)
     load.tick(PERIOD, float(COST), waiting)
     assert load.keep == pytest.approx(kept)
+
+
+def test_with_a_budget_a_row_takes_its_part_of_a_turn() -> None:
+    load = Load()
+    for turn in range(10):
+        load.leave(turn * 160_000, 3, 100, spent=True)
+    assert load.each(10.0, 3, None) == pytest.approx(160_000 / 3)
+    assert load.each(10.0, None, 20_000) == pytest.approx(80.0), "20 ms of work in each 160"
+    assert load.each(10.0, None, None) == 10.0
+    assert load.each(10.0, None, 400_000) == 10.0, "the budget is more than there is time"
+    load.leave(10 * 160_000, 20, 0, spent=False)
+    assert load.each(10.0, 3, None) == 8_000.0, "it has run empty: no row takes longer than that"
+    load.leave(3600 * SECOND, 1, 0, spent=False)
+    assert load.each(10.0, 3, None) == 8_000.0, "an idle hour says nothing"
+
+
+def test_auto_with_a_budget_updates_when_that_would_take_long() -> None:
+    rows = [Row(0, time, f"k{time % 12}", time) for time in range(240)]
+    queue = UpdateQueue(["k"], QueueSettings("auto", budget_rows=3))
+    queue.learn_cost(10.0)
+    queue.on_time(0)
+    list(queue.on_batch(0, batch_of(rows)))
+    turns = 0
+    while queue.held:
+        queue.on_time(turns * 160_000)
+        queue.allowance = 3
+        assert sum(len(each) for each in queue.on_more(None) if isinstance(each, Batch)) <= 3
+        queue.on_rest()
+        turns += 1
+    metrics = queue.queue_metrics(turns * 160_000)
+    assert (metrics.switches, turns) == (1, 6), "two turns to learn how long one takes, four for twelve keys"
 
 
 def test_from_append_to_update_the_newest_of_each_key_stays_where_its_first_row_stood() -> None:

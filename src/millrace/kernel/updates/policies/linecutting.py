@@ -23,15 +23,17 @@ import numpy as np
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask, Microseconds
 from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.policies.cutting_gain import cutting_gain
 from millrace.kernel.updates.policies.key_order import KeyOrder, Lengths, Line
 from millrace.kernel.updates.policies.linecutting_guard import Area, Guard, Shadow
 from millrace.kernel.updates.update_batch import UpdateBatch
 
 _LEAST = 2.0**-4
 _HALF = 0.5**0.5
-_NEAR = 4
-"""Classes next to each other that the keys of one rate may be taken for."""
-_NEARLY_ALL = 0.95
+_WORTHWHILE = 0.95
+"""Cutting is tried where staleness is expected to become this part of what it is in place, or less."""
+_KNOWN = 8
+"""How many updates of a key there must have been on average before their rates are known."""
 _COLUMNS = ("line", "shadow_place", "shadow_since")
 
 
@@ -44,9 +46,10 @@ class Linecutting(KeyOrder):
         super().__init__(cells)
         cells.add("line", 0)
         self._lines: dict[int, Line] = {}
-        self._same = True
-        self._unseen = 0
-        """True if keys were found to be updated alike, and how many leave before that is looked at again."""
+        self._hopeful = False
+        self._served = 0
+        self._looked: Microseconds | None = None
+        """True if cutting was expected to help when that was looked at last; how many have left since, and when it was."""
         self._real = Area()
         self._shadow = Shadow(cells)
         self._guard = Guard()
@@ -93,10 +96,11 @@ class Linecutting(KeyOrder):
         keys = self._chosen(count, now, shadow)
         self._real.leave(self._cells["queue_since"][keys])
         self._left(keys)
-        self._unseen -= count
+        self._served += count
+        self._looked = now if self._looked is None else self._looked
         following = self._guard.follow > 0
         self._guard.follow -= count if following else 0
-        ended = self._guard.count(count, self._waiting, self._real.area, self._shadow.area.area, self._alike)
+        ended = self._guard.count(count, self._waiting, self._real.area, self._shadow.area.area, lambda: self._worthwhile(now))
         if not self._waiting or (following and self._guard.follow <= 0 and not ended):
             self._align()
         return keys
@@ -137,14 +141,15 @@ class Linecutting(KeyOrder):
         order = np.argsort(-np.concatenate(indices), kind="stable")[:count]
         return np.concatenate(found)[order]
 
-    def _alike(self) -> bool:
-        """True if nearly all keys are updated about equally often; looked at when a quarter of them has left."""
-        if self._unseen <= 0:
-            lines = self._cells["line"][: self._cells.count]
-            counts = np.bincount(lines - lines.min())
-            self._same = bool(np.convolve(counts, np.ones(_NEAR, np.int64)).max() >= _NEARLY_ALL * len(lines))
-            self._unseen = len(lines) // 4
-        return self._same
+    def _worthwhile(self, now: Microseconds) -> bool:
+        """True if cutting is expected to help; looked at when a quarter of the keys has left."""
+        cells, count = self._cells, self._cells.count
+        if self._looked is not None and self._served > count // 4 and now > self._looked:
+            lines, keys = np.unique(cells["line"][:count], return_counts=True)
+            gain = cutting_gain(2.0 ** (lines / 2 - 0.75), keys.astype(np.float64), self._served / (now - self._looked))
+            self._hopeful = gain < _WORTHWHILE and int(cells["updates"][:count].sum()) >= _KNOWN * count
+            self._served, self._looked = 0, now
+        return self._hopeful
 
     def _align(self) -> None:
         """Let the shadow go on from the keys that wait."""
@@ -164,13 +169,13 @@ class Linecutting(KeyOrder):
 
     def note(self) -> dict[str, Any]:
         notes = {"real": self._real.note(), "shadow": self._shadow.note(), "guard": self._guard.note()}
-        return {**super().note(), **notes, "same": self._same, "unseen": self._unseen}
+        return {**super().note(), **notes, "hopeful": [self._hopeful, self._served, self._looked]}
 
     def restore(self, note: Mapping[str, Any]) -> None:
         super().restore(note)
         keys = self._line.all()
         self._sort_in(keys, self._cells["line"][keys], self._cells["place"][keys])
-        self._same, self._unseen = note["same"], note["unseen"]
+        self._hopeful, self._served, self._looked = note["hopeful"]
         self._real.restore(note["real"])
         self._shadow.restore(note["shadow"])
         self._guard.restore(note["guard"])

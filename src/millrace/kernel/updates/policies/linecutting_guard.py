@@ -6,7 +6,7 @@ Rules:
 - Time is cut into epochs of some rounds of the line. In each the keys cut in one strength, or not at all, and the ratio
   of the real staleness to the shadow's is what that strength is worth. The best one is used; a stronger and a weaker
   one are tried now and then, those that failed ever more seldom. A trial that goes badly is broken off, and none is
-  made while the keys are updated alike: cutting cannot help then.
+  made where cutting is expected to gain little (cutting_gain.py), for a trial takes some rounds, half of a short run.
 - When cutting ends, the real queue follows the shadow for one round, and then the shadow goes on from the real queue.
 """
 
@@ -176,10 +176,10 @@ class Guard(Noted):
         """How strongly the time between updates counts; 0: not at all."""
         return STRENGTHS[self.at] if self.at >= 0 else 0.0
 
-    def count(self, keys: int, waiting: int, real: float, shadow: float, alike: Callable[[], bool]) -> bool:
+    def count(self, keys: int, waiting: int, real: float, shadow: float, worthwhile: Callable[[], bool]) -> bool:
         """Count keys that leave, with the areas so far; True if cutting has ended with it.
 
-        `alike` is True if the keys are updated alike; it is asked at the end of an epoch.
+        `worthwhile` is True if cutting is expected to help; it is asked at the end of an epoch.
         """
         self._left -= keys
         self._unsure -= keys
@@ -194,7 +194,7 @@ class Guard(Noted):
         cut = self.at >= 0
         self._judge(ratio)
         self._epoch += 1
-        self.at = self._best if self._best < 0 and alike() else self._choice()
+        self.at = self._best if self._best < 0 and not worthwhile() else self._choice()
         self._left = max(_ROUNDS * waiting, _LEAST)
         self._unmeasured = self._left // _ROUNDS
         self._unsure = self._left // 2

@@ -14,6 +14,7 @@ import pytest
 from millrace.kernel.baselines.linecutting_as_printed import LinecuttingAsPrinted
 from millrace.kernel.updates.frequency import EACH, Frequency
 from millrace.kernel.updates.key_cells import NONE, KeyCells
+from millrace.kernel.updates.policies.cutting_gain import cutting_gain
 from millrace.kernel.updates.policies.key_order import InPlace, KeyOrder
 from millrace.kernel.updates.policies.linecutting import Linecutting
 from millrace.kernel.updates.policies.linecutting_guard import STRENGTHS, Guard
@@ -167,7 +168,7 @@ def test_a_guard_uses_what_helps_and_leaves_what_does_not() -> None:
         for _ in range(rounds):
             areas[0] += worth[guard.at] if guard.at >= 0 else 1.0
             areas[1] += 1.0
-            guard.count(16, 10, areas[0], areas[1], lambda: False)
+            guard.count(16, 10, areas[0], areas[1], lambda: True)
             used.append(guard.at)
         return used
 
@@ -179,10 +180,26 @@ def test_a_guard_uses_what_helps_and_leaves_what_does_not() -> None:
     assert guard.strength in (0.0, *STRENGTHS)
 
 
-def test_a_guard_tries_nothing_while_keys_are_updated_alike() -> None:
+@pytest.mark.parametrize(("shares", "load", "gains"), [(zipf(0.0), 3, False), (zipf(0.5), 3, False),
+                                                       (zipf(0.9), 3, True), (mix(500, 30), 5, True)])  # fmt: skip
+def test_where_cutting_is_expected_to_help(shares: Shares, load: int, gains: bool) -> None:
+    assert (cutting_gain(1 / shares, np.ones(len(shares)), 1 / load) < 0.95) == gains
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_where_little_can_be_gained_a_short_run_costs_no_more_than_in_place(seed: int) -> None:
+    """80 seconds of 100 updates per second, 400 keys at a load of 3: seven rounds, of which a trial would take three."""
+    keys = np.random.default_rng(seed).choice(400, 8_000, p=zipf(0.5, 400))
+    arrived = np.arange(len(keys)) * 10_000
+    in_place, cutting = (staleness(each, keys, arrived, 30_000, 4) for each in (InPlace, Linecutting))
+    assert cutting / in_place < 1.005
+
+
+def test_a_guard_tries_nothing_where_cutting_is_expected_to_gain_little() -> None:
     guard = Guard()
     for at in range(200):
-        guard.count(16, 10, float(at), float(at), lambda: True)
+        guard.count(16, 10, float(at), float(at), lambda: False)
         assert guard.at == -1
 
 
