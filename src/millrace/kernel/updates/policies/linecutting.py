@@ -100,7 +100,9 @@ class Linecutting(KeyOrder):
         self._looked = now if self._looked is None else self._looked
         following = self._guard.follow > 0
         self._guard.follow -= count if following else 0
-        ended = self._guard.count(count, self._waiting, self._real.area, self._shadow.area.area, lambda: self._worthwhile(now))
+        ended = self._guard.count(
+            count, self._waiting, self._cells.count, self._real.area, self._shadow.area.area, lambda: self._worthwhile(now)
+        )
         if not self._waiting or (following and self._guard.follow <= 0 and not ended):
             self._align()
         return keys

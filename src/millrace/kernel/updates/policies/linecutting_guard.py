@@ -28,7 +28,7 @@ STRENGTHS = (1.0, 4.0, 16.0)
 _ROUNDS = 3
 """How many rounds of the line an epoch has; the first is not measured, it belongs to what was before."""
 _LEAST = 128
-"""How many keys leave in an epoch at least."""
+"""How many keys leave in an epoch at least; and as many as there are keys: where few wait, it takes all to tell."""
 _GAIN = 0.99
 """Cutting must be better than not cutting by this."""
 _BAD = 1.05
@@ -176,7 +176,7 @@ class Guard(Noted):
         """How strongly the time between updates counts; 0: not at all."""
         return STRENGTHS[self.at] if self.at >= 0 else 0.0
 
-    def count(self, keys: int, waiting: int, real: float, shadow: float, worthwhile: Callable[[], bool]) -> bool:
+    def count(self, keys: int, waiting: int, all_keys: int, real: float, shadow: float, worthwhile: Callable[[], bool]) -> bool:
         """Count keys that leave, with the areas so far; True if cutting has ended with it.
 
         `worthwhile` is True if cutting is expected to help; it is asked at the end of an epoch.
@@ -195,7 +195,7 @@ class Guard(Noted):
         self._judge(ratio)
         self._epoch += 1
         self.at = self._best if self._best < 0 and not worthwhile() else self._choice()
-        self._left = max(_ROUNDS * waiting, _LEAST)
+        self._left = max(_ROUNDS * waiting, all_keys, _LEAST)
         self._unmeasured = self._left // _ROUNDS
         self._unsure = self._left // 2
         self._from = [real, shadow]
