@@ -29,7 +29,7 @@ WINDOW = "[RANGE 20 SECONDS SLIDE 10 SECONDS]"
 QUERIES = {
     **{f"by_{policy}": ("SELECT k, j, v, ts FROM s", spelling("queue", policy)) for policy in POLICIES},
     "in_turns": ("SELECT k, j, v, ts FROM s", "budget = '100 rows'"),
-    "naive": ("SELECT k, j, v, ts FROM s", "baseline = 'naive_memory', page = 4"),
+    "naive": ("SELECT k, j, v, ts FROM s", "baseline = 'naive_memory'"),
     "filtered": ("SELECT j, k AS name, v, ts FROM s WHERE v % 3 = 0", ""),
     "united": ("SELECT k, j, v, ts FROM s UNION t", ""),
     "joined": ("SELECT s.k, s.j, s.v, t.v AS w, s.ts, t.ts AS at FROM s JOIN t ON s.k = t.k AND t.j = s.j", ""),

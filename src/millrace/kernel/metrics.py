@@ -178,7 +178,7 @@ class QueueMetrics:
     """Rows that were not accepted, or overwritten before they left."""
     shed: int = 0
     allocated: int = 0
-    """Locations that the memory manager has allocated for rows, and how many of them hold a row."""
+    """Rows, or places for rows of windows, that have memory, and how many of them hold a row that waits."""
     used: int = 0
     queue_now: float = 0.0
     queue_mean: float = 0.0

@@ -15,7 +15,7 @@ CREATE QUERY nested WITH (queue = 'linecutting', baseline = 'naive_memory') AS
   SELECT symbol, spread, ts FROM (SELECT symbol, price - 100 AS spread, size, ts FROM quotes WHERE venue = 'N') WHERE spread < 8;
 CREATE QUERY united WITH (queue = 'auto') AS
   SELECT symbol, venue, price FROM quotes UNION backup TRUTH backup WHERE size > 50;
-CREATE QUERY of_selects WITH (page = 2, budget = '3 rows') AS
+CREATE QUERY of_selects WITH (budget = '3 rows') AS
   SELECT symbol AS s, size FROM quotes UNION SELECT symbol, size FROM backup;
 CREATE QUERY one_key AS
   SELECT price, size FROM backup_watched WHERE venue = 'Q';

@@ -223,7 +223,7 @@ def page_case(memory: str, theta: float, rate: int, results: int = 1000) -> Queu
     """
     source = EvenUpdates(100, rate * results // SERVED, theta, rate)
     naive = ", baseline = 'naive_memory'" if memory == NAIVE else ""
-    return QueueCase(source, IN_PLACE, 1 / SERVED, f", page = 16{naive}", look=0.037)
+    return QueueCase(source, IN_PLACE, 1 / SERVED, naive, look=0.037)
 
 
 _SHARE, _KEPT, _RATE = "share of the locations in use", "mean locations kept", "rows per second, of which 10 are served"

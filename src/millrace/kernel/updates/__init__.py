@@ -6,11 +6,11 @@ from `QueueSettings`.
 
 - queue.py: the contract of a queue, on top of that of an operator; queue_settings.py: policy, memory, budget, access
 - update_queue.py: the queue of rows; storage.py: its keys, cells and rows, whatever its kind
-- held_keys.py: one row per key, in a location; held_rows.py: every row, in the order of arrival
+- held_keys.py: one row per key; held_rows.py: every row, in the order of arrival
 - update_batch.py: which rows of a batch are accepted, and how they lie by key
 - staleness.py: how stale keys are, in queues of rows and of windows; frequency.py: how often keys are updated
 - load.py: what a row costs, the load, when to shed and when to switch
-- key_cells.py: columns with a cell per key; row_counts.py: what became of rows; pages.py: which locations are in use
+- key_cells.py: columns with a cell per key; row_counts.py: what became of rows
 - policies/: which key is next; windows/: the queue of windows
 - update_join.py: the join of the latest rows of two update streams
 

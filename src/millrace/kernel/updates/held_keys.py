@@ -1,14 +1,12 @@
-"""What an update queue holds: the newest row of each key that waits (002 section 4.1), in a location (section 7.1).
+"""What an update queue holds: the newest row of each key that waits (002 section 4.1).
 
 Rules:
 - A row that waits is the newest of its key, with one exception: where an append queue has shed a newer one, the key's
   cell remembers when that arrived, `newer`, until a row comes that is newer than both. From then on the row is stale.
-- A location is a place in preallocated arrays, by page and place in the page. It holds the entry of one row (see
-  row_blocks.py); the key's cell holds the location, which is -1 for none.
-- A row that finds one of its key waiting takes its location, else it gets one. The location is released when the row
-  leaves, and a page with its last one.
-- The naive manager, a baseline, releases nothing: a key keeps the location that it got first.
-- What is `allocated` is counted in the pages, not by the rows that wait: a location that is never given back shows.
+- The key's cell holds the entry of its row in the row blocks (see row_blocks.py), which is released when the row leaves
+  or is replaced.
+- With naive memory, a baseline (002 section 7.1), it is not released when the row leaves: the key keeps it, and the
+  memory of the row, until its next row comes.
 """
 
 from __future__ import annotations
@@ -22,134 +20,54 @@ from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import END_OF_TIME, Microseconds
 from millrace.kernel.updates.frequency import Frequency
 from millrace.kernel.updates.key_cells import NONE, KeyCells
-from millrace.kernel.updates.pages import Pages
 from millrace.kernel.updates.policies.key_order import KeyOrder
 from millrace.kernel.updates.staleness import RowStaleness
 from millrace.kernel.updates.update_batch import UpdateBatch
 
-_NOWHERE = -1
-
-
-class Locations:
-    """The entries of waiting rows by key.
-
-    >>> cells = KeyCells()
-    >>> locations = Locations(cells, KeyCells(), page=16)
-    >>> cells.grow(3)
-    >>> locations.put(np.array([2, 0]), np.array([7, 8]))
-    >>> locations.entries(np.array([0, 1, 2])).tolist() == [8, NONE, 7]
-    True
-    >>> locations.free(np.array([2])).tolist(), locations.allocated
-    ([7], 1)
-    """
-
-    def __init__(self, cells: KeyCells, slots: KeyCells, page: int, *, naive: bool = False) -> None:
-        self._cells = cells
-        self._slots = slots
-        """A cell a location."""
-        self._naive = naive
-        self._pages = Pages(page)
-        cells.add("location", _NOWHERE)
-        slots.add("entry")
-
-    @property
-    def allocated(self) -> int:
-        """How many locations have been handed out and not been given back."""
-        return self._pages.allocated
-
-    def entries(self, keys: Integers) -> Integers:
-        """The entry of each key's row; NONE if none waits."""
-        places = self._cells["location"][keys]
-        return np.where(places < 0, NONE, self._slots["entry"][places])
-
-    def entry(self, key: int) -> int:
-        """The entry of a key's row; NONE if none waits."""
-        place = self._cells["location"][key]
-        return int(self._slots["entry"][place]) if place >= 0 else NONE
-
-    def put(self, keys: Integers, entries: Integers) -> None:
-        """Rows wait, one of each key, in place of what waits for it."""
-        column = self._cells["location"]
-        without = keys[column[keys] < 0]
-        if len(without):
-            column[without] = new = self._pages.allocate(len(without))
-            self._slots.grow(int(new.max()) + 1)
-        self._slots["entry"][column[keys]] = entries
-        self._slots.touch(column[keys])
-
-    def put_one(self, key: int, entry: int) -> None:
-        """One row waits."""
-        place = int(self._cells["location"][key])
-        if place < 0:
-            place = self._cells["location"][key] = int(self._pages.allocate(1)[0])
-            self._slots.grow(place + 1)
-        self._slots["entry"][place] = entry
-        self._slots.touch(place)
-
-    def free(self, keys: Integers) -> Integers:
-        """The entries of the rows of some keys, each named once, which leave."""
-        column, slots = self._cells["location"], self._slots["entry"]
-        places = column[keys]
-        entries = slots[places]
-        slots[places] = NONE
-        if self._naive:
-            self._slots.touch(places)
-        else:
-            column[keys] = _NOWHERE
-            self._pages.release(places)
-        return entries
-
-    def close(self) -> None:
-        """Nothing waits any more, and no key has a location."""
-        self._cells.drop("location")
-        self._slots.clear()
-
-    def restore(self) -> None:
-        """Go on from restored cells; what only the naive manager keeps is released if this is another one."""
-        column = self._cells["location"][: self._cells.count]
-        if not self._naive:
-            left = np.flatnonzero((column >= 0) & (self.entries(np.arange(len(column))) == NONE))
-            column[left] = _NOWHERE
-            self._cells.touch(left)
-        self._pages.restore(column[column >= 0])
-
 
 class HeldKeys:
-    """One row per key, in a location; an order says which key is next."""
+    """One row per key; an order says which key is next. With `keeps`, memory is naive: rows that left stay."""
 
     def __init__(
-        self, cells: KeyCells, staleness: RowStaleness, frequency: Frequency, order: KeyOrder, locations: Locations
+        self, cells: KeyCells, staleness: RowStaleness, frequency: Frequency, order: KeyOrder, *, keeps: bool = False
     ) -> None:
         self._cells = cells
         self._staleness = staleness
         self._frequency = frequency
         self.order = order
-        self._locations = locations
+        self.keeps = keeps
         cells.add("newer")
+        cells.add("entry")
+        if keeps:
+            cells.add("kept")
 
     def __len__(self) -> int:
         return len(self.order)
 
-    @property
-    def allocated(self) -> int:
-        """How many locations have been handed out."""
-        return self._locations.allocated
-
     def entry(self, key: int) -> int:
         """The entry of a key's row; NONE if none waits."""
-        return self._locations.entry(key)
+        return int(self._cells["entry"][key])
 
     def replace(self, updates: UpdateBatch) -> tuple[Integers, Integers, Integers]:
-        """Which rows are to be kept, whose keys' old rows go, and the entries of these."""
-        entries = self._locations.entries(updates.distinct)
+        """Which rows are to be kept, whose keys' old rows go, and the entries to release."""
+        entries = self._cells["entry"][updates.distinct]
         waits = entries != NONE
-        return np.sort(updates.last), updates.distinct[waits], entries[waits]
+        released = np.concatenate([entries[waits], self.forget(updates.distinct)])
+        return np.sort(updates.last), updates.distinct[waits], released
+
+    def forget(self, keys: Integers) -> Integers:
+        """The entries that keys have kept of rows that left, which they give up."""
+        if not self.keeps:
+            return np.empty(0, np.int64)
+        kept = self._cells["kept"][keys]
+        self._cells["kept"][keys] = NONE
+        return kept[kept != NONE]
 
     def enter(self, updates: UpdateBatch, kept: Integers, entries: Integers, cost: float | None) -> None:
         """Put in the last row of each key: the updates at `kept`, under `entries`."""
         cells, keys = self._cells, updates.distinct
-        fresh = self._locations.entries(keys) == NONE
-        self._locations.put(updates.keys[kept], entries)
+        fresh = cells["entry"][keys] == NONE
+        cells["entry"][updates.keys[kept]] = entries
         cells["newer"][keys] = NONE
         new = keys[fresh]
         arrived = updates.arrived[updates.first]
@@ -162,8 +80,8 @@ class HeldKeys:
     def enter_one(self, key: int, arrived: Microseconds, entry: int, cost: float | None) -> None:
         """Put one row in, which takes the place of what its key has."""
         cells = self._cells
-        fresh = self._locations.entry(key) == NONE
-        self._locations.put_one(key, entry)
+        fresh = self.entry(key) == NONE
+        cells["entry"][key] = entry
         cells["newer"][key] = NONE
         self._staleness.arrive_one(key, arrived)
         if fresh:
@@ -175,8 +93,10 @@ class HeldKeys:
     def take(self, count: int, now: Microseconds, cost: float | None) -> tuple[Integers, Integers]:
         """Release at most so many rows: their entries in order, and the inputs that they came by."""
         cells, keys = self._cells, self.order.take(count, now, cost)
-        entries, newer = self._locations.free(keys), cells["newer"][keys]
-        cells["newer"][keys] = NONE
+        entries, newer = cells["entry"][keys], cells["newer"][keys]
+        cells["entry"][keys] = cells["newer"][keys] = NONE
+        if self.keeps:
+            cells["kept"][keys] = entries
         cells.touch(keys)
         if len(keys) == 1:
             self._staleness.leave_one(int(keys[0]), int(newer[0]), now)
@@ -185,8 +105,9 @@ class HeldKeys:
         return entries, cells["port"][keys]
 
     def entries(self) -> Integers:
-        """The entries of all rows that wait."""
-        entries = self._locations.entries(np.arange(self._cells.count))
+        """The entries of all rows that wait, and of those that are kept."""
+        names = ("entry", "kept") if self.keeps else ("entry",)
+        entries = np.concatenate([self._cells[name][: self._cells.count] for name in names])
         return entries[entries != NONE]
 
     def least(self) -> Microseconds:
@@ -205,18 +126,9 @@ class HeldKeys:
 
     def adopt(self, keys: Integers, entries: Integers) -> None:
         """Go on with one waiting row of each key."""
-        self._locations.put(keys, entries)
+        self._cells["entry"][keys] = entries
         self._cells.touch(keys)
         self.order.adopt(keys)
-
-    def settle_in(self, make: Callable[[], Locations]) -> None:
-        """Have the rows in other locations, which are made when the present ones are gone."""
-        keys = self.order.waiting()
-        entries = self._locations.entries(keys)
-        self._locations.close()
-        self._locations = make()
-        self._locations.put(keys, entries)
-        self._cells.touch(np.arange(self._cells.count))
 
     def reorder(self, make: Callable[[], KeyOrder]) -> None:
         """Let another order go on with the keys that wait; it is made when the present one has dropped its columns."""
@@ -230,11 +142,11 @@ class HeldKeys:
     def close(self) -> tuple[Integers, Integers]:
         """Give all up: the keys in order, and their entries."""
         keys = self.order.waiting()
-        entries = self._locations.entries(keys)
+        entries = self._cells["entry"][keys]
         self._cells["place"][keys] = NONE
         self.order.close()
-        self._locations.close()
-        self._cells.drop("place")
+        for name in ("place", "entry", *(["kept"] if self.keeps else [])):
+            self._cells.drop(name)
         return keys, entries
 
     def note(self) -> dict[str, Any]:
@@ -244,4 +156,3 @@ class HeldKeys:
     def restore(self, note: Mapping[str, Any]) -> None:
         """Go on from a note, with the stores restored."""
         self.order.restore(note["order"])
-        self._locations.restore()

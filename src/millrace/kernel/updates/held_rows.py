@@ -30,6 +30,9 @@ _FIRST_ROOM = 64
 class HeldRows:
     """Rows under numbers that grow, first in, first out."""
 
+    keeps = False
+    """True if it keeps the memory of rows that have left."""
+
     def __init__(self, cells: KeyCells, staleness: RowStaleness, frequency: Frequency, runs: SortedRuns) -> None:
         self._cells = cells
         self._staleness = staleness
@@ -48,13 +51,6 @@ class HeldRows:
 
     def __len__(self) -> int:
         return self._next - self._first
-
-    @property
-    def allocated(self) -> int:
-        """How many locations are set aside: one for each row."""
-        return len(self)
-
-    # Rows
 
     def enter(self, updates: UpdateBatch, keys: Integers, times: Times, kept: Integers, entries: Integers) -> None:
         """Put the rows `kept` of a batch, with these keys and times, at the end; `updates` are the accepted ones."""

@@ -19,11 +19,9 @@ LINECUTTING_AS_PRINTED = "linecutting_as_printed"
 POLICIES = ("append", "append_shed", "update_fifo", "inplace", "linecutting", LINECUTTING_AS_PRINTED, "auto")
 LOSSLESS = ("append", "append_shed")
 """Policies without update semantics: older rows pass too."""
-MEMORIES = ("paged", "naive")
+MEMORIES = ("released", "naive")
 WITH_ACCESS = ("inplace", "auto")
 """Policies that can serve keys by when they are read."""
-PAGE = 16
-"""Locations per page, by default."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,7 @@ class QueueSettings:
 
     policy: str = "inplace"
     keep: float | None = None
-    memory: str = "paged"
-    page: int = PAGE
+    memory: str = "released"
     budget_rows: int | None = None
     budget_time: Microseconds | None = None
     access: tuple[Access, ...] = ()
@@ -65,8 +62,6 @@ class QueueSettings:
             raise RequestError(
                 f"{self.keep} is not a share of rows to keep", hint="Write keep as a number above 0 and up to 1."
             )
-        if self.page < 1:
-            raise RequestError(f"a page cannot have {self.page} locations", hint="Write page = 16, for example.")
         for budget in (self.budget_rows, self.budget_time):
             if budget is not None and budget < 1:
                 raise RequestError(

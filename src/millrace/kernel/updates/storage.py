@@ -4,8 +4,8 @@ Rules:
 - A row that is accepted makes its key stale, whether it is kept or not.
 - An update queue keeps the newest row of a key; those before it are superseded, as are rows that are not accepted.
 - An append queue keeps every row that is not shed. If it is to update later, it keeps accepted rows alone.
-- What a queue of one kind saves besides cells and rows is a store of its own (`_line`: rows in order, `_slots`: where
-  the rows of keys stand), which stays when the kind changes: it is empty then, and what was saved of it can go.
+- What an append queue saves besides cells and rows is a store of its own (`_line`: rows in order), which stays when the
+  kind changes: it is empty then, and what was saved of it can go.
 - One row alone takes a way of its own, without arrays, to the same effect.
 """
 
@@ -25,7 +25,7 @@ from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.row_blocks import RowBlocks
 from millrace.kernel.stores.sorted_runs import SortedRuns
 from millrace.kernel.updates.frequency import Frequency
-from millrace.kernel.updates.held_keys import HeldKeys, Locations
+from millrace.kernel.updates.held_keys import HeldKeys
 from millrace.kernel.updates.held_rows import HeldRows
 from millrace.kernel.updates.key_cells import NONE, KeyCells
 from millrace.kernel.updates.policies.by_access import ByAccess
@@ -63,11 +63,6 @@ def key_order(kind: str, cells: KeyCells, settings: QueueSettings, table: KeyTab
     return _ORDERS[kind](cells)
 
 
-def locations(settings: QueueSettings, cells: KeyCells, slots: KeyCells) -> Locations:
-    """The memory manager of an update queue."""
-    return Locations(cells, slots, settings.page, naive=settings.memory == "naive")
-
-
 def access_classes(table: KeyTable, access: tuple[Access, ...], keys: Integers) -> Integers:
     """The access class of each key: 0 for none, then by the first condition that holds."""
     found = np.zeros(len(keys), np.int64)
@@ -99,7 +94,6 @@ class Storage:
         self._truth = truth
         self._blocks = RowBlocks()
         self._line = SortedRuns("number", concat_tables)
-        self._slots = KeyCells()
         self._least: Microseconds = END_OF_TIME
         self._gone = 0
         """No row that waits is older than this, as of so many rows ago."""
@@ -118,8 +112,8 @@ class Storage:
     def _holder(self, kind: str, settings: QueueSettings) -> HeldKeys | HeldRows:
         if kind == ROWS:
             return HeldRows(self.cells, self.staleness, self.frequency, self._line)
-        order, places = key_order(kind, self.cells, settings, self.table), locations(settings, self.cells, self._slots)
-        return HeldKeys(self.cells, self.staleness, self.frequency, order, places)
+        order, keeps = key_order(kind, self.cells, settings, self.table), settings.memory == "naive"
+        return HeldKeys(self.cells, self.staleness, self.frequency, order, keeps=keeps)
 
     def __len__(self) -> int:
         return len(self.held)
@@ -127,8 +121,12 @@ class Storage:
     @property
     def nbytes(self) -> int:
         """The memory of all of it."""
-        stores = (self.table, self.cells, self._blocks, self._line, self._slots)
-        return sum(store.nbytes for store in stores)
+        return sum(store.nbytes for store in (self.table, self.cells, self._blocks, self._line))
+
+    @property
+    def allocated(self) -> int:
+        """How many rows have memory: as the row blocks count them, so that one that is never released shows."""
+        return len(self._blocks)
 
     # Rows
 
@@ -209,6 +207,8 @@ class Storage:
         if entry != NONE:
             self.counts.add(SUPERSEDED, int(self.cells["port"][key]), 1)
             self._blocks.release(np.array([entry]))
+        if held.keeps:
+            self._blocks.release(held.forget(np.array([key])))
         self._least = min(self._least, time)
         held.enter_one(key, arrived, int(self._blocks.add(batch.rows)[0]), cost)
 
@@ -233,7 +233,8 @@ class Storage:
         if not len(entries):
             return None
         rows = self._blocks.take(entries)
-        self._blocks.release(entries)
+        if not self.held.keeps:
+            self._blocks.release(entries)
         self.counts.add_all(LET_GO, ports)
         self._gone += len(entries)
         return rows
@@ -255,6 +256,7 @@ class Storage:
         if isinstance(held, HeldKeys) and kind != ROWS:
             held.reorder(lambda: key_order(kind, self.cells, settings, self.table))
         elif isinstance(held, HeldKeys):
+            self._blocks.release(held.forget(np.arange(self.cells.count)))
             keys, entries = held.close()
             self.held = rows = HeldRows(self.cells, self.staleness, self.frequency, self._line)
             rows.adopt(keys, entries, self.cells["last"][keys], self.cells["port"][keys])
@@ -276,11 +278,6 @@ class Storage:
         self._blocks.release(entries)
         self._gone += len(entries)
 
-    def settle_in(self, settings: QueueSettings) -> None:
-        """Have the rows in other locations."""
-        if isinstance(self.held, HeldKeys):
-            self.held.settle_in(lambda: locations(settings, self.cells, self._slots))
-
     # Saving
 
     def changes(self) -> Changes:
@@ -289,12 +286,12 @@ class Storage:
             "kind": self.kind, "counts": self.counts.note(), "frequency": self.frequency.note(),
             "held": self.held.note(), "least": self._least, "gone": self._gone,
         }  # fmt: skip
-        stores = (self.table, self.cells, self._blocks, self._line, self._slots)
+        stores = (self.table, self.cells, self._blocks, self._line)
         return combined([store.changes() for store in stores], note)
 
     def restore(self, changes: Changes, settings: QueueSettings) -> None:
         """Go on from a save, in the kind of queue that saved it."""
-        table, cells, blocks, line, slots = separated(changes)
+        table, cells, blocks, line = separated(changes)
         self._set_up(changes.note["kind"], settings)
         self.table.restore(table)
         self.cells.restore(cells)
@@ -302,7 +299,6 @@ class Storage:
         self.frequency.restore(changes.note["frequency"])
         self.counts.restore(changes.note["counts"])
         self._line.restore(line)
-        self._slots.restore(slots)
         self.held.restore(changes.note["held"])
         self._blocks.restore(blocks, self.held.entries())
         # As it was known, not as it is: what is promised by it must be the same when rows come again.

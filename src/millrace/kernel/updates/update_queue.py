@@ -143,8 +143,6 @@ class UpdateQueue(Queue):
             self._switch = Switch()
             self._switch.appends = self._storage.kind == ROWS
         self._become(anew=settings.access != before.access)
-        if (settings.memory, settings.page) != (before.memory, before.page):
-            self._storage.settle_in(settings)
 
     def _become(self, anew: bool = False) -> None:
         """Be of the kind that the settings ask for."""
@@ -173,8 +171,8 @@ class UpdateQueue(Queue):
 
     def queue_metrics(self, now: Microseconds) -> QueueMetrics:
         storage = self._storage
-        places = {"allocated": storage.held.allocated, "used": len(storage)}
-        return self.metrics_of(now, storage.counts, storage.staleness, **places, switches=self._switch.switches)
+        memory = {"allocated": storage.allocated, "used": len(storage)}
+        return self.metrics_of(now, storage.counts, storage.staleness, **memory, switches=self._switch.switches)
 
     def staleness(self, now: Microseconds) -> pa.Table:
         storage, count = self._storage, self._storage.cells.count

@@ -49,10 +49,6 @@ def _whole(text: str) -> bool:
     return text.isdigit() and int(text) > 0
 
 
-def _page(text: str) -> bool:
-    return _whole(text) and int(text) <= _MOST_LOCATIONS
-
-
 def _flush(text: str) -> bool:
     found = re.fullmatch(r"slow_flush\(\s*(\d+)\s*,\s*(\d+)\s*\)|lazy_flush\(\s*(\d+)\s*\)", text.lower())
     return found is not None and all(int(each) > 0 for each in found.groups() if each is not None)
@@ -88,8 +84,6 @@ def _interval(text: str) -> bool:
 
 
 _INTERVAL = "a length of time such as '5 seconds'"
-_MOST_LOCATIONS = 65_536
-"""Of a page: the first 16 pages of a queue are set aside at once."""
 _QUEUES = tuple(each for each in POLICIES if each != LINECUTTING_AS_PRINTED)
 
 OPTIONS: Mapping[str, Option] = {
@@ -113,7 +107,6 @@ OPTIONS: Mapping[str, Option] = {
     "flush": Option("slow_flush(i, m) or lazy_flush(m), with numbers above 0", _flush),
     "low_level_groups": Option("a whole number above 0", _whole),
     "panes": Option("auto, on or off", _one_of("auto", "on", "off")),
-    "page": Option(f"a whole number of locations from 1 to {_MOST_LOCATIONS}", _page),
     "max_future_skew": Option(_INTERVAL, _interval),
     "state_limit": Option("a whole number above 0, of groups or rows", _whole),
 }

@@ -32,7 +32,7 @@ from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Scan
 
-QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "page", "budget")
+QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "budget")
 """The options of a stream: those of the queues of queries that read it."""
 _OF_UPDATES = ("update_window", "close", "tick")
 _OTHER_NAMES = {

@@ -66,9 +66,6 @@ def _without_effect(key: str, options: Mapping[str, str], root: Node) -> tuple[s
         return "has no effect on an update query", f"Leave it out, or {_APPEND}."
     if key == "queue":
         return _wrong_queue(options[key], root)
-    if key == "memory" and options[key] == "naive" and "tick" not in options and _has_update_windows(options, root):
-        hint = "Say how far apart two times of a key are at least, such as tick = '1 second'."
-        return "of windows is counted in ticks", hint
     reason = _missing(key, options, root) if key in QUEUE_OPTIONS else None
     return None if reason is None else ("has no effect on this query", f"Leave it out: {reason}.")
 
@@ -96,12 +93,11 @@ def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
         case "update_window" | "close":
             return None if windows else "it is for windows over update streams"
         case "tick":
-            counts = windows and (options.get("close") == "own" or options.get("memory") == "naive")
-            needs = "it is for windows over update streams with close = 'own' or baseline = 'naive_memory'"
-            return None if counts else needs
-        case "memory" | "page":
-            updates = mode_of(root, options) == "update"
-            return None if updates else "it is for queues of updates, without queue = 'append'"
+            own = windows and options.get("close") == "own"
+            return None if own else "it is for windows over update streams with close = 'own'"
+        case "memory":
+            rows = mode_of(root, options) == "update" and not has_windows(root)
+            return None if rows else "it is for queues of updates, without windows and without queue = 'append'"
     plain = mode_of(root, options) == "plain"
     return "it is for queries with queues, over update streams or with queue = 'append'" if plain else None
 

@@ -25,7 +25,7 @@ from millrace.plan.updates.update_keys import NoUpdateSemantics, first_of, resul
 ALTERED = ("queue", "keep", "budget")
 """The options of queues that may change under a running query."""
 _SETTLED = {
-    **dict.fromkeys(("memory", "page"), "a queue lays its memory out when it starts"),
+    "memory": "a queue lays its memory out when it starts",
     **dict.fromkeys(("update_window", "close", "tick"), "it decides which windows are answered"),
 }
 

@@ -31,13 +31,13 @@ _WINDOWS: Mapping[str, str] = {
 
 
 def queue_label(queue: AnyQueue, options: Mapping[str, str]) -> str:
-    """What a queue is: its key, its policy and its memory."""
+    """What a queue is: its key and its policy, and its memory if that is a baseline."""
     settings = settings_of(options)
     kind = "window queue" if isinstance(queue, WindowQueue) else "update queue"
     kind = "append queue" if settings.policy in LOSSLESS else kind
     key = "" if queue.key is None else f" by {', '.join(queue.key)}" if queue.key else " of one key"
-    memory = f"pages of {settings.page} locations" if settings.memory == "paged" else "naive memory (baseline)"
-    return f"{kind}{key}, {settings.policy}, {memory}"
+    memory = ", naive memory (baseline)" if settings.memory == "naive" else ""
+    return f"{kind}{key}, {settings.policy}{memory}"
 
 
 def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from millrace.kernel.columns.expressions import Column, Expression
-from millrace.kernel.updates.queue_settings import LOSSLESS, PAGE, Access, QueueSettings
+from millrace.kernel.updates.queue_settings import LOSSLESS, Access, QueueSettings
 from millrace.plan.nodes.conditions import substituted
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
@@ -33,8 +33,7 @@ def settings_of(options: Mapping[str, str], access: tuple[Access, ...] = ()) -> 
     return QueueSettings(
         policy=options.get("queue", POLICY),
         keep=float(options["keep"]) if "keep" in options else None,
-        memory=options.get("memory", "paged"),
-        page=int(options.get("page", PAGE)),
+        memory=options.get("memory", "released"),
         budget_rows=int(budget) if unit == "rows" else None,
         budget_time=int(budget) if budget and not unit else None,
         access=access,

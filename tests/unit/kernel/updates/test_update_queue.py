@@ -15,7 +15,7 @@ from millrace.errors import RequestError
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.state import Changes
-from millrace.kernel.updates.pages import Pages
+from millrace.kernel.stores.row_blocks import RowBlocks
 from millrace.kernel.updates.queue import Queue
 from millrace.kernel.updates.queue_settings import POLICIES, Access, QueueSettings
 from millrace.kernel.updates.update_queue import UpdateQueue
@@ -217,44 +217,62 @@ def test_what_a_row_costs_is_measured_from_letting_go_to_rest() -> None:
 # Memory
 
 
-def test_pages_are_used_on_demand_and_naive_memory_stays_with_its_keys() -> None:
+def test_memory_is_released_when_rows_leave_and_naive_memory_stays_with_its_keys() -> None:
     rows = [Row(at, at, f"k{at % 100}", at) for at in range(300)]
-    paged, naive = entered("inplace", rows), entered("inplace", rows, memory="naive")
-    for queue in (paged, naive):
+    released, naive = entered("inplace", rows), entered("inplace", rows, memory="naive")
+    for queue in (released, naive):
         list(queue.on_more(60))
         queue.on_rest()
-    metrics = [queue.queue_metrics(300) for queue in (paged, naive)]
+    metrics = [queue.queue_metrics(300) for queue in (released, naive)]
     assert [(each.used, each.allocated) for each in metrics] == [(40, 40), (40, 100)]
-    naive.configure(QueueSettings(memory="paged"))
-    assert naive.queue_metrics(300).allocated == 40
-    assert values(naive) == values(paged)
+    assert values(naive) == values(released)
+    again = batch_of([Row(300, 300, "k0", 300), Row(301, 301, "k0", 301)])
+    for queue, allocated in ((released, 1), (naive, 100)):
+        list(queue.on_batch(0, again))
+        assert queue.queue_metrics(301).allocated == allocated, "the key's new row takes the place of its old one"
+        list(queue.on_batch(0, batch_of([Row(302, 302, "k0", 302)])))
+        assert queue.queue_metrics(302).allocated == allocated
+        assert values(queue) == [302]
 
 
-@pytest.mark.parametrize(("saved", "then"), [("paged", "naive"), ("naive", "paged")])
-def test_rows_keep_their_locations_when_another_manager_goes_on(saved: str, then: str) -> None:
+def test_naive_memory_is_memory_in_bytes() -> None:
+    """20,000 keys whose rows have left: of what is kept for a key for ever nothing is a row, but for naive memory."""
+    rows, size = [Row(0, 0, f"k{at}", at) for at in range(20_000)], {}
+    for memory in ("released", "naive"):
+        queue = UpdateQueue(["k"], QueueSettings(memory=memory))
+        wide = batch_of(rows)
+        text = pa.array(["x" * 200] * len(rows))
+        list(queue.on_batch(0, Batch(wide.rows.append_column("text", text))))
+        while queue.held:
+            list(queue.on_more(4096))
+        queue.on_rest()
+        size[memory] = queue.state_bytes
+    assert size["naive"] - size["released"] > 20_000 * 200
+
+
+@pytest.mark.parametrize(("saved", "then"), [("released", "naive"), ("naive", "released"), ("naive", "naive")])
+def test_rows_stay_when_another_memory_goes_on(saved: str, then: str) -> None:
     queue = entered("inplace", [Row(at, at, f"k{at}", at) for at in range(100)], memory=saved)
     list(queue.on_more(60))
     queue.on_rest()
-    other = restored(queue, {}, QueueSettings(memory=then, page=3))
-    assert [other.queue_metrics(100).used, other.queue_metrics(100).allocated] == [40, 40]
+    other = restored(queue, {}, QueueSettings(memory=then))
+    kept = 60 if saved == then else 0
+    assert [other.queue_metrics(100).used, other.queue_metrics(100).allocated] == [40, 40 + kept]
     list(other.on_batch(0, batch_of([Row(100, 100, "k0", 100), Row(101, 101, "k99", 101)])))
     assert values(other) == [*range(60, 99), 101, 100]
-    assert other.queue_metrics(101).allocated == (0 if then == "paged" else 41)
+    assert other.queue_metrics(101).allocated == (0 if then == "released" else max(41, 40 + kept))
 
 
-def test_what_only_the_naive_manager_keeps_is_given_back_for_good() -> None:
-    """A location that another key has got is saved as that key's alone."""
-    saved: dict[int, pa.Table] = {}
+def test_naive_memory_goes_with_a_queue_that_appends() -> None:
     queue = entered("inplace", [Row(at, at, f"k{at}", at) for at in range(20)], memory="naive")
-    list(queue.on_more(20))
+    list(queue.on_more(15))
     queue.on_rest()
-    for number in range(3):
-        queue = restored(queue, saved, QueueSettings(memory="paged"))
-        list(queue.on_batch(0, batch_of([Row(100, 100 + number, f"new{number}", number)])))
-    assert values(restored(queue, saved, QueueSettings(memory="paged"))) == [0, 1, 2]
+    queue.configure(QueueSettings("append"))
+    assert queue.queue_metrics(20).allocated == 5
+    assert values(queue) == [15, 16, 17, 18, 19]
 
 
-def test_effective_usage_is_measured_so_a_location_that_is_not_given_back_shows() -> None:
+def test_effective_usage_is_measured_so_a_row_that_is_not_released_shows() -> None:
     def usage() -> list[float]:
         queue = entered("inplace", [Row(0, at, f"k{at}", at) for at in range(20)])
         for count in (1, 4):
@@ -264,7 +282,7 @@ def test_effective_usage_is_measured_so_a_location_that_is_not_given_back_shows(
         return [metrics.used, metrics.allocated, metrics.effective_usage]
 
     assert usage() == [15, 15, 1.0]
-    with patch.object(Pages, "release", lambda pages, zones: None):
+    with patch.object(RowBlocks, "release", lambda blocks, entries: None):
         assert usage() == [15, 20, 0.75]
 
 
@@ -372,7 +390,6 @@ def test_state_saved_by_another_kind_of_queue_is_changed_when_it_comes_back() ->
         ({"policy": "lifo"}, 'no queue is called "lifo"'),
         ({"memory": "swap"}, 'no memory is called "swap"'),
         ({"keep": 1.5}, "1.5 is not a share of rows to keep"),
-        ({"page": 0}, "a page cannot have 0 locations"),
         ({"budget_rows": 0}, "budget must be positive"),
         ({"policy": "append", "access": (Access(SECOND),)}, "queue = 'append' does not know when keys are read"),
     ],

@@ -61,9 +61,9 @@ def test_a_stream_knows_its_update_key_and_the_options_of_its_queues() -> None:
     assert stream("UPDATE KEY (k, J)").update_key == ("k", "j")
     assert stream("UPDATE KEY ()").update_key == ()
     assert stream("").update_key is None
-    options = "queue = 'append_shed', keep = 0.5, baseline = 'naive_memory', page = 8, budget = '500 rows'"
+    options = "queue = 'append_shed', keep = 0.5, baseline = 'naive_memory', budget = '500 rows'"
     assert stream(f"UPDATE KEY (k) WITH ({options})").options == {
-        "queue": "append_shed", "keep": "0.5", "memory": "naive", "page": "8", "budget": "500 rows"
+        "queue": "append_shed", "keep": "0.5", "memory": "naive", "budget": "500 rows"
     }  # fmt: skip
     timed = stream("UPDATE KEY (k) WITH (tick = '1 second', budget = '200 milliseconds', close = 'OWN')")
     assert timed.options == {"tick": "1000000", "budget": "200000", "close": "own"}
@@ -296,8 +296,7 @@ def test_options_of_streams_that_a_query_has_no_use_for_are_left_out() -> None:
          "update_window"),
         (f"{COUNTS} WITH (queue = 'append', close = 'own')", '"close" has no effect', "close"),
         (f"{COUNTS} WITH (tick = '1 second')", '"tick" has no effect', "tick"),
-        (f"{COUNTS} WITH (baseline = 'naive_memory')", 'baseline "naive_memory" of windows is counted in ticks',
-         "baseline"),
+        (f"{COUNTS} WITH (baseline = 'naive_memory')", 'baseline "naive_memory" has no effect', "baseline"),
         (f"{COUNTS} WITH (keep = 0.4)", '"keep" has no effect', "keep"),
         (f"{COUNTS} WITH (queue = 'auto')", '"queue" = "auto" is for queries without windows', "queue"),
         ("SELECT symbol, x FROM plain WITH (queue = 'inplace')", '"queue" = "inplace" is for update streams', "queue"),
@@ -307,8 +306,7 @@ def test_options_of_streams_that_a_query_has_no_use_for_are_left_out() -> None:
          '"naive_memory" has no effect', "baseline"),
         ("SELECT symbol, x FROM plain WITH (queue = 'append_shed', baseline = 'naive_memory')",
          '"naive_memory" has no effect', "baseline"),
-        ("SELECT symbol, x FROM plain WITH (page = 4)", '"page" has no effect', "page"),
-        ("SELECT symbol, price FROM quotes WITH (page = 65537)", '"page" cannot be "65537"', "65537"),
+        ("SELECT symbol, price FROM quotes WITH (page = 16)", 'option "page" is unknown', "page"),
     ],
 )  # fmt: skip
 def test_an_option_without_effect_is_refused_at_its_place(text: str, fact: str, offending: str) -> None:
@@ -319,12 +317,12 @@ def test_an_option_without_effect_is_refused_at_its_place(text: str, fact: str, 
 
 
 def test_options_with_an_effect_are_kept() -> None:
-    options = "baseline = 'random_windows, naive_memory', keep = 0.5, close = 'own', tick = '2 seconds', page = 4"
+    options = "baseline = 'random_windows', keep = 0.5, close = 'own', tick = '2 seconds'"
     assert query(f"{COUNTS} WITH ({options})").options == {
-        "update_window": "random", "keep": "0.5", "close": "own", "tick": "2000000", "page": "4", "memory": "naive"
+        "update_window": "random", "keep": "0.5", "close": "own", "tick": "2000000"
     }  # fmt: skip
-    naive = query(f"{COUNTS} WITH (baseline = 'naive_memory', tick = '1 second', page = 65536)")
-    assert naive.options == {"memory": "naive", "tick": "1000000", "page": "65536"}
+    naive = query("SELECT symbol, price FROM quotes WITH (baseline = 'naive_memory')")
+    assert naive.options == {"memory": "naive"}
     shed = query("SELECT symbol, x FROM plain WITH (queue = 'append_shed', keep = 1, budget = '1 row')")
     assert shed.options == {"queue": "append_shed", "keep": "1", "budget": "1 rows"}
 
@@ -404,7 +402,6 @@ def test_the_queue_of_a_query_may_change_where_its_operators_stay(select: str, o
          "'inplace'"),
         ("AS SELECT symbol FROM quotes", "keep = 0.5", 'option "keep" has no effect', "keep"),
         ("AS SELECT symbol FROM quotes", "baseline = 'naive_memory'", "lays its memory out when it starts", "baseline"),
-        ("AS SELECT symbol FROM quotes", "page = 3", "lays its memory out when it starts", "page"),
         (f"AS {COUNTS}", "update_window = 'lazy'", "it decides which windows are answered", "update_window"),
         (f"AS {COUNTS}", "close = 'own'", "it decides which windows are answered", "close"),
         (f"AS {COUNTS}", "tick = '1 s'", "it decides which windows are answered", "tick"),
@@ -428,7 +425,7 @@ def test_a_running_query_is_altered_by_the_same_rules() -> None:
     (change,) = bind_changes(STREAMS, "ALTER QUERY q SET (queue = 'linecutting')", [running]).changes
     assert change == Altered("q", {"queue": "linecutting"})
     with pytest.raises(QueryError, match="lays its memory out"):
-        bind_changes(STREAMS, "ALTER QUERY q SET (page = 4)", [running])
+        bind_changes(STREAMS, "ALTER QUERY q SET (baseline = 'naive_memory')", [running])
 
 
 def test_a_query_that_is_added_to_a_running_network_is_checked() -> None:

@@ -49,7 +49,7 @@ class Linecutting(KeyOrder):
         self._hopeful = False
         self._served = 0
         self._looked: Microseconds | None = None
-        """True if cutting was expected to help when that was looked at last; how many have left since, and when it was."""
+        """True if cutting was expected to help when last looked at; how many have left since, and when that was."""
         self._real = Area()
         self._shadow = Shadow(cells)
         self._guard = Guard()
@@ -100,9 +100,8 @@ class Linecutting(KeyOrder):
         self._looked = now if self._looked is None else self._looked
         following = self._guard.follow > 0
         self._guard.follow -= count if following else 0
-        ended = self._guard.count(
-            count, self._waiting, self._cells.count, self._real.area, self._shadow.area.area, lambda: self._worthwhile(now)
-        )
+        areas, all_keys = (self._real.area, self._shadow.area.area), self._cells.count
+        ended = self._guard.count(count, self._waiting, all_keys, *areas, lambda: self._worthwhile(now))
         if not self._waiting or (following and self._guard.follow <= 0 and not ended):
             self._align()
         return keys

@@ -176,7 +176,9 @@ class Guard(Noted):
         """How strongly the time between updates counts; 0: not at all."""
         return STRENGTHS[self.at] if self.at >= 0 else 0.0
 
-    def count(self, keys: int, waiting: int, all_keys: int, real: float, shadow: float, worthwhile: Callable[[], bool]) -> bool:
+    def count(
+        self, keys: int, waiting: int, all_keys: int, real: float, shadow: float, worthwhile: Callable[[], bool]
+    ) -> bool:
         """Count keys that leave, with the areas so far; True if cutting has ended with it.
 
         `worthwhile` is True if cutting is expected to help; it is asked at the end of an epoch.

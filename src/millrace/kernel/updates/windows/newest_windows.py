@@ -26,7 +26,6 @@ from millrace.kernel.updates.row_counts import RowCounts
 from millrace.kernel.updates.staleness import WindowStaleness
 from millrace.kernel.updates.windows.commitments import Commitments, Release
 from millrace.kernel.updates.windows.waiting_line import WaitingLine
-from millrace.kernel.updates.windows.window_buffers import WindowBuffers
 from millrace.kernel.updates.windows.window_cells import OPEN, WindowCells
 from millrace.kernel.updates.windows.window_closings import WindowClosings, firsts
 from millrace.kernel.updates.windows.window_rows import WindowRows
@@ -38,15 +37,13 @@ _FEW = 2**12
 class NewestWindows:
     """Rows by key, a line of keys that wait, and commitments; `tick` is None where the bound closes windows."""
 
-    def __init__(
-        self, geometry: WindowGeometry, counts: RowCounts, buffers: WindowBuffers, *, eager: bool, tick: int | None
-    ) -> None:
+    def __init__(self, geometry: WindowGeometry, counts: RowCounts, *, eager: bool, tick: int | None) -> None:
         self.geometry = geometry
         self.counts = counts
         self.eager = eager
         self.cells = WindowCells()
         self.staleness = WindowStaleness(self.cells)
-        self.rows = WindowRows(self.cells, counts, buffers)
+        self.rows = WindowRows(self.cells, counts)
         self.line = WaitingLine(self.cells, geometry.slide)
         self.commitments = Commitments(geometry, self.cells, self.staleness, self.rows, counts, eager=eager)
         self.closings = WindowClosings(
@@ -79,7 +76,7 @@ class NewestWindows:
     @property
     def nbytes(self) -> int:
         """The memory of rows and cells."""
-        return self.rows.blocks.nbytes + self.cells.nbytes
+        return self.rows.blocks.nbytes + self.rows.buffers.nbytes + self.cells.nbytes
 
     def configure(self, policy: str, keep: float | None) -> None:
         """Follow another order of keys."""

@@ -6,8 +6,8 @@ Rules:
 - A key's rows stand in the order of their entries, from the dequeue offset in its first zone to the enqueue offset in
   its last. Rows that leave from the front move the dequeue offset, and a zone that it has passed is released at once.
 - Rows may come out of order, so rows in the middle may leave first; then the key's other rows are moved together.
-- The naive manager, a baseline, sets the most that a key may need aside for every key: that is counted, and else
-  nothing differs.
+- Zones that were released are used again first. When most are free, those in use move together and the rest of the
+  memory goes back.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import numpy as np
 
 from millrace.kernel.columns.integers import Integers, grown, ranges
 from millrace.kernel.elements import Mask
-from millrace.kernel.updates.pages import Pages
 
 _NONE = -1
 _ROOM = 16
-_BLOCKS_A_PAGE = 4
+_ZONE = 4
+"""Locations of a zone."""
+_MANY = 1024
+"""Fewer zones than this are not moved together."""
 _LEVEL = 50
 """A look at one more zone of all keys at once costs as much as following so many links one by one."""
 
@@ -51,15 +53,17 @@ class BufferedRows:
 
 
 class WindowBuffers:
-    """Rows by key, in linked zones of pages; `aside` is what the naive manager sets aside per key."""
+    """Rows by key, in linked zones."""
 
-    def __init__(self, page: int = 16, aside: int | None = None) -> None:
-        self.aside = aside
+    zone = _ZONE
+
+    def __init__(self) -> None:
         self.rows = 0
-        self._pages = Pages(page, max(1, page // _BLOCKS_A_PAGE))
-        self.zone = self._pages.zone
-        self._next = np.full(self._pages.capacity, _NONE, np.int64)
-        self._entries = np.zeros(self._pages.capacity * self.zone, np.int64)
+        self._made = 0
+        self._free = np.empty(0, np.int64)
+        """How many zones there are so far, and those of them that are free."""
+        self._next = np.full(_ROOM, _NONE, np.int64)
+        self._entries = np.zeros(_ROOM * self.zone, np.int64)
         self._times = np.zeros_like(self._entries)
         self._ports = np.zeros_like(self._entries)
         self._head = np.full(_ROOM, _NONE, np.int64)
@@ -72,8 +76,15 @@ class WindowBuffers:
 
     @property
     def allocated(self) -> int:
-        """How many locations are set aside."""
-        return max(self._pages.allocated, (self.aside or 0) * self._keys)
+        """How many locations the zones in use have."""
+        return (self._made - len(self._free)) * self.zone
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all of it."""
+        rows = (self._next, self._entries, self._times, self._ports)
+        keys = (self._head, self._tail, self._dequeue, self._zones, self.counts)
+        return sum(int(each.nbytes) for each in (*rows, *keys))
 
     def grow(self, keys: int) -> None:
         """Have a buffer for each of so many keys."""
@@ -86,6 +97,7 @@ class WindowBuffers:
         """Put rows behind those that their keys have; the rows are in the order of their entries."""
         if not len(keys):
             return
+        self._shrink()
         if len(keys) > 1 and not bool((keys[1:] >= keys[:-1]).all()):
             order = np.argsort(keys, kind="stable")
             keys, entries, times, ports = keys[order], entries[order], times[order], ports[order]
@@ -108,6 +120,7 @@ class WindowBuffers:
 
     def append_one(self, key: int, entry: int, time: int, port: int) -> None:
         """Put one row behind those that its key has."""
+        self._shrink()
         filled = self._dequeue.item(key) + self.counts.item(key)
         if filled == self._zones.item(key) * self.zone:
             self._link(np.array([key]), np.array([1]))
@@ -153,8 +166,7 @@ class WindowBuffers:
         passed = np.where(left > 0, offsets // self.zone, held.zones)
         begins = np.cumsum(held.zones) - held.zones
         zones = held.chain[ranges(begins, passed)]
-        if len(zones):
-            self._pages.release(zones)
+        self._free = np.concatenate([self._free, zones])
         self._zones[keys] -= passed
         some = left > 0
         self._head[keys[some]] = held.chain[(begins + passed)[some]]
@@ -168,8 +180,7 @@ class WindowBuffers:
         total = int(wanted.sum())
         if not total:
             return np.empty(0, np.int64)
-        zones = self._pages.allocate(total)
-        self._make_room()
+        zones = self._allocated(total)
         taking = wanted > 0
         owners, wanted = owners[taking], wanted[taking]
         ends = np.cumsum(wanted)
@@ -183,12 +194,32 @@ class WindowBuffers:
         self._zones[owners] += wanted
         return zones
 
-    def _make_room(self) -> None:
-        room = self._pages.capacity
-        self._next = grown(self._next, room, _NONE)
-        self._entries = grown(self._entries, room * self.zone, 0)
-        self._times = grown(self._times, room * self.zone, 0)
-        self._ports = grown(self._ports, room * self.zone, 0)
+    def _allocated(self, count: int) -> Integers:
+        """Zones that are in use from now on: free ones first."""
+        again = self._free[len(self._free) - min(count, len(self._free)) :]
+        self._free = self._free[: len(self._free) - len(again)]
+        first, self._made = self._made, self._made + count - len(again)
+        self._next = grown(self._next, self._made, _NONE)
+        self._entries = grown(self._entries, self._made * self.zone, 0)
+        self._times = grown(self._times, self._made * self.zone, 0)
+        self._ports = grown(self._ports, self._made * self.zone, 0)
+        return np.concatenate([again, np.arange(first, self._made)])
+
+    def _shrink(self) -> None:
+        """Move the zones in use together if most are free, so that the memory of the others goes back."""
+        if self._made < _MANY or 4 * len(self._free) < 3 * self._made:
+            return
+        used = np.ones(self._made, np.bool_)
+        used[self._free] = False
+        # The last number stands for none.
+        numbers = np.append(np.where(used, np.cumsum(used) - 1, _NONE), _NONE)
+        locations = np.repeat(used, self.zone)
+        self._entries, self._times, self._ports = (
+            each[: len(locations)][locations] for each in (self._entries, self._times, self._ports)
+        )
+        self._next = numbers[self._next[: self._made][used]]
+        self._head, self._tail = numbers[self._head], numbers[self._tail]
+        self._made, self._free = int(used.sum()), np.empty(0, np.int64)
 
     def _write(self, locations: Integers, entries: Integers, times: Integers, ports: Integers) -> None:
         self._entries[locations] = entries

@@ -34,7 +34,6 @@ from millrace.kernel.updates.row_counts import ENTERED, SUPERSEDED, RowCounts
 from millrace.kernel.updates.windows.acceptance import Acceptance
 from millrace.kernel.updates.windows.commitments import Release
 from millrace.kernel.updates.windows.newest_windows import NewestWindows
-from millrace.kernel.updates.windows.window_buffers import WindowBuffers
 from millrace.kernel.updates.windows.window_rows import PORT
 
 UpdateWindow = Literal["lazy", "eager", "every", "random"]
@@ -95,8 +94,7 @@ class WindowQueue(Queue):
     def _make(self, settings: QueueSettings) -> NewestWindows | AllWindows:
         if self.update_window in ("every", "random"):
             return AllWindows(self.geometry, self.counts, tick=self.tick, random=self.update_window == "random")
-        buffers = WindowBuffers(settings.page, self._most_rows() if settings.memory == "naive" else None)
-        return NewestWindows(self.geometry, self.counts, buffers, eager=self.update_window == "eager", tick=self.tick)
+        return NewestWindows(self.geometry, self.counts, eager=self.update_window == "eager", tick=self.tick)
 
     def configure(self, settings: QueueSettings) -> None:
         super().configure(settings)

@@ -33,8 +33,8 @@ _NOTHING = (np.empty(0, np.int64),) * 4
 class WindowRows:
     """Rows in a window buffer per key."""
 
-    def __init__(self, cells: WindowCells, counts: RowCounts, buffers: WindowBuffers) -> None:
-        self.buffers = buffers
+    def __init__(self, cells: WindowCells, counts: RowCounts) -> None:
+        self.buffers = WindowBuffers()
         self.blocks = RowBlocks()
         self._cells = cells
         self._counts = counts

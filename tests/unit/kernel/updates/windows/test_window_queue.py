@@ -290,14 +290,10 @@ def test_bounds_wait_for_windows_that_are_under_processing() -> None:
     assert bounds == [Punctuation(30)]
 
 
-def test_naive_memory_sets_the_bound_of_a_buffer_aside_for_each_key() -> None:
-    rows = batch_of([("a", 0, 0), ("b", 0, 1)])
-    naive = queue_of(20, 5, settings=QueueSettings(memory="naive"))
-    paged = queue_of(20, 5)
-    for queue in (naive, paged):
-        list(queue.on_batch(0, rows))
-    assert (naive.queue_metrics(0).allocated, naive.queue_metrics(0).used) == (48, 2)
-    assert (paged.queue_metrics(0).allocated, paged.queue_metrics(0).used) == (8, 2)
+def test_a_key_takes_four_locations_at_a_time() -> None:
+    queue = queue_of(20, 5)
+    list(queue.on_batch(0, batch_of([("a", 0, 0), ("b", 0, 1)])))
+    assert (queue.queue_metrics(0).allocated, queue.queue_metrics(0).used) == (8, 2)
 
 
 def test_update_fifo_sends_a_key_to_the_end_of_the_line_with_each_window() -> None:
