@@ -17,6 +17,7 @@ from millrace.language.expressions.sql_functions import (
     AGGREGATE_NAMES,
     ANY_NUMBER,
     CAST_FUNCTIONS,
+    INSTEAD,
     KNOWN,
     LATER_AGGREGATES,
     SCALARS,
@@ -153,9 +154,8 @@ def refuse_unknown(nodes: Iterable[exp.Expr], functions: Functions) -> None:
 
 def _unknown(name: str, functions: Functions, place: Place | None = None) -> QueryError:
     known = (*(each.name for each in functions.values()), *KNOWN)
-    return QueryError(
-        f'function "{name}" is unknown',
-        hint=f"{did_you_mean(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "
-        f"CREATE FUNCTION {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:function'.",
-        place=place,
+    listed_at = (
+        f"{did_you_mean(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "
+        f"CREATE FUNCTION {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:function'."
     )
+    return QueryError(f'function "{name}" is unknown', hint=INSTEAD.get(name, listed_at), place=place)

@@ -91,6 +91,20 @@ LATER_AGGREGATES: dict[str, str] = {
     ),
 }
 
+INSTEAD: dict[str, str] = {
+    **dict.fromkeys(
+        ("tumble", "hop", "cumulate"),
+        "Write GROUP BY window(ts, '1 minute'), or a window after the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
+    ),
+    **dict.fromkeys(("tumble_start", "hop_start", "session_start"), "Write window_start."),
+    **dict.fromkeys(("tumble_end", "hop_end", "session_end"), "Write window_end."),
+    **dict.fromkeys(
+        ("now", "current_timestamp", "current_date", "localtimestamp", "getdate"),
+        "A query reads no clock, so that it answers the same when it is run again: compare the times of its rows.",
+    ),
+}
+"""What to write for functions of other systems that this one has not."""
+
 RANKS = ("row_number", "rank", "dense_rank")
 """The functions with OVER."""
 

@@ -9,6 +9,7 @@
     select_parser       queries: common tables, select lists, clauses, UNION, ORDER BY
     from_parser         FROM: inputs, joins, sequences
     window_parser       windows in brackets, WINDOW i, TUMBLE, HOP and SESSION
+    unsupported         forms of other systems that are refused by name
     statements          what is read, as frozen data; expressions are sqlglot's trees
     places              where tokens and expressions stand in a text
     intervals           lengths of time in microseconds

@@ -24,7 +24,7 @@ _GLUED = re.compile(r"(\d+(?:\.\d+)?)([A-Za-z]+)")
 _NUMBER = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
 _NO_ALIAS = {
     "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
-    "TRUTH",
+    "TRUTH", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT",
 }  # fmt: skip
 _KEYWORD = re.compile(r"\b[A-Z_]{3,}\b")
 _STARTS = {"SELECT", "CREATE", "ALTER", "DROP", "SHOW"}

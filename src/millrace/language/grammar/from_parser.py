@@ -20,6 +20,7 @@ from millrace.language.grammar.statements import (
     SequenceClause,
     WindowClause,
 )
+from millrace.language.grammar.unsupported import refuse_unsupported
 from millrace.language.grammar.window_parser import bare_window, table_function, window
 
 SELECT_HINT = "A query reads SELECT columns FROM stream [window] WHERE ... GROUP BY ... HAVING ..."
@@ -32,13 +33,6 @@ _SEQ_HINT = (
 )
 _ALONE_HINT = "Put the sequence into a subquery: FROM (SELECT ... FROM a SEQ b MODE RECENT) AS s JOIN ..."
 _SIDES: tuple[Literal["left", "right", "full"], ...] = ("left", "right", "full")
-_UNSUPPORTED = {
-    "NATURAL": "Name the columns: JOIN b USING (k).",
-    "SEMI": "JOIN gives a row once for each that it meets; to have it once, make the second input unique first: "
-    "JOIN (SELECT k, count(*) AS n FROM b [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) AS y ON ...",
-    "ANTI": "Use LEFT JOIN, and WHERE y.k IS NULL around it.",
-    "LATERAL": "Use JOIN with a window or a band on the times.",
-}
 
 
 @dataclass(frozen=True)
@@ -166,10 +160,10 @@ class FromParser:
             return self._joined("inner", first)
         if cursor.take("SEQ"):
             return self._joined("seq", first)
-        self._refuse_unsupported()
+        refuse_unsupported(cursor)
         asof = cursor.take("ASOF")
         side = next((each for each in _SIDES if cursor.take(each.upper())), None)
-        self._refuse_unsupported()
+        refuse_unsupported(cursor)
         if side is not None:
             cursor.take("OUTER")
         cross = side is None and cursor.take("CROSS")
@@ -181,11 +175,6 @@ class FromParser:
         if asof:
             return self._asof(side, first)
         return self._joined("inner" if side is None else side, first, bare=cross)
-
-    def _refuse_unsupported(self) -> None:
-        for word, hint in _UNSUPPORTED.items():
-            if self.cursor.at(word):
-                raise NotYet(f"{word} joins are not supported yet", hint=hint, place=self.cursor.place())
 
     def _joined(self, kind: JoinKind, first: Token, *, bare: bool = False) -> JoinClause:
         """An input after a comma, SEQ or JOIN; only JOIN has a condition of its own."""

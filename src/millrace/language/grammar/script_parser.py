@@ -26,6 +26,7 @@ from millrace.language.grammar.statements import (
     Statement,
 )
 from millrace.language.grammar.stream_parser import sink_statement, stream_statement
+from millrace.language.grammar.unsupported import CREATED, STATEMENTS
 
 Found = TypeVar("Found")
 
@@ -98,7 +99,9 @@ def _statement(queries: SelectParser) -> Statement:
         for word, read in _DECLARED.items():
             if cursor.take(word):
                 return read(cursor)
-        raise cursor.wrong("STREAM, SINK, AGGREGATE, FUNCTION or QUERY", _STATEMENTS)
+        raise cursor.wrong(
+            "STREAM, SINK, AGGREGATE, FUNCTION or QUERY", CREATED.get(cursor.token.text.upper(), _STATEMENTS)
+        )
     if cursor.take("DROP"):
         cursor.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
         return DropStatement(cursor.name("the name of a query", "Write DROP QUERY name."))
@@ -110,7 +113,7 @@ def _statement(queries: SelectParser) -> Statement:
         return _show_statement(cursor)
     if cursor.at_type(TokenType.SELECT, TokenType.L_PAREN, TokenType.WITH):
         return QueryStatement(queries.body(), options=_with_options(cursor))
-    raise cursor.wrong("a statement", _STATEMENTS)
+    raise cursor.wrong("a statement", STATEMENTS.get(cursor.token.text.upper(), _STATEMENTS))
 
 
 def _query_statement(queries: SelectParser) -> QueryStatement:

@@ -9,6 +9,7 @@ from millrace.errors import NotYet, QueryError
 from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.from_parser import SELECT_HINT, FromParser
 from millrace.language.grammar.statements import Body, Name, OrderItem, Placed, Select, SelectItem, WindowClause
+from millrace.language.grammar.unsupported import refuse_unsupported
 from millrace.language.grammar.window_parser import at_window, window
 
 _WITH_HINT = "Write WITH name AS (SELECT ...), other AS (SELECT ...) SELECT ... FROM name ..."
@@ -33,9 +34,9 @@ class SelectParser:
         selects = [self._operand()]
         while self.inputs.take_union():
             selects.append(self._operand())
-        self._refuse_unsupported()
+        refuse_unsupported(cursor)
         order = cursor.listed(self._order_item) if cursor.take_type(TokenType.ORDER_BY) else ()
-        self._refuse_unsupported()
+        refuse_unsupported(cursor)
         self._emit()
         self.inputs.common_tables = known
         return Body(tuple(selects), order, place=cursor.source.of_token(first))
@@ -95,6 +96,7 @@ class SelectParser:
         return self.cursor.expression("a condition", SELECT_HINT)
 
     def _group(self) -> exp.Expr:
+        refuse_unsupported(self.cursor)
         return self.cursor.expression("a column to group by", SELECT_HINT)
 
     def _order_item(self) -> OrderItem:
@@ -106,29 +108,10 @@ class SelectParser:
             cursor.skip()
         return OrderItem(expression, descending)
 
-    def _refuse_unsupported(self) -> None:
-        """What may follow a select elsewhere, but not here yet."""
-        word = self.cursor.token.text.upper()
-        if self.cursor.at("LIMIT") or self.cursor.at("OFFSET") or self.cursor.at("FETCH"):
-            hint = "An unbounded stream goes on; filter with WHERE or HAVING instead."
-        elif self.cursor.at_type(TokenType.EXCEPT, TokenType.INTERSECT):
-            hint = "Filter with WHERE."
-        else:
-            return
-        raise NotYet(f"{word} is not supported yet", hint=hint, place=self.cursor.place())
-
     def _emit(self) -> None:
         """`EMIT ON WINDOW CLOSE` is what happens anyway."""
-        first = self.cursor.token
-        if not self.cursor.take("EMIT"):
-            return
-        if self.cursor.take("CHANGES"):
-            raise NotYet(
-                "EMIT CHANGES is not supported yet",
-                hint="Leave it out: each window is reported when it closes.",
-                place=self.cursor.place_since(first),
-            )
-        self.cursor.expect("ON", "WINDOW", "CLOSE", hint="Write EMIT ON WINDOW CLOSE, or leave it out.")
+        if self.cursor.take("EMIT"):
+            self.cursor.expect("ON", "WINDOW", "CLOSE", hint="Write EMIT ON WINDOW CLOSE, or leave it out.")
 
     def _take_window(self, node: exp.Expr) -> bool:
         """Read a window in brackets after an aggregate, if one stands there."""
