@@ -44,6 +44,10 @@ class Asked:
         self.every = every
         self.finished = False
         self._ask = ask
+        self._items: deque[Item] = deque()
+        """What has been given and not been taken."""
+        self._begun = False
+        """True if the first of it has been taken in part."""
 
     def ask(self, stream: str) -> Any | None:
         """The rows that are new, in any form that a feed has; None if there are none."""
@@ -61,14 +65,35 @@ class Asked:
                 hint="Let it return no rows when it has none, and raise StopIteration when there will be no more.",
             ) from error
 
-    def take(self, stream: str, now: Callable[[], Microseconds], rows: int = CHUNK_ROWS) -> list[Item]:
-        """All that is new, until it is so many rows."""
-        item = self.ask(stream)
-        return [] if item is None else [(now(), item)]
+    def take(self, stream: str, now: Callable[[], Microseconds], rows: int, *, ask: bool = True) -> list[Item]:
+        """What is new, at most so many rows of it; with `ask` the callable is asked, if not so much waits already."""
+        taken = self._pop(rows)
+        rows -= sum(_count(each) for _, each in taken)
+        item = self.ask(stream) if ask and rows > 0 else None
+        if item is not None:
+            self._items.append((now(), item))
+        return taken + self._pop(rows)
+
+    def take_begun(self) -> list[Item]:
+        """The rest of what has been taken in part."""
+        return [self._items.popleft()] if self._begun and self._items else []
+
+    def _pop(self, rows: int) -> list[Item]:
+        """The next items, of the last as much as is allowed."""
+        taken: list[Item] = []
+        while self._items and rows > 0:
+            at, item = self._items.popleft()
+            some, rest = _cut(item, rows)
+            self._begun = rest is not None
+            if self._begun:
+                self._items.appendleft((at, rest))
+            taken.append((at, some))
+            rows -= _count(some)
+        return taken
 
     def put_back(self, items: Sequence[Item]) -> None:
         """Give items at the next `take` that an earlier one gave."""
-        assert not items, "a callable returns one item"
+        self._items.extendleft(reversed(items))
 
     def __iter__(self) -> Iterator[Any]:
         """All rows, in virtual time, which does not wait."""
@@ -91,7 +116,6 @@ class Pushed(Asked):
 
     def __init__(self) -> None:
         super().__init__(self._next)
-        self._items: deque[Item] = deque()
         self._lock = Lock()
         self._closed = False
         self._last = 0
@@ -114,18 +138,15 @@ class Pushed(Asked):
             self._closed = True
         self.wake()
 
-    def take(self, stream: str, now: Callable[[], Microseconds], rows: int = CHUNK_ROWS) -> list[Item]:
-        taken: list[Item] = []
+    def take(self, stream: str, now: Callable[[], Microseconds], rows: int, *, ask: bool = True) -> list[Item]:
         with self._lock:
-            while self._items and rows > 0:
-                taken.append(self._items.popleft())
-                rows -= _count(taken[-1][1])
+            taken = self._pop(rows)
             self.finished = self._closed and not self._items and not taken
         return taken
 
     def put_back(self, items: Sequence[Item]) -> None:
         with self._lock:
-            self._items.extendleft(reversed(items))
+            super().put_back(items)
 
     def _next(self) -> Any:
         with self._lock:
@@ -178,14 +199,19 @@ class PolledInput:
         """Let the source be asked at the next read."""
         self.due = None
 
-    def read(self) -> Chunk | None:
-        """The rows that are new; None if there are none, or the source is not due."""
-        if self.due is not None and self._now() < self.due:
-            return None
-        items = self.source.take(self.stream.name, self._now)
-        self.due = self._next()
+    def read(self, limit: int | None = None) -> Chunk | None:
+        """The rows that are new, or so many of them; None if there are none, or the source is not due."""
+        due = self.due is None or self._now() >= self.due
+        items = self.source.take(self.stream.name, self._now, limit or CHUNK_ROWS, ask=due)
+        if due:
+            self.due = self._next()
         chunk = self._chunk(items) if items else None
         return chunk if chunk is not None and chunk.rows.num_rows else None
+
+    def read_begun(self) -> Chunk | None:
+        """The rest of the rows that the source gave together, if some of them have been read."""
+        items = self.source.take_begun()
+        return self._chunk(items) if items else None
 
     def _chunk(self, items: list[Item]) -> Chunk:
         """The rows of items; if one does not fit, of those before it: that one is refused at the next read."""
@@ -230,6 +256,13 @@ def merged(items: Sequence[Item], schema: pa.Schema, stream: str) -> Chunk:
     close()
     arrived = np.repeat(np.array([at for at, _ in items], np.int64), counts)
     return Chunk(pa.concat_batches(parts) if parts else as_rows([], schema, stream), arrived=arrived)
+
+
+def _cut(item: Any, rows: int) -> tuple[Any, Any | None]:
+    """So many rows of an item, and the rest; None if it is no more, or cannot be cut."""
+    if _count(item) <= rows or not isinstance(item, list | pa.Table | pa.RecordBatch):
+        return item, None
+    return (item[:rows], item[rows:]) if isinstance(item, list) else (item.slice(0, rows), item.slice(rows))
 
 
 def _count(item: Any) -> int:

@@ -88,6 +88,8 @@ class Operator:
     only when those it released before have been processed downstream."""
     stamps = False
     """True if it gives rows their time by the clock, which it is told before every call (see progress/stamp.py)."""
+    calls_by_row = False
+    """True if it calls functions of a user row by row: what they cost is only known when it is measured."""
     compared = 0
     """How many pairs of rows it has compared so far."""
 

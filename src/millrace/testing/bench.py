@@ -121,7 +121,7 @@ class Bench:
         self._segments.update(saved.added)
         for place in saved.removed:
             del self._segments[place]
-        self.executor = Executor(physical(self.network).whole(), rows_per_step=self.executor.rows_per_step)
+        self.executor = Executor(physical(self.network).whole(), rows_per_step=self.executor.step_size.rows)
         self.executor.restore(saved.control, self._segments)
 
     def _push(self, stream: str, rows: Any) -> None:

@@ -4,6 +4,7 @@
                  results; a commit saves an epoch
     clock.py     `SystemClock`
     intake.py    the open inputs of the streams, reopened when a changed network reads more columns
+    cut_input.py chunks that are read in pieces
     pace.py      replayed streams in scaled real time
 
 In come rows from connectors and feeds; out go results to `hosts/sinks` and segments to `hosts/checkpoint`.

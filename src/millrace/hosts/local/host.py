@@ -4,6 +4,8 @@ Rules:
 - A turn reads all that there is of each stream, at most a chunk, and lets the kernel work a moment
   after each, so that a flood on one stream does not delay the rows of another. A stream whose rows still wait for the
   kernel is not read, and not silent.
+- Where functions of a user run, a stream is read only as far as they keep up (see kernel/graph/step_size.py), so that
+  a commit, a change and other queries need not wait for them.
 - Pushed rows arrive when they are pushed: latency and staleness count from there, and that is their internal time.
 - The ETS of a silent stream is that of the moment when it was last read and had no row.
 - A turn opens the queues, each for its budget of rows, or for the time that its rows are expected to take. A commit and
@@ -23,13 +25,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import CHUNK_ROWS, Chunk, StreamInput
+from millrace.connectors.inputs import CHUNK_ROWS, Chunk
+from millrace.connectors.push_pull import PolledInput
 from millrace.errors import MillraceError
 from millrace.hosts.arrivals import stamped
 from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names, has_ended
 from millrace.hosts.control.live_changes import LiveChanges, reshape
 from millrace.hosts.local.clock import SystemClock
-from millrace.hosts.local.intake import Intake
+from millrace.hosts.local.intake import Intake, RunInput
 from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_control import RunControl
@@ -47,6 +50,8 @@ _MOMENT = 10_000
 """Microseconds that the kernel works before the streams are read again."""
 _WHILE = 1_000
 """Microseconds of work, or of reading, after which results are delivered and rows are processed before the rest."""
+_STEP = 5_000
+"""Microseconds that functions of a user may take before others get their turn (see kernel/graph/step_size.py)."""
 _AT_LEAST = 200
 """Microseconds to sleep when a wake-up that should have come is overdue."""
 _INTERVAL = 1_000_000
@@ -85,7 +90,7 @@ class LocalRun:
         resumed = self._loaded(self._checkpoint) if self._checkpoint is not None else None
         plan = physical(self.changes.network)
         self._live = self._live_streams(plan)
-        self.executor = Executor(plan.whole(), live=self._live)
+        self.executor = Executor(plan.whole(), live=self._live, moment=_STEP)
         positions, epoch = (resumed.positions, resumed.epoch) if resumed else (None, None)
         self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending, self.changes.woken.set)
         ran, renamed = self.changes.ran or plan.network, self.changes.renamed
@@ -147,6 +152,7 @@ class LocalRun:
                         break
                     self._sleep()
                 self._commit_if_due()
+            self._take_begun()
             if self.ending == "end" and not self._control.stopping.is_set():
                 self._end()
             self._commit()
@@ -166,10 +172,12 @@ class LocalRun:
         self._open_queues()
         some, until = False, self._clock.now() + _WHILE
         for name, source in self.intake.inputs.items():
-            if self.executor.backlog(name) > CHUNK_ROWS:
+            allowed = self.executor.step_size.allowance(name)
+            if allowed == 0 or self.executor.backlog(name) > CHUNK_ROWS:
                 self._silent.pop(name, None)
+                some = True
             else:
-                some |= self._take_all(name, source)
+                some |= self._take_all(name, source, allowed)
             if some and self._clock.now() > until:
                 # A long read must not keep what was read before it waiting. Silence is judged below.
                 self._work(())
@@ -194,19 +202,19 @@ class LocalRun:
         budgets = (queue.settings.budget_time for queue in self.executor.queue_gate.queues().values())
         return max([_MOMENT, *(each for each in budgets if each is not None)])
 
-    def _take_all(self, name: str, source: StreamInput) -> bool:
+    def _take_all(self, name: str, source: RunInput, limit: int | None) -> bool:
         """Push what there is of a stream, small pieces at most for a moment; True if it held rows."""
         ingress, until = self.executor.ingress[name], self._clock.now() + _MOMENT
-        before = ingress.received
-        some = taken = self._take(name, source)
-        while taken and source.more and self._clock.now() < until and before + _FEW > ingress.received:
-            taken = self._take(name, source)
+        most = ingress.received + (_FEW if limit is None else min(_FEW, limit))
+        some = taken = self._take(name, source, limit)
+        while taken and source.more and self._clock.now() < until and ingress.received < most:
+            taken = self._take(name, source, None if limit is None else most - ingress.received)
         return some
 
-    def _take(self, name: str, source: StreamInput) -> bool:
-        """Push the next chunk of a stream; True if it held rows."""
+    def _take(self, name: str, source: RunInput, limit: int | None = None) -> bool:
+        """Push the next chunk of a stream, or so many rows of it; True if it held rows."""
         looked = self._clock.now()
-        chunk = self._read(source)
+        chunk = self._read(source, limit)
         (self._dry.add if chunk is None else self._dry.discard)(name)
         if chunk is None or not (chunk.rows.num_rows or chunk.malformed):
             self._silent[name] = looked
@@ -219,6 +227,13 @@ class LocalRun:
         self._push(name, chunk, paced=isinstance(source, PacedInput))
         return True
 
+    def _take_begun(self) -> None:
+        """Push the rest of what a source gave at once and cannot give again."""
+        for name, source in self.intake.inputs.items():
+            chunk = source.read_begun() if isinstance(source, PolledInput) else None
+            if chunk is not None:
+                self._push(name, chunk, paced=False)
+
     def _push(self, name: str, chunk: Chunk, *, paced: bool) -> None:
         """Push rows with their arrival, which those of a paced input have already."""
         now, rows, ingress = self._clock.now(), chunk.rows, self.executor.ingress[name]
@@ -229,9 +244,9 @@ class LocalRun:
         else:
             self.executor.push_stamped_ahead(name, Batch(ingress.stamped_ahead(rows, chunk.arrived)), now)
 
-    def _read(self, source: StreamInput) -> Chunk | None:
+    def _read(self, source: RunInput, limit: int | None) -> Chunk | None:
         try:
-            return source.read()
+            return source.read(limit)
         except MillraceError:
             # All that came before the fault is worth keeping.
             self._commit()

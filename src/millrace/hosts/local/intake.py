@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from millrace.connectors.inputs import Position, StreamInput, open_input, read_schema, reopen_input
+from millrace.connectors.inputs import Position, open_input, read_schema, reopen_input
 from millrace.connectors.push_pull import Asked, PolledInput, Pushed
 from millrace.errors import RequestError
+from millrace.hosts.local.cut_input import CutInput
 from millrace.hosts.local.pace import Now, PacedInput, ReplayPace
 from millrace.hosts.report import Ending
 from millrace.kernel.elements import Microseconds
@@ -16,6 +17,9 @@ from millrace.plan.physical.stages import Physical
 
 _POLL = 20_000
 """Microseconds between two looks at sources that cannot say when they will have something."""
+
+RunInput = CutInput | PacedInput | PolledInput
+"""An input that gives as many rows as it is asked for."""
 
 
 class Intake:
@@ -30,7 +34,7 @@ class Intake:
         ending: Ending = "stopped",
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self.inputs: dict[str, StreamInput] = {}
+        self.inputs: dict[str, RunInput] = {}
         self._columns: dict[str, list[str]] = {}
         self._now = now
         self._ending = ending
@@ -58,7 +62,7 @@ class Intake:
         wanted, open_ones = plan.columns_read(stream.name), self._columns.get(stream.name, [])
         return open_ones if set(wanted) <= set(open_ones) else wanted
 
-    def _input(self, stream: Stream, columns: list[str], position: Any) -> StreamInput:
+    def _input(self, stream: Stream, columns: list[str], position: Any) -> RunInput:
         given = self.inputs.get(stream.name)
         if given is not None:
             return given if columns == self._columns[stream.name] else self._again(given, stream, columns)
@@ -66,7 +70,8 @@ class Intake:
         if isinstance(feed, Asked):
             return self._polled(stream, columns, feed)
         if stream.replay is None:
-            return open_input(stream, columns, feed, position)
+            at, skip = _unpacked(position)
+            return CutInput(open_input(stream, columns, feed, at), skip)
         inner = open_input(stream, columns, feed, position["inner"] if position else None)
         return PacedInput(stream, inner, self._now, position)
 
@@ -81,13 +86,15 @@ class Intake:
         lasts, ends = self._ending == "stopped", self._ending == "end"
         return PolledInput(stream, read_schema(stream, columns), source, self._now, lasts=lasts, ends=ends)
 
-    def _again(self, given: StreamInput, stream: Stream, columns: list[str]) -> StreamInput:
+    def _again(self, given: RunInput, stream: Stream, columns: list[str]) -> RunInput:
         """The input with other columns, at its position."""
         if isinstance(given, PolledInput):
             return self._polled(stream, columns, given.source)
         position = given.position()
-        if not isinstance(given, PacedInput):
-            return reopen_input(given, stream, columns, position)
+        if isinstance(given, CutInput):
+            at, skip = _unpacked(position)
+            assert at is not None
+            return CutInput(reopen_input(given.source, stream, columns, at), skip)
         inner = reopen_input(given.source, stream, columns, position["inner"])
         return PacedInput(stream, inner, self._now, position)
 
@@ -123,3 +130,8 @@ class Intake:
                 yield due
             elif not each.finished and not (isinstance(each, PolledInput) and each.wakes):
                 yield polled
+
+
+def _unpacked(position: Position | None) -> tuple[Position | None, int]:
+    """Where a chunk begins, and how many rows of it were read."""
+    return (position["at"], position["cut"]) if position and "cut" in position else (position, 0)

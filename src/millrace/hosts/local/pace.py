@@ -95,8 +95,8 @@ class PacedInput:
         """True if another read may give more rows."""
         return self.source.more
 
-    def read(self) -> Chunk | None:
-        """The rows that are due, each with the moment at which it was."""
+    def read(self, limit: int | None = None) -> Chunk | None:
+        """The rows that are due, or so many of them, each with the moment at which it was."""
         if self._rows is None and not self._hold():
             return None
         now, due = self._now(), self.due
@@ -104,6 +104,7 @@ class PacedInput:
             return None
         assert self._rows is not None
         begin, end = self._given, int(self._due.searchsorted(now, side="right"))
+        end = end if limit is None else min(end, begin + limit)
         rows = stamped(self._rows.slice(begin, end - begin), self._due[begin:end])
         malformed, self._malformed = self._malformed, 0
         self._given = end

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -80,6 +80,12 @@ class UserCall(Expression):
 
     def __str__(self) -> str:
         return f"{self.function.name}({', '.join(map(str, self.arguments))})"
+
+
+def calls_by_row(expressions: Iterable[Expression]) -> bool:
+    """True if one of the expressions calls a function row by row."""
+    calls = (part for each in expressions for part in each.parts() if isinstance(part, UserCall))
+    return any(not loaded(call.function).by_columns for call in calls)
 
 
 @cache

@@ -3,6 +3,7 @@
 - graph.py: nodes, arcs with registers, one buffer per node
 - executor.py: the two-step cycle, and what a host calls: push, run, take, save
 - step.py: the execution step of one operator
+- step_size.py: how many rows a step takes, by strategy and measured time
 - delivery.py: how rows and bounds reach the consumers of a node; ETS arcs
 - ets_demand.py: which source is asked for an enabling timestamp, and when
 - strategy.py: rules that name the next operator, and the state table of a graph

@@ -1,8 +1,9 @@
 """The two-step cycle over a query graph (001 Fig. 4).
 
 Rules:
-- Execution step (step.py): an operator takes one element, of a batch at most `rows_per_step` rows. Continuation step:
-  its rule (strategy.py) names the next operator. When a rule gives control back, the scheduler chooses (scheduler.py).
+- Execution step (step.py): an operator takes one element, of a batch some rows or all (step_size.py). Continuation
+  step: its rule (strategy.py) names the next operator. When a rule gives control back, the scheduler chooses
+  (scheduler.py).
 - A bound that comes with rows rides on their batch; one that stands alone is a punctuation (delivery.py).
 - When nothing has input, and now and then before, the sources behind operators that wait are asked for an enabling
   timestamp (ets_demand.py).
@@ -36,6 +37,7 @@ from millrace.kernel.graph.row_account import source_metrics
 from millrace.kernel.graph.scheduler import Fragment, Scheduler
 from millrace.kernel.graph.snapshot import Place, Snapshot, SnapshotLog, nodes_not_in
 from millrace.kernel.graph.step import Step
+from millrace.kernel.graph.step_size import StepSize
 from millrace.kernel.graph.strategy import rule_of, with_breaks
 from millrace.kernel.metrics import Metrics, SinkMetrics
 from millrace.kernel.progress.admission import Admission
@@ -53,6 +55,7 @@ _OTHERS_EVERY = 16
 class Executor:
     """Drives one query graph; a host pushes rows in, lets it run, and takes results out.
 
+    `rows_per_step` and `moment` say how large steps are (see step_size.py).
     `ets_arcs` and `merge_punctuation` can be switched off to compare; `live` names the streams whose rows come as they
     happen, so that the clock tells which of them are from the future.
     """
@@ -65,9 +68,10 @@ class Executor:
         ets_arcs: bool = True,
         merge_punctuation: bool = True,
         live: Container[str] = (),
+        moment: Microseconds | None = None,
     ) -> None:
         self.graph = graph
-        self.rows_per_step = rows_per_step
+        self.step_size = StepSize(rows_per_step, moment)
         self.live = live
         self.ingress: dict[str, Ingress] = {}
         """The edge of each stream."""
@@ -79,7 +83,7 @@ class Executor:
         """How many times an operator has taken something."""
         self._delivery = Delivery(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
         self.ets_demand = EtsDemand(self._delivery)
-        self._step = Step(self._delivery, self.queue_gate, self.ets_demand, rows_per_step)
+        self._step = Step(self._delivery, self.queue_gate, self.ets_demand, self.step_size)
         self._now: Microseconds = 0
         """The clock at the last step."""
         self._delivered: dict[str, SinkMetrics] = {}
@@ -122,6 +126,7 @@ class Executor:
     def _map(self) -> None:
         """Break arcs, map rules, and count afresh what waits where."""
         with_breaks(self.graph, self.breaks)
+        self.step_size.adopt(self.graph)
         self.queue_gate.recount()
         for node in self.graph.nodes.values():
             node.yielding = 0
@@ -181,7 +186,7 @@ class Executor:
 
     def _pieces(self, node: GraphNode, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
         """The rows as an operator will take them, each piece ended by the bound that its last row has set."""
-        size = self.rows_per_step or len(batch) or 1
+        size = self.step_size.piece(node) or len(batch) or 1
         for start in range(0, len(batch), size):
             stop = min(start + size, len(batch))
             until = usable(node, int(bounds[stop - 1])) if len(bounds) else NO_BOUND
@@ -248,9 +253,11 @@ class Executor:
         if chosen is None:
             return bool(demand.waiting) and demand.send_demanded(demand.waiting, began, silent)
         fragment, node = chosen
-        fragment.taken += self._step.run(node, clock)
+        rows = self._step.run(node, clock)
+        fragment.taken += rows
         now = clock.now()
         node.metrics.cost += now - began
+        self.step_size.measured(node, rows, now - began)
         scheduler.charge(fragment, now - began)
         self._continue(fragment, node)
         self.steps += 1

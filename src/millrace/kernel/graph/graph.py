@@ -207,6 +207,10 @@ class GraphNode:
     """The branch that a fork serves next."""
     rule: Rule | None = None
     """The rule of its strategy."""
+    most: int | None = None
+    """How many rows it takes in a step at most, by its strategy (see step_size.py)."""
+    row_cost: float = 0.0
+    """Microseconds that it took per row of late, if it calls functions of a user."""
     metrics: NodeMetrics = field(default_factory=NodeMetrics)
     ets_paths: list[list[Arc]] = field(default_factory=list)
     """The ETS arcs out of it, see `ets_arcs`."""

@@ -26,21 +26,20 @@ from millrace.kernel.graph.delivery import Delivery
 from millrace.kernel.graph.ets_demand import EtsDemand
 from millrace.kernel.graph.graph import Arc, GraphNode
 from millrace.kernel.graph.queue_gate import QueueGate
+from millrace.kernel.graph.step_size import StepSize
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.updates.queue import Queue
 
 
 class Step:
-    """Lets operators work, of a batch on at most `rows_per_step` rows at once."""
+    """Lets operators work, of a batch on as many rows at once as `size` says."""
 
-    def __init__(
-        self, delivery: Delivery, queue_gate: QueueGate, ets_demand: EtsDemand, rows_per_step: int | None
-    ) -> None:
+    def __init__(self, delivery: Delivery, queue_gate: QueueGate, ets_demand: EtsDemand, size: StepSize) -> None:
         self.delivery = delivery
         self.queue_gate = queue_gate
         self.ets_demand = ets_demand
-        self.rows_per_step = rows_per_step
+        self.size = size
 
     def run(self, node: GraphNode, clock: Clock) -> int:
         """Let an operator take one element; how many rows that was."""
@@ -90,7 +89,7 @@ class Step:
             return 0
         buffer = arc.producer.buffer
         before, by_arc = buffer.size, arc.active
-        element = arc.take(self.rows_per_step)
+        element = arc.take(self.size.of(node))
         self.delivery.queued += buffer.size - before
         rows = element.stop - element.start if isinstance(element, Batch) else 0
         clock.spend(node.name, rows, by_arc)
@@ -104,7 +103,7 @@ class Step:
     def _go_on(self, node: GraphNode, operator: Operator) -> int:
         """Let an operator go on with what it has postponed."""
         held = operator.held
-        outputs = list(operator.on_more(self.rows_per_step))
+        outputs = list(operator.on_more(self.size.rows))
         self.delivery.queued += operator.held - held
         self.delivery.send(node, outputs)
         return 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.user_functions import calls_by_row
 from millrace.kernel.elements import Batch, Block, Element, Mask
 from millrace.kernel.operator import Operator
 
@@ -27,6 +29,10 @@ class Filter(Operator):
         self._block: Block | None = None
         self._mask: Mask = np.empty(0, np.bool_)
         """The block that the last piece was cut from, and where the predicate holds in it."""
+
+    @cached_property
+    def calls_by_row(self) -> bool:  # type: ignore[override]
+        return calls_by_row([self.predicate])
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         if batch.whole or self.predicate.calls_user_code:

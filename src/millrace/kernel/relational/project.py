@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.user_functions import calls_by_row
 from millrace.kernel.elements import RESERVED, Batch, Block, Element
 from millrace.kernel.operator import Operator
 
@@ -27,6 +29,10 @@ class Project(Operator):
         self._block: Block | None = None
         self._projected: Block | None = None
         """The block that the last piece was cut from, and its projection."""
+
+    @cached_property
+    def calls_by_row(self) -> bool:  # type: ignore[override]
+        return calls_by_row(each for _, each in self.columns)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         if batch.whole or self._by_step:

@@ -148,7 +148,7 @@ def test_a_query_that_floods_does_not_starve_another() -> None:
             results=lambda query, rows: left.extend([run.executor.backlog("flood")] * len(rows) * (query == "q"))
         ),
     )
-    run.executor.rows_per_step = 128
+    run.executor.step_size.rows = 128
     report = run.run()
     assert report.results == {"busy": CHUNK_ROWS // 2, "q": 8}
     assert len(left) == 8 and all(left), "each row left while rows of the other stream still waited"
@@ -163,7 +163,7 @@ def test_a_stream_whose_rows_still_wait_is_neither_read_nor_taken_for_silent() -
         feeds={"flood": chunks, "calm": [ahead]},
         listeners=Listeners(results=lambda query, rows: waiting.append(run.executor.backlog("flood"))),
     )
-    run.executor.rows_per_step = 4096
+    run.executor.step_size.rows = 4096
     report = run.run()
     assert max(waiting) <= 2 * CHUNK_ROWS
     assert report.sources["flood"].late == 0, "nobody spoke for it while it had more to send"

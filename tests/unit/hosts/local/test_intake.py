@@ -142,3 +142,23 @@ def test_rows_that_could_not_be_read_are_counted_once_even_if_no_others_came(tmp
     while (chunk := intake.inputs["s"].read()) is not None:
         malformed, rows = malformed + chunk.malformed, rows + chunk.rows.num_rows
     assert (malformed, rows) == (1, 1)
+
+
+@pytest.mark.parametrize("source", ["csv", "iterable"])
+def test_a_chunk_that_is_read_in_part_is_read_on_with_more_columns(source: str, tmp_path: Path) -> None:
+    feeds: dict[str, Any] = {"s": iter([table(0, 1, 2, 3), table(4)])}
+    if source == "csv":
+        lines = [f"k{number},{number},1970-01-01 00:00:0{number}" for number in range(5)]
+        (tmp_path / "1.csv").write_text("\n".join(["k,n,ts", *lines[:4], ""]))
+        (tmp_path / "2.csv").write_text("\n".join(["k,n,ts", *lines[4:]]))
+        source, feeds = f"csv OPTIONS (path '{tmp_path}')", {}
+    intake = Intake(plan(source, KEYS), Hand(), feeds)
+    first = intake.inputs["s"].read(3)
+    assert first is not None and first.rows.column("k").to_pylist() == ["k0", "k1", "k2"]
+    position = intake.positions()["s"]
+    assert position["cut"] == 3
+    intake.prepare(plan(source, KEYS, NUMBERS))()
+    assert intake.positions()["s"] == position
+    assert read(intake) == [{"k": "k3", "n": 3}, {"k": "k4", "n": 4}]
+    if not feeds:
+        assert read(Intake(plan(source, KEYS), Hand(), feeds, {"s": position})) == [{"k": "k3"}, {"k": "k4"}]

@@ -88,7 +88,7 @@ def test_arrivals_do_not_go_back_with_the_clock(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(push_pull.time, "time_ns", lambda: next(clock))
     for number in range(3):
         source.push({"v": number})
-    assert [at for at, _ in source.take("s", lambda: 0)] == [9, 9, 11]
+    assert [at for at, _ in source.take("s", lambda: 0, 9)] == [9, 9, 11]
 
 
 def test_all_forms_of_rows_are_taken_together_in_order() -> None:
