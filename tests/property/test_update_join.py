@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from millrace.kernel.columns.expressions import Call, Column
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
 from millrace.kernel.state import Changes
-from millrace.kernel.updates.update_join import UpdateJoin
+from millrace.kernel.updates.joins.update_join import UpdateJoin
 
 SCHEMAS = [pa.schema([(f"k{port}", pa.int64()), (f"n{port}", pa.int64())]) for port in (0, 1)]
 KEYS = (("k0",), ("k1",))

@@ -77,6 +77,8 @@ class Operator:
     """True if it can use every advance of the bound, not only some boundaries."""
     by_input = False
     """True if it is told the bound of each input by itself, instead of the least of all."""
+    passes_rows = False
+    """True if what it yields are rows of its inputs, each once at most, and not results made of several."""
     leads = False
     """True if what it holds may leave before it works on the rows that release it."""
     learns_cost = False

@@ -25,7 +25,8 @@ from millrace.kernel.relational.project import Project
 from millrace.kernel.relational.rank import Rank
 from millrace.kernel.relational.since import Since
 from millrace.kernel.relational.union import Union
-from millrace.kernel.updates.update_join import UpdateJoin
+from millrace.kernel.updates.joins.timed_update_join import TimedUpdateJoin
+from millrace.kernel.updates.joins.update_join import UpdateJoin
 from millrace.kernel.updates.update_queue import UpdateQueue
 from millrace.kernel.updates.windows.window_queue import WindowQueue
 
@@ -52,6 +53,7 @@ __all__ = [
     "Since",
     "Slack",
     "Stamp",
+    "TimedUpdateJoin",
     "TrailingAggregate",
     "Union",
     "UpdateJoin",

@@ -48,6 +48,32 @@ def test_updates_are_joined_without_a_window() -> None:
     assert last(net, "q") == {"a": {"k": "a", "x": 18, "y": 18}, "b": {"k": "b", "x": 19, "y": 19}}
 
 
+def test_updates_are_composed_freely() -> None:
+    net, a, b = streams()
+    c = net.stream("c", "k STRING, v BIGINT, ts TIMESTAMP", time="ts", update_key="k", source=[ROWS])
+    plain = net.stream("p", "k STRING, v BIGINT, ts TIMESTAMP", time="ts", source=[ROWS])
+    pairs = a.join(b, on="k")
+    counts, others = (
+        each.window(range="10 seconds", slide="10 seconds").group_by("k").agg(n="count(*)", window_end="window_end")
+        for each in (a, b)
+    )
+    net.query("three", pairs.join(c, on="a.k = c.k").select("c.k", total="a.v + b.v + c.v"))
+    net.query("over", pairs.select("k", d="a.v + b.v").window(range="4 s", slide="4 s").group_by("k").agg(s="sum(d)"))
+    net.query(
+        "windows",
+        counts.join(others, on=["k", "window_end"], names=("x", "y")).select("k", "window_end", n="x.n", m="y.n"),
+    )
+    summed = plain.window(range="10 seconds", slide="10 seconds").group_by("k").agg(s="sum(v)")
+    net.query("counted", summed, settings={"queue": "inplace"})
+    handle = net.run(on="local", until="end")
+    found = {name: {row["k"]: row for row in handle.latest(name).to_pylist()} for name in handle.queries}
+    assert {key: row["total"] for key, row in found["three"].items()} == {"a": 54, "b": 57}
+    # The last window is that from 16 to 20.
+    assert {key: row["s"] for key, row in found["over"].items()} == {"a": 68, "b": 72}
+    assert {key: (row["n"], row["m"]) for key, row in found["windows"].items()} == {"a": (5, 5), "b": (5, 5)}
+    assert {key: row["s"] for key, row in found["counted"].items()} == {"a": 70, "b": 75}
+
+
 def test_what_a_relation_is_a_part_of_decides_whether_it_has_update_semantics() -> None:
     net, a, b = streams()
     without_key = a.select("v", "ts")

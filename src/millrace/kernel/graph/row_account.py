@@ -4,7 +4,8 @@ Rules:
 - A stream may have several readers; an input of a queue is one. The counts of each reader add up by themselves, and the
   reader that has processed least gives the account.
 - Rows that stand in a buffer on the way to a queue, and those in it, are buffered. Rows that a filter on the way drops
-  are processed. Where no queue follows, a row is processed once the first operator has taken it.
+  are processed. Where no queue follows, a row is processed once the first operator has taken it. So it is where a queue
+  holds what joins or windows made of rows: these are results, and no rows of a stream.
 """
 
 from __future__ import annotations
@@ -50,9 +51,13 @@ def _readers(arc: Arc, before: int | None) -> Iterator[InputCounts]:
 
 
 def _leads_to_queue(node: GraphNode) -> bool:
-    """True if some of what a node yields goes into a queue."""
-    return any(
-        isinstance(arc.consumer.operator, Queue) or _leads_to_queue(arc.consumer)
-        for arc in node.outputs
-        if not arc.consumer.is_sink
+    """True if some of the rows that a node passes on go into a queue."""
+    return (
+        node.operator is not None
+        and node.operator.passes_rows
+        and any(
+            isinstance(arc.consumer.operator, Queue) or _leads_to_queue(arc.consumer)
+            for arc in node.outputs
+            if not arc.consumer.is_sink
+        )
     )

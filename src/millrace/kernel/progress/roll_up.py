@@ -28,6 +28,7 @@ class RollUp(StoringOperator):
     """
 
     label = "roll up"
+    passes_rows = True
     senses_bounds = True
     uses_every_bound = True
     noted = ("linear", "passed", "turned_away")

@@ -20,6 +20,7 @@ class Slack(Operator):
     """
 
     label = "slack"
+    passes_rows = True
     senses_bounds = True
 
     def __init__(self, slack: Microseconds) -> None:

@@ -20,6 +20,7 @@ class Stamp(Operator):
     """
 
     label = "stamp"
+    passes_rows = True
     stamps = True
     senses_bounds = True
 

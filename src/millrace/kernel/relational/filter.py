@@ -23,6 +23,7 @@ class Filter(Operator):
     """
 
     label = "filter"
+    passes_rows = True
 
     def __init__(self, predicate: Expression) -> None:
         self.predicate = predicate

@@ -17,6 +17,7 @@ class Merge(StoringOperator):
     """
 
     label = "merge"
+    passes_rows = True
     holds = True
     senses_bounds = True
     uses_every_bound = True

@@ -32,6 +32,7 @@ class Number(StoringOperator):
     """
 
     label = "number"
+    passes_rows = True
     holds = True
     senses_bounds = True
     uses_every_bound = True

@@ -22,6 +22,7 @@ class Project(Operator):
     """
 
     label = "project"
+    passes_rows = True
 
     def __init__(self, columns: tuple[tuple[str, Expression], ...]) -> None:
         self.columns = columns

@@ -15,6 +15,7 @@ class Since(Operator):
     """
 
     label = "since"
+    passes_rows = True
 
     def __init__(self, time: Microseconds) -> None:
         self.time = time

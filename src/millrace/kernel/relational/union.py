@@ -16,6 +16,7 @@ class Union(Operator):
     """
 
     label = "union"
+    passes_rows = True
     senses_bounds = True
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:

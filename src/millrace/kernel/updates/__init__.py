@@ -11,8 +11,7 @@ from `QueueSettings`.
 - staleness.py: how stale keys are, in queues of rows and of windows; frequency.py: how often keys are updated
 - load.py: what a row costs, the load, when to shed and when to switch
 - key_cells.py: columns with a cell per key; row_counts.py: what became of rows
-- policies/: which key is next; windows/: the queue of windows
-- update_join.py: the join of the latest rows of two update streams
+- policies/: which key is next; windows/: the queue of windows; joins/: the latest rows of equal keys
 
 All but the operators, `Queue` and `QueueSettings` is for this package and kernel/baselines alone.
 """

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millrace.errors import NotYet, QueryError
+from millrace.errors import NotYet
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.joins.sides import JoinTime, RowsSide
 from millrace.language.expressions.bound_relation import BoundRelation
@@ -44,7 +44,7 @@ from millrace.plan.joins.join_steps import JoinInputs
 from millrace.plan.joins.time_limits import TimeLimits
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import RowsJoin
-from millrace.plan.updates.update_keys import APPEND
+from millrace.plan.updates.refusals import APPEND
 
 
 def bind_joins(
@@ -77,8 +77,8 @@ def bind_joins(
         return _bind_inner(given, unbounded=unbounded)
     outer = next((each for each in select.joins if each.kind in ("left", "right", "full")), None)
     if unbounded and outer is not None:
-        raise QueryError(
-            "an outer join has no meaning over update streams",
+        raise NotYet(
+            "an outer join is not supported yet over update streams",
             hint=f"Write JOIN, or let the query {APPEND}.",
             place=outer.place,
         )

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from millrace.errors import Place, QueryError, listed
+from millrace.errors import Place, QueryError
 from millrace.kernel.progress.time_contract import LATE
-from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.query_options import said, spelling
 from millrace.language.declarations.streams import QUEUE_OPTIONS
 from millrace.language.grammar.statements import Options
-from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import scans_of
 from millrace.plan.updates.queue_placement import mode_of
-from millrace.plan.updates.update_keys import is_update, reads_updates
+from millrace.plan.updates.update_keys import reads_updates
+from millrace.plan.updates.window_commitments import committed
 
 _ORDINARY = ("order", "join", "alpha", "slack", "panes", "flush", "low_level_groups", "state_limit")
 """The options that are for queries over all rows."""
@@ -62,7 +61,7 @@ def _different(key: str, streams: list[Stream], place: Place | None) -> QueryErr
 def _without_effect(key: str, options: Mapping[str, str], root: Node) -> tuple[str, str] | None:
     """Why an option has no effect on a query, and what to do about it; None if it has one."""
     mode = mode_of(root, options)
-    if key in _ORDINARY and mode == "update":
+    if key in _ORDINARY and mode == "update" and reads_updates(root):
         return "has no effect on an update query", f"Leave it out, or {_APPEND}."
     if key == "queue":
         return _wrong_queue(options[key], root)
@@ -71,14 +70,8 @@ def _without_effect(key: str, options: Mapping[str, str], root: Node) -> tuple[s
 
 
 def _wrong_queue(policy: str, root: Node) -> tuple[str, str] | None:
-    if policy not in LOSSLESS and not reads_updates(root):
-        names = listed(dict.fromkeys(f'"{each.stream.name}"' for each in scans_of(root)))
-        return (
-            "is for update streams",
-            f"Declare UPDATE KEY for {names}, or write queue = 'append' or queue = 'append_shed'.",
-        )
-    if policy == "auto" and has_windows(root):
-        return "is for queries without windows", "Write queue = 'inplace', or queue = 'append'."
+    if policy == "auto" and committed(root):
+        return "is not supported yet with windows", "Write queue = 'inplace', or queue = 'append'."
     return None
 
 
@@ -91,21 +84,16 @@ def _missing(key: str, options: Mapping[str, str], root: Node) -> str | None:
             random = windows and options.get("update_window") == "random"
             return None if sheds or random else "it is for queue = 'append_shed', and for baseline = 'random_windows'"
         case "update_window" | "close":
-            return None if windows else "it is for windows over update streams"
+            return None if windows else "it is for windows over update streams that a queue commits to"
         case "tick":
             own = windows and options.get("close") == "own"
             return None if own else "it is for windows over update streams with close = 'own'"
         case "memory":
-            rows = mode_of(root, options) == "update" and not has_windows(root)
+            rows = mode_of(root, options) == "update" and not committed(root)
             return None if rows else "it is for queues of updates, without windows and without queue = 'append'"
     plain = mode_of(root, options) == "plain"
-    return "it is for queries with queues, over update streams or with queue = 'append'" if plain else None
+    return "it is for queries with queues, over update streams or with the option queue" if plain else None
 
 
 def _has_update_windows(options: Mapping[str, str], root: Node) -> bool:
-    return mode_of(root, options) == "update" and has_windows(root)
-
-
-def has_windows(root: Node) -> bool:
-    """True if a query over update streams has windows."""
-    return all(is_update(each) for each in scans_of(root)) and any(isinstance(each, Aggregate) for each in walk(root))
+    return mode_of(root, options) == "update" and bool(committed(root))

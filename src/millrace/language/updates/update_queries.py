@@ -15,12 +15,14 @@ from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import AccessClause, Options
 from millrace.language.select.query_binder import NodePlaces
-from millrace.language.updates.queue_options import effective, has_windows
+from millrace.language.updates.queue_options import effective
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_configuration import settings_of
 from millrace.plan.updates.queue_placement import check_updates, mode_of, with_queues
-from millrace.plan.updates.update_keys import NoUpdateSemantics, first_of, result_key
+from millrace.plan.updates.refusals import NoUpdateSemantics
+from millrace.plan.updates.update_keys import first_of, result_key
+from millrace.plan.updates.window_commitments import committed
 
 ALTERED = ("queue", "keep", "budget")
 """The options of queues that may change under a running query."""
@@ -53,9 +55,9 @@ def bind_access(
             hint="Leave it out, or declare UPDATE KEY for the streams of the query.",
             place=clauses[0].place,
         )
-    if has_windows(root):
+    if committed(root):
         raise QueryError(
-            "ACCESS is for queries without windows",
+            "ACCESS is not supported yet with windows",
             hint="Leave it out: a window is released when its key has its turn.",
             place=clauses[0].place,
         )

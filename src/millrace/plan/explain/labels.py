@@ -13,7 +13,7 @@ from millrace.plan.nodes import aggregate_nodes as windows
 from millrace.plan.nodes import relational_nodes as relational
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin
+from millrace.plan.nodes.update_nodes import AnyQueue, AnyUpdateJoin, MarkedAggregate
 
 
 def label(node: Node) -> str:
@@ -50,7 +50,7 @@ def label(node: Node) -> str:
             return rows_join_label(node)
         case Following():
             return following_label(node)
-        case UpdateJoin():
+        case AnyUpdateJoin():
             return update_join_label(node)
         case AnyQueue():
             return queue_label(node, {})

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from millrace.kernel.joins.sides import Side
 from millrace.kernel.updates.queue_settings import LINECUTTING_AS_PRINTED, LOSSLESS, Access, QueueSettings
 from millrace.plan.explain.join_labels import band_text, names_of
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.node import walk
-from millrace.plan.nodes.relational_nodes import Filter, below_maps
-from millrace.plan.nodes.update_nodes import AnyQueue, UpdateJoin, UpdateQueue, WindowQueue
+from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, below_maps
+from millrace.plan.nodes.update_nodes import AnyQueue, AnyUpdateJoin, TimedUpdateJoin, UpdateQueue, WindowQueue
 from millrace.plan.updates.queue_configuration import settings_of
 
 _POLICIES: Mapping[str, str] = {
@@ -66,6 +66,8 @@ def _place(queue: AnyQueue, settings: QueueSettings) -> str:
         return "in front of its stream: all above it is an ordinary query"
     if any(isinstance(below, UpdateQueue) for each in queue.inputs for below in walk(each)):
         return "above the union as a guard, because its inputs have queues of their own: no key goes back in time"
+    if any(not isinstance(below, Scan | Filter | Project) for each in queue.inputs for below in walk(each)):
+        return "all rows count below it, so that no result depends on the load; work above it is for what it releases"
     if len(queue.inputs) > 1:
         return "one queue for the union: it knows the newest of each key among all inputs"
     return "above filters, so rows that they drop never enter it; below all work, which is for rows that it releases"
@@ -78,20 +80,27 @@ def filter_notes(node: Filter, options: Mapping[str, str]) -> Iterator[str]:
         yield "if it drops the newest row of a key, the key keeps its last answer, or has none"
 
 
-def update_join_label(join: UpdateJoin) -> str:
+def update_join_label(join: AnyUpdateJoin) -> str:
     """What matches: the latest rows of equal keys, and the band of their times."""
     names = names_of(join.inputs)
-    equal = " and ".join(f"{left} = {right}" for left, right in zip(*join.keys, strict=True))
-    words = f"join of the latest rows of {names[0]} and {names[1]}{f' on {equal}' if equal else ''}"
+    equal = " and ".join(" = ".join(row) for row in zip(*join.keys, strict=True))
+    words = f"join of the latest rows of {_and(names)}{f' on {equal}' if equal else ''}"
     sides = [Side((), ahead) for ahead in join.within]
-    band = band_text(names, sides) or _one_sided(names, join.within)
+    band = (band_text(names, sides) if len(sides) == 2 else "") or _one_sided(names, join.within)
     where = "" if join.residual is None else f", only where {join.residual}"
-    return words + (f", {band}" if band else "") + where
+    time = ", at each time of a row" if isinstance(join, TimedUpdateJoin) else ""
+    return words + (f", {band}" if band else "") + where + time
 
 
-def _one_sided(names: list[str], within: tuple[int | None, int | None]) -> str:
-    ends = ((names[1], names[0], within[0]), (names[0], names[1], within[1]))
-    return "".join(f"{late} at most {interval_text(ahead)} after {early}" for late, early, ahead in ends if ahead)
+def _one_sided(names: list[str], within: Sequence[int | None]) -> str:
+    ends = [(names[:place] + names[place + 1 :], names[place], ahead) for place, ahead in enumerate(within)]
+    return ", ".join(
+        f"{_and(late)} at most {interval_text(ahead)} after {early}" for late, early, ahead in ends if ahead
+    )
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def access_text(access: tuple[Access, ...]) -> str:

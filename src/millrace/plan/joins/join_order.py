@@ -3,6 +3,7 @@
 Rules:
 - Inputs that are all joined on the same keys, or on none, and whose times are all within constant limits of each other,
   are one join. Every other join of more than two inputs is a pipeline.
+- Update streams are one join always: it keeps one row per key and input, however many conditions are left to check.
 - A pipeline begins with the pair, and goes on with the input, that is connected by a key, then the one of the shortest
   reach, then the first of the text. Only joins are made whose rows are kept for a limited time.
 """
@@ -10,10 +11,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import pairwise, permutations
 
+from millrace.kernel.columns.expressions import Call, Column
 from millrace.kernel.joins.sides import JoinTime, Side
-from millrace.plan.joins.join_steps import JoinGroup, JoinInputs, Unbounded, expressions_of, join_step
+from millrace.plan.joins.join_steps import JoinCondition, JoinGroup, JoinInputs, Unbounded, expressions_of, join_step
 from millrace.plan.nodes.conditions import all_of
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
@@ -21,7 +23,7 @@ from millrace.plan.nodes.node import Node
 
 def joined(inputs: JoinInputs, time: JoinTime = "max") -> Node:
     """The join of all inputs with a time for its rows; raises `Unbounded` if it would keep rows without limit."""
-    if len(inputs.nodes) > 2 and is_multiway(inputs):
+    if inputs.unbounded or (len(inputs.nodes) > 2 and is_multiway(inputs)):
         return _multiway(inputs, time)
     for order in _orders(inputs):
         try:
@@ -39,18 +41,32 @@ def is_multiway(inputs: JoinInputs) -> bool:
 
 
 def _multiway(inputs: JoinInputs, time: JoinTime) -> Join:
-    every = range(len(inputs.nodes))
-    reaches = [
-        max(reach for other in every if other != part and (reach := inputs.limits.of(part, other)) is not None)
-        for part in every
+    every = frozenset(range(len(inputs.nodes)))
+    keys = [key for key in inputs.keys if set(key) == every]
+    reaches = [_reach(inputs, part) for part in sorted(every)]
+    sides = tuple(Side(tuple(key[part] for key in keys), reaches[part]) for part in sorted(every))
+    rest = [each for each in inputs.conditions if not _is_sure(each, reaches)]
+    equal = [
+        Call("=", (Column(first), Column(other)))
+        for key in inputs.keys
+        if key not in keys
+        for first, other in pairwise(key.values())
     ]
-    sides = tuple(Side(tuple(key[part] for key in inputs.keys), reaches[part]) for part in every)
-    sure = [
-        each.keyed or (each.exact and not each.untils and all(reaches[one.first] <= one.most for one in each.limits))
-        for each in inputs.conditions
-    ]
-    rest = [each for each, is_sure in zip(inputs.conditions, sure, strict=True) if not is_sure]
-    return Join(inputs.nodes, sides, all_of(expressions_of(inputs, rest)), time)
+    return Join(inputs.nodes, sides, all_of([*equal, *expressions_of(inputs, rest)]), time)
+
+
+def _reach(inputs: JoinInputs, part: int) -> int | None:
+    """How far rows of other inputs may be after one of an input; None if one of them has no limit."""
+    others = [inputs.limits.of(part, other) for other in range(len(inputs.nodes)) if other != part]
+    known = [each for each in others if each is not None]
+    return max(known) if len(known) == len(others) else None
+
+
+def _is_sure(condition: JoinCondition, reaches: Sequence[int | None]) -> bool:
+    """True if the keys or reaches of one join of all inputs guarantee a condition."""
+    if condition.keyed or not condition.exact or condition.untils:
+        return condition.keyed
+    return all((reach := reaches[each.first]) is not None and reach <= each.most for each in condition.limits)
 
 
 def _pipeline(inputs: JoinInputs, order: Sequence[int], time: JoinTime) -> Node:

@@ -44,7 +44,8 @@ class JoinInputs:
     """What is joined: inputs with distinct columns, and all that is known about which rows match.
 
     `times` are the inputs' own times as expressions, where a column has them; `keys` are columns that must be equal, by
-    input. `nullable` inputs may be absent in a row. If they are `unbounded`, rows may match without limit of time.
+    input. `nullable` inputs may be absent in a row. If they are `unbounded`, the latest rows match, without limit of
+    time.
     """
 
     nodes: tuple[Node, ...]
@@ -172,7 +173,7 @@ class _GroupReach:
         # A null end says that nothing matches; the least of several ends would ignore it.
         self.exact = len(self.own) == 1 and not self.untils
         self.untils += self.own
-        if self.ahead is None and not self.untils and not inputs.unbounded:
+        if self.ahead is None and not self.untils:
             raise Unbounded(group.parts[0], part)
 
 
@@ -217,7 +218,7 @@ class _InputReach:
             spread = _reach(group, {other: limits.of(each, other) for other in group.parts}, "min")
             if spread is not None:
                 self.untils.append(later(until, spread))
-        if self.ahead is None and not self.untils and not inputs.unbounded:
+        if self.ahead is None and not self.untils:
             raise Unbounded(part, group.parts[0])
 
 

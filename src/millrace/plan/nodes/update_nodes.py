@@ -107,16 +107,15 @@ class MarkedAggregate(Node):
 
 
 @dataclass(frozen=True)
-class UpdateJoin(AnyJoin):
-    """The latest rows of two inputs that have equal keys.
+class AnyUpdateJoin(AnyJoin):
+    """The latest rows of all inputs that have equal keys.
 
-    A row of the second is at most `within[0]` after one of the first, which is at most `within[1]` after it (None: no
-    limit). `residual` is a condition on the joined columns beside these.
+    Rows of other inputs are at most `within[i]` after one of input i (None: no limit). `residual` is a condition on the
+    joined columns beside these.
     """
 
-    inputs: tuple[Node, Node]
-    keys: tuple[Keys, Keys]
-    within: tuple[int | None, int | None] = (None, None)
+    keys: tuple[Keys, ...]
+    within: tuple[int | None, ...] = (None, None)
     residual: Expression | None = None
 
     def expressions(self) -> tuple[Expression, ...]:
@@ -127,3 +126,13 @@ class UpdateJoin(AnyJoin):
 
     def spread_keys(self, position: int) -> Keys | None:
         return self.keys[position]
+
+
+@dataclass(frozen=True)
+class UpdateJoin(AnyUpdateJoin):
+    """Whenever a row has come, and of a batch the latest alone."""
+
+
+@dataclass(frozen=True)
+class TimedUpdateJoin(AnyUpdateJoin):
+    """In order of time: at each time at which an input has a row, the latest rows up to then."""

@@ -138,6 +138,8 @@ def _join(node: joins.AnyJoin, options: Options, method: Method | None) -> kerne
             return kernel.OrderedJoin(schemas, node.sides, node.residual, method=method, alpha=alpha)
         case joins.Join():
             return kernel.Join(schemas, node.sides, node.residual, node.time, joint=node.joint)
+        case updates.TimedUpdateJoin():
+            return kernel.TimedUpdateJoin(schemas, node.keys, node.within, node.residual)
         case updates.UpdateJoin():
             return kernel.UpdateJoin(schemas, node.keys, node.within, node.residual)
     first, second = (each.keeps_entry for each in node.inputs)

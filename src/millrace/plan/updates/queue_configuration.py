@@ -63,7 +63,8 @@ def _below(node: Node, position: int, names: Mapping[str, str]) -> dict[str, str
             held = {name: column for name, each in columns if (column := held_by(each, schema)) is not None}
         case UpdateJoin():
             held = {name: name for name in node.inputs[position].schema.names}
-            held |= dict(zip(node.keys[1 - position], node.keys[position], strict=True))
+            for other in node.keys:
+                held |= dict(zip(other, node.keys[position], strict=True))
         case _:
             return dict(names)
     return {name: held[own] for name, own in names.items() if own in held}

@@ -5,9 +5,11 @@ Rules:
   above, where it is done only for the rows that the queue releases.
 - A union of streams is one queue with several inputs. Where an input calls a user function, each stream has a queue,
   and the union another one, which keeps a key from going back in time.
-- A join has a queue per input. Window aggregates have a window queue; two in a chain have one whose windows hold
-  all rows that a result of the upper one is made of, and no others: else a key could be committed to a window without
-  a result.
+- A join of streams has a queue per input. Window aggregates at the top have a window queue; two in a chain have one
+  whose windows hold all rows that a result of the upper one is made of, and no others: else a key could be committed to
+  a window without a result.
+- Whatever else an update query is made of stands below its queue, where all rows count: there joins go in order of time
+  and all windows are computed, so that what enters the queue does not depend on the load.
 - With an append queue every row counts: it stands in front of each stream, and the rest is an ordinary query.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, cast
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
@@ -22,20 +25,21 @@ from millrace.kernel.progress.time_contract import LATE
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
 from millrace.plan.nodes.conditions import all_of, conjuncts, substituted
 from millrace.plan.nodes.join_nodes import Join
-from millrace.plan.nodes.node import Node, walk
+from millrace.plan.nodes.node import Keys, Node, walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, scan_of
-from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
-from millrace.plan.updates.queue_configuration import is_append
-from millrace.plan.updates.update_keys import (
-    NoUpdateSemantics,
-    first_of,
-    key_equalities,
-    key_names,
-    meaningless,
-    reads_updates,
-    result_key,
+from millrace.plan.nodes.update_nodes import (
+    AnyQueue,
+    MarkedAggregate,
+    TimedUpdateJoin,
+    UpdateJoin,
+    UpdateQueue,
+    WindowQueue,
 )
+from millrace.plan.updates.queue_configuration import is_append
+from millrace.plan.updates.refusals import NoUpdateSemantics, not_yet
+from millrace.plan.updates.update_keys import first_of, key_equalities, key_names, reads_updates, result_key
+from millrace.plan.updates.window_commitments import committed
 
 Mode = Literal["plain", "append", "update"]
 
@@ -44,7 +48,7 @@ def mode_of(root: Node, options: Mapping[str, str]) -> Mode:
     """What the queues of a query do: there are none, all rows pass, or rows of a key update each other."""
     if is_append(options):
         return "append"
-    return "update" if reads_updates(root) else "plain"
+    return "update" if reads_updates(root) or "queue" in options else "plain"
 
 
 def key_of(query: Query) -> tuple[str, ...] | None:
@@ -64,16 +68,17 @@ def check_updates(root: Node, options: Mapping[str, str]) -> None:
     if mode_of(root, options) != "update":
         return
     key_names(root)
-    windows = any(isinstance(each, Aggregate) for each in walk(root))
+    windows = bool(committed(root))
     for each in walk(root):
         if isinstance(each, Union):
             _check_union(each, windows=windows)
+    _placed(root, "", options)
 
 
 def _check_union(node: Union, *, windows: bool) -> None:
     if windows and not _is_cheap(node):
         raise NoUpdateSemantics(
-            "a user function is called below a union with windows",
+            "a user function below a union with windows is not supported yet",
             hint="Call it in the aggregate, or in a query around the union: then it is called only for rows that the "
             "queue releases.",
             node=node,
@@ -84,28 +89,31 @@ def _check_union(node: Union, *, windows: bool) -> None:
 
 def with_queues(root: Node, query: Query) -> Node:
     """The tree with the queues that its query asks for."""
-    mode = mode_of(root, query.options)
+    return _placed(root, query.name, query.options)
+
+
+def _placed(root: Node, name: str, options: Mapping[str, str]) -> Node:
+    mode = mode_of(root, options)
     if mode == "plain":
         return root
-    placement = _QueuePlacement(query, _window_of(root, query) if mode == "update" else None, mode == "append")
+    windows = committed(root) if mode == "update" else ()
+    placement = _QueuePlacement(name, windows, _window_of(windows, name, options), mode == "append")
     if mode == "append" and not all(isinstance(each, Scan | Filter | Project | Union) for each in walk(root)):
         return placement.each_stream(root)
     return placement.tree(root)
 
 
-def _window_of(root: Node, query: Query) -> WindowQueue | None:
-    """The window queue of a query without what it reads; None if it has no window."""
-    windows = [each.window for each in walk(root) if isinstance(each, Aggregate)]
-    if not windows:
+def _window_of(aggregates: Sequence[Aggregate], query: str, options: Mapping[str, str]) -> WindowQueue | None:
+    """The queue of windows that these aggregates have, without what it reads; None if there are none."""
+    if not aggregates:
         return None
-    upper = cast(Window, windows[-1])
+    upper, *lower = (cast(Window, each.window) for each in aggregates)
     # The first lower window whose result an upper one holds ends one slide after its start.
-    reach = sum(each.range - each.slide for each in windows[:-1] if isinstance(each, Window))
-    options = query.options
+    reach = sum(each.range - each.slide for each in lower)
     return WindowQueue(
         (),
         (),
-        query.name,
+        query,
         upper.range + reach,
         upper.slide,
         (upper.origin - reach) % upper.slide,
@@ -122,9 +130,10 @@ def _is_cheap(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class _QueuePlacement:
-    """Puts queues into a tree; those of a query with windows are like `window`."""
+    """Puts queues into a tree; those of a query that is committed to windows are like `window`."""
 
-    query: Query
+    query: str
+    committed: tuple[Aggregate, ...]
     window: WindowQueue | None
     append: bool
 
@@ -146,13 +155,13 @@ class _QueuePlacement:
                 return self._project(node, below)
             case Union():
                 return self._union(node, below)
-            case Aggregate():
+            case Aggregate() if node in self.committed:
                 return _filtered(self._aggregate(node), below)
-            case Join():
-                return _filtered(self._join(node), below)
+            case Join() if self.window is None and all(map(_is_of_rows, node.inputs)):
+                return _filtered(UpdateJoin(tuple(map(self.tree, node.inputs)), *_matches(node)), below)
             case Scan():
                 return self._queue((_filtered(node, below),), node.stream.update_key)
-        raise meaningless("this", node)
+        return self._queue((_filtered(_counted(node), below),), key_names(node))
 
     def _project(self, node: Project, below: Sequence[Expression]) -> Node:
         given = dict(node.columns)
@@ -167,13 +176,13 @@ class _QueuePlacement:
         if _is_cheap(node):
             flat = _flat(node)
             truth = next((place for place, (_, is_truth) in enumerate(flat) if is_truth), None)
-            return self._queue(tuple(_filtered(each, below) for each, _ in flat), key, truth)
+            return self._queue(tuple(_filtered(_counted(each), below) for each, _ in flat), key, truth)
         return self._queue(tuple(self.tree(each, below) for each in node.inputs), key, node.truth)
 
     def _key(self, node: Union) -> tuple[str, ...] | None:
         """The update key of a union; None where an append queue has none."""
         try:
-            return tuple(first_of(each, node.schema.names) for each in result_key(node).update)
+            return tuple(first_of(each, node.schema.names) for each in result_key(node).columns)
         except NoUpdateSemantics:
             if self.append:
                 return None
@@ -181,24 +190,45 @@ class _QueuePlacement:
 
     def _queue(self, inputs: tuple[Node, ...], key: tuple[str, ...] | None, truth: int | None = None) -> Node:
         if self.window is None:
-            return UpdateQueue(inputs, key, self.query.name, truth)
+            return UpdateQueue(inputs, key, self.query, truth)
         assert key is not None
         return replace(self.window, inputs=inputs, key=key, truth=truth)
 
     def _aggregate(self, node: Aggregate) -> MarkedAggregate:
         assert self.window is not None and isinstance(node.window, Window)
-        is_upper = any(isinstance(each, Aggregate) for each in walk(node.input))
-        span = node.window.range if is_upper else self.window.range
+        span = self.window.range if node is self.committed[-1] else node.window.range
         return MarkedAggregate(replace(node, input=self.tree(node.input)), span)
 
-    def _join(self, node: Join) -> UpdateJoin:
-        pairs, others = key_equalities(node)
-        equal = [Call("=", (Column(left), Column(right))) for left, right in others]
-        residual = all_of([*equal, *([] if node.residual is None else [node.residual])])
-        first, second = (self.tree(each) for each in node.inputs)
-        within = node.sides[0].ahead, node.sides[1].ahead
-        keys = tuple(left for left, _ in pairs), tuple(right for _, right in pairs)
-        return UpdateJoin((first, second), keys, within, residual)
+
+def _is_of_rows(node: Node) -> bool:
+    """True if the rows of a tree are those of streams, and so come without waiting for any other."""
+    return all(isinstance(each, Scan | Filter | Project | Union) for each in walk(node))
+
+
+def _counted(node: Node) -> Node:
+    """A tree below a queue: all its rows count, so that what it gives does not depend on the load."""
+    _refuse_counted(node)
+    inner = node.map_children(_counted)
+    if not isinstance(inner, Join) or not isinstance(node, Join) or not reads_updates(node):
+        return inner
+    return TimedUpdateJoin(inner.inputs, *_matches(node))
+
+
+def _refuse_counted(node: Node) -> None:
+    """Refuse what cannot be told of unions whose rows all count: which of two rows of one key and time is the one."""
+    if isinstance(node, Aggregate) and reads_updates(node) and any(isinstance(each, Union) for each in walk(node)):
+        raise not_yet("this window over a union", node, "Write one [RANGE 1 MINUTE SLIDE 1 MINUTE] over the union")
+    if isinstance(node, Union) and node.truth is not None:
+        raise not_yet("TRUTH below a join with windows", node, "Leave it out")
+
+
+def _matches(node: Join) -> tuple[tuple[Keys, ...], tuple[int | None, ...], Expression | None]:
+    """What rows of an update join match by: the keys of each input, the limits of their times, and a condition."""
+    rows, others = key_equalities(node)
+    equal = [Call("=", (Column(first), Column(other))) for row in others for first, other in pairwise(row)]
+    residual = all_of([*equal, *([] if node.residual is None else [node.residual])])
+    keys = tuple(tuple(row[place] for row in rows) for place in range(len(node.inputs)))
+    return keys, tuple(side.ahead for side in node.sides), residual
 
 
 def _flat(node: Node) -> list[tuple[Node, bool]]:

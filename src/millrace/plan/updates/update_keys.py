@@ -2,10 +2,10 @@
 
 Rules:
 - Filters drop rows. A map keeps the key as it is, under any name; GROUP BY contains it; the inputs of a union have the
-  same one; a join equates those of both inputs.
-- Results of a window aggregate are told apart by all columns of GROUP BY.
-- All else has no meaning where each row replaces the one before: it is refused. With an append queue, where all rows
-  count, a query may have it.
+  same one; a join equates those of all inputs, and an as-of join has that of its first input.
+- Results of a window aggregate are told apart by all columns of GROUP BY, over plain streams too.
+- What has no meaning where each row replaces the one before is refused with the reason. With an append queue, where all
+  rows count, a query may have it.
 """
 
 from __future__ import annotations
@@ -15,39 +15,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from millrace.errors import Place, RequestError
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression
 from millrace.kernel.progress.time_contract import LATE
-from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, Window
-from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
+from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, scans_of
+from millrace.plan.nodes.relational_nodes import Filter, Numbered, Project, Scan, Union, scans_of
+from millrace.plan.updates.refusals import APPEND, NoUpdateSemantics, not_yet, refusal
 
 Names = frozenset[str]
-
-APPEND = "read with WITH (queue = 'append'), which answers over all rows"
-"""What to do instead, after "let the query"."""
-
-
-class NoUpdateSemantics(RequestError):
-    """Something in a query has no meaning where rows replace each other.
-
-    `node` is where in its tree, and `part` what of that node, for the language to find it in the text.
-    """
-
-    def __init__(
-        self, fact: str, *, hint: str, node: Node | None = None, part: str = "", place: Place | None = None
-    ) -> None:
-        super().__init__(fact, hint=hint, place=place)
-        self.node = node
-        self.part = part
-
-
-def meaningless(what: str, node: Node, instead: str = "Leave it out") -> NoUpdateSemantics:
-    """The refusal of something that is only for rows that do not replace each other."""
-    return NoUpdateSemantics(
-        f"{what} has no meaning over update streams", hint=f"{instead}, or let the query {APPEND}.", node=node
-    )
 
 
 @dataclass(frozen=True)
@@ -59,6 +35,11 @@ class ResultKey:
 
     update: tuple[Names, ...]
     further: tuple[Names, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Names, ...]:
+        """All of them."""
+        return (*self.update, *self.further)
 
 
 def is_update(scan: Scan) -> bool:
@@ -74,15 +55,20 @@ def reads_updates(node: Node) -> bool:
 def key_names(root: Node) -> tuple[str, ...]:
     """The columns of a query's results that tell them apart; refuses a query without update semantics."""
     _refuse_mixture(root)
-    found = result_key(root)
+    found, names = whole_key(root), root.column_names()
+    return tuple(first_of(each, names) for each in found.columns)
+
+
+def whole_key(node: Node) -> ResultKey:
+    """The key in a tree's rows; refuses a tree that has lost a column of it."""
+    found = result_key(node)
     if not all(found.further):
         raise NoUpdateSemantics(
             "the results do not hold all columns of GROUP BY",
             hint="Each of them is an update of one group: add them to the SELECT list, as they are.",
-            node=root,
+            node=node,
         )
-    names = root.column_names()
-    return tuple(first_of(each, names) for each in (*found.update, *found.further))
+    return found
 
 
 def first_of(held_by: Names, names: Sequence[str]) -> str:
@@ -100,7 +86,8 @@ def _refuse_mixture(root: Node) -> None:
     in_vain = plain.outlet == LATE or any(isinstance(each, Following | RowsJoin) for each in walk(root))
     declare = "Let" if in_vain else f'Declare UPDATE KEY for "{name}" as well, or let'
     raise NoUpdateSemantics(
-        f'"{name}" is no update stream, and "{update.stream.name}" is one',
+        f'"{name}" is no update stream, and "{update.stream.name}" is one: all rows of the one count, and an update '
+        "query leaves rows out",
         hint=f"{declare} the query {APPEND}.",
         node=plain,
     )
@@ -109,9 +96,9 @@ def _refuse_mixture(root: Node) -> None:
 def result_key(node: Node) -> ResultKey:
     """The update key in a tree's rows; refuses a tree without update semantics."""
     match node:
-        case Scan():
+        case Scan() if is_update(node):
             return ResultKey(tuple(frozenset((name,)) for name in node.stream.update_key or ()))
-        case Filter():
+        case Filter() | Numbered():
             return result_key(node.input)
         case Project():
             return _mapped(node)
@@ -121,7 +108,9 @@ def result_key(node: Node) -> ResultKey:
             return _aggregated(node)
         case Join():
             return _joined(node)
-    raise meaningless(node.sql_name, node)
+        case Following(mode="recent"):
+            return result_key(node.inputs[0])
+    raise refusal(node)
 
 
 # Maps
@@ -177,9 +166,8 @@ def _is_wider(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _united(node: Union) -> ResultKey:
-    if any(isinstance(each, Aggregate | AnyJoin) for each in walk(node)):
-        raise meaningless("a union of results of windows or joins", node)
-    first, *others = [result_key(each).update for each in node.inputs]
+    keys = [whole_key(each) for each in node.inputs]
+    first, *others = [each.columns for each in keys]
     for other in others:
         matched = [next((each for each in other if each & names), None) for names in first]
         if None in matched or len(first) != len(other):
@@ -189,7 +177,8 @@ def _united(node: Union) -> ResultKey:
                 node=node,
             )
         first = tuple(names & each for names, each in zip(first, matched, strict=True) if each is not None)
-    return ResultKey(first)
+    count = len(keys[0].update)
+    return ResultKey(first[:count], first[count:])
 
 
 def _listed(key: Iterable[Names]) -> str:
@@ -200,8 +189,7 @@ def _listed(key: Iterable[Names]) -> str:
 
 
 def _aggregated(node: Aggregate) -> ResultKey:
-    _refuse_window(node)
-    given = result_key(node.input)
+    given = result_key(node.input) if reads_updates(node) else ResultKey(())
     held = _held(node.keys, node.input.schema)
     update = tuple(_named(held, each) for each in given.update)
     if (lost := _lost(given.update, update)) is not None:
@@ -215,86 +203,69 @@ def _aggregated(node: Aggregate) -> ResultKey:
     return ResultKey(update, tuple(frozenset((name,)) for name in held if name not in known))
 
 
-def _refuse_window(node: Aggregate) -> None:
-    window = node.window
-    if not isinstance(window, Window) or window.unit == "rows":
-        raise meaningless(window.sql_name, node, "Write [RANGE 1 MINUTE SLIDE 1 MINUTE]")
-    if any(isinstance(each, AnyJoin) for each in walk(node.input)):
-        raise meaningless("a window aggregate over a join", node)
-    below = [each for each in walk(node.input) if isinstance(each, Aggregate)]
-    if len(below) > 1:
-        raise NoUpdateSemantics(
-            "a window aggregate over two others is not built for update streams yet",
-            hint=f"Leave one of the three out, or let the query {APPEND}.",
-            node=node,
-        )
-    if below and not _is_made_of(window, below[0].window):
-        raise NoUpdateSemantics(
-            "a window over results of windows is not made of whole ones",
-            hint="Let its RANGE and SLIDE be multiples of the inner SLIDE, and that at most the inner RANGE, or let "
-            f"the query {APPEND}.",
-            node=node,
-        )
-
-
-def _is_made_of(upper: Window, lower: AnyWindow) -> bool:
-    """True if all rows of lower windows that end in an upper one are in windows that end where one of them does."""
-    if not isinstance(lower, Window):
-        return True  # It is refused itself.
-    offset = upper.origin - lower.origin - lower.range
-    return lower.slide <= lower.range and not any(each % lower.slide for each in (upper.range, upper.slide, offset))
-
-
 # Joins
 
 
 def _joined(node: Join) -> ResultKey:
-    pairs, _ = key_equalities(node)
-    first, second = (result_key(each).update for each in node.inputs)
-    found = []
-    for names in first:
-        right = next(right for left, right in pairs if left in names)
-        found.append(names | next(each for each in second if right in each))
-    return ResultKey(tuple(found))
+    given = [whole_key(each) for each in node.inputs]
+    rows, _ = key_equalities(node)
+    places = [next(row for row in rows if row[0] in names) for names in given[0].columns]
+    found = [
+        frozenset(
+            each
+            for name, key in zip(row, given, strict=True)
+            for names in key.columns
+            if name in names
+            for each in names
+        )
+        for row in places
+    ]
+    count = len(given[0].update)
+    return ResultKey(tuple(found[:count]), tuple(found[count:]))
 
 
-def key_equalities(node: Join) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The equalities of a join that equate the update keys of its two inputs, and those beside them."""
+Equal = tuple[str, ...]
+"""A column of each input of a join that are all equal."""
+
+
+def key_equalities(node: Join) -> tuple[list[Equal], list[Equal]]:
+    """The equalities of a join that equate the keys of its inputs, and those beside them."""
     _refuse_join(node)
-    first, second = (result_key(each).update for each in node.inputs)
+    keys = [whole_key(each).columns for each in node.inputs]
     equal = list(zip(*(side.keys for side in node.sides), strict=True))
-    pairs: list[tuple[str, str]] = []
-    for names in first:
-        pair = next((each for each in equal if each[0] in names and any(each[1] in other for other in second)), None)
-        if pair is None:
-            raise _not_equated(node, first, second)
-        pairs.append(pair)
-    matched = [next(place for place, other in enumerate(second) if right in other) for _, right in pairs]
-    if sorted(matched) != list(range(len(second))):
-        raise _not_equated(node, first, second)
-    return pairs, [each for each in equal if each not in pairs]
+    chosen: list[Equal] = []
+    for names in keys[0]:
+        row = next((each for each in equal if each[0] in names and _are_keys(each, keys)), None)
+        if row is None:
+            raise _not_equated(node, keys)
+        chosen.append(row)
+    for place, key in enumerate(keys):
+        if sorted(number for row in chosen for number, names in enumerate(key) if row[place] in names) != [
+            *range(len(key))
+        ]:
+            raise _not_equated(node, keys)
+    return chosen, [each for each in equal if each not in chosen]
+
+
+def _are_keys(row: Equal, keys: Sequence[Sequence[Names]]) -> bool:
+    return all(any(name in names for names in key) for name, key in zip(row, keys, strict=True))
 
 
 def _refuse_join(node: Join) -> None:
-    below = [each for one in node.inputs for each in walk(one)]
-    refused = {
-        "a join of more than two inputs": len(node.inputs) > 2 or any(isinstance(each, AnyJoin) for each in below),
-        "an outer join": any(side.outer for side in node.sides),
-        "a join of results of windows": any(isinstance(each, Aggregate) for each in below),
-        "a join with a limit of time in a column": any(side.until is not None for side in node.sides),
-        "a join by another time than the later one": node.time != "max" or node.joint,
-    }
-    for what, is_so in refused.items():
-        if is_so:
-            raise meaningless(what, node)
+    if any(side.outer for side in node.sides):
+        raise not_yet("an outer join", node, "Write JOIN")
+    if node.time != "max" or node.joint:
+        raise not_yet("a window over a join by another time than the later one", node, "Leave out WA")
 
 
-def _not_equated(node: Join, first: Sequence[Names], second: Sequence[Names]) -> NoUpdateSemantics:
-    written = " AND ".join(f"{min(one)} = {min(other)}" for one, other in zip(first, second, strict=False))
-    same = len(first) == len(second)
-    hint = f"Join on the whole key of both, ON {written}" if same else "Join streams with the same update key"
+def _not_equated(node: Join, keys: Sequence[Sequence[Names]]) -> NoUpdateSemantics:
+    first = keys[0]
+    other = next((each for each in keys[1:] if len(each) != len(first)), keys[-1])
+    written = " AND ".join(" = ".join(min(each) for each in row) for row in zip(*keys, strict=False))
+    same = len(first) == len(other)
+    hint = f"Join on the whole key of all, ON {written}" if same else "Join streams with the same update key"
     return NoUpdateSemantics(
-        f"the join does not equate the update keys of its inputs, ({_listed(first)}) and ({_listed(second)})",
+        f"the join does not equate the update keys of its inputs, ({_listed(first)}) and ({_listed(other)})",
         hint=f"{hint}, or let the query {APPEND}.",
         node=node,
     )

@@ -29,7 +29,15 @@ from millrace.plan.nodes.relational_nodes import (
     Slack,
     Union,
 )
-from millrace.plan.nodes.update_nodes import AnyQueue, MarkedAggregate, UpdateJoin, UpdateQueue, WindowQueue
+from millrace.plan.nodes.update_nodes import (
+    AnyQueue,
+    AnyUpdateJoin,
+    MarkedAggregate,
+    TimedUpdateJoin,
+    UpdateJoin,
+    UpdateQueue,
+    WindowQueue,
+)
 from millrace.plan.physical.operator_choice import operator_of
 
 MINUTE = 60_000_000
@@ -66,6 +74,7 @@ NODES: tuple[Node, ...] = (
     UpdateQueue((SCAN,), ("k",), "q"),
     QUEUE,
     MarkedAggregate(COUNT.with_children([QUEUE]), MINUTE),
+    TimedUpdateJoin((X, Y), KEYS),
     UpdateJoin((UpdateQueue((X,), ("x.k",), "q"), UpdateQueue((Y,), ("y.k",), "q")), KEYS),
 )
 
@@ -77,7 +86,7 @@ def kinds(base: type) -> set[type]:
 
 def test_every_node_type_is_here() -> None:
     assert {type(each) for each in NODES} == kinds(Node)
-    assert not {Node, OneInput, SeveralInputs, AnyJoin, AnyQueue} & kinds(Node)
+    assert not {Node, OneInput, SeveralInputs, AnyJoin, AnyUpdateJoin, AnyQueue} & kinds(Node)
 
 
 @pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)

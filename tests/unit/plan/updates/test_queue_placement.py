@@ -109,6 +109,47 @@ def test_plain_filters_stand_below_the_queue_and_work_above_it(text: str, expect
     assert shape(root(text)) == expected
 
 
+OTHERS = COUNTS.replace("FROM a", "FROM b")
+ON_KEY = "x JOIN b AS y ON x.k = y.k"
+OVER_PAIRS = f"SELECT x.k, count(*) {WINDOW} AS m FROM a AS {ON_KEY} GROUP BY x.k"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"SELECT x.k, x.m FROM ({COUNTS}) AS x JOIN ({OTHERS}) AS y ON x.k = y.k",
+         "UpdateQueue(TimedUpdateJoin(Aggregate(Scan), Aggregate(Scan)))"),
+        (f"SELECT x.k, slow(x.m) AS w FROM ({COUNTS}) AS x JOIN b AS y ON x.k = y.k WHERE x.m > y.n",
+         "UpdateQueue(TimedUpdateJoin(Aggregate(Scan), Scan))"),
+        (f"SELECT x.k, sum(slow(x.v)) {WINDOW} AS s FROM a AS {ON_KEY} GROUP BY x.k",
+         "MarkedAggregate(WindowQueue(TimedUpdateJoin(Scan, Scan)))"),
+        (f"SELECT k, max(m) AS m FROM ({OVER_PAIRS}) [RANGE 1 h SLIDE 1 h] GROUP BY k",
+         "MarkedAggregate(MarkedAggregate(WindowQueue(TimedUpdateJoin(Scan, Scan))))"),
+        ("SELECT x.k FROM a AS x JOIN b AS y ON x.k = y.k JOIN a AS z ON x.k = z.k AND x.v < z.v",
+         "UpdateJoin(UpdateQueue(Scan), UpdateQueue(Scan), UpdateQueue(Scan))"),
+        ("SELECT z.k FROM (SELECT x.k FROM a AS x JOIN b AS y ON x.k = y.k) AS z JOIN a AS w ON z.k = w.k",
+         "UpdateQueue(TimedUpdateJoin(TimedUpdateJoin(Scan, Scan), Scan))"),
+        (f"{COUNTS} UNION {OTHERS}", "UpdateQueue(Aggregate(Scan), Aggregate(Scan))"),
+        ("SELECT k, count(*) AS m FROM a [SESSION 1 MINUTE] GROUP BY k", "UpdateQueue(Aggregate(Scan))"),
+        (f"SELECT k, max(m) AS n FROM ({COUNTS}) [RANGE 90 s SLIDE 60 s] GROUP BY k WITH (queue = 'auto')",
+         "UpdateQueue(Aggregate(Aggregate(Scan)))"),
+        (f"SELECT c, count(*) AS m FROM plain {WINDOW} GROUP BY c WITH (queue = 'inplace')",
+         "UpdateQueue(Aggregate(Scan))"),
+    ],
+)  # fmt: skip
+def test_what_counts_all_rows_stands_below_the_queue(text: str, expected: str) -> None:
+    found = shape(root(text))
+    # Filters and projections are not of interest.
+    for word in ("Project(", "Filter("):
+        while (at := found.find(word)) >= 0:
+            depth, end = 1, at + len(word)
+            while depth:
+                depth += {"(": 1, ")": -1}.get(found[end], 0)
+                end += 1
+            found = found[:at] + found[at + len(word) : end - 1] + found[end:]
+    assert found == expected
+
+
 def test_the_key_is_that_of_the_stream_under_the_names_below_the_queue() -> None:
     assert queue(root("SELECT c AS x, k AS y, v FROM two")).key == ("k", "c")
     assert queue(root("SELECT v FROM one")).key == ()
@@ -321,6 +362,11 @@ def test_queues_are_explained() -> None:
     assert "of the windows that the queue has committed to" in windows
     joined = explain(plan(q="AS SELECT x.k, y.v FROM a AS x JOIN b AS y ON x.k = y.k"))
     assert "join of the latest rows of x and y on x.k = y.k" in joined
+    three = explain(plan(q="AS SELECT x.k FROM a AS x JOIN b AS y ON x.k = y.k JOIN a AS z ON z.k = x.k"))
+    assert "join of the latest rows of x, y and z on x.k = y.k = z.k" in three
+    counted = explain(plan(q=f"AS SELECT x.k FROM ({COUNTS}) AS x JOIN b AS y ON x.k = y.k"))
+    assert "join of the latest rows of x and y on x.k = y.k, at each time of a row" in counted
+    assert "all rows count below it, so that no result depends on the load" in counted
     union = explain(plan(q="AS SELECT k, v FROM a UNION b TRUTH b"))
     assert "one queue for the union" in union and "that of input 2 wins" in union
     dropping = "the key keeps its last answer, or has none"

@@ -191,9 +191,9 @@ def titles_of(executor: Executor, queries: Mapping[str, str], level: int) -> dic
 
 
 def _source(node: GraphNode) -> str:
-    """The source whose rows come to a queue by a node, by its name; none if another queue is between."""
+    """The source whose rows come to a queue by a node, by its name; none if they are rows of no single one."""
     while not node.is_source:
-        if isinstance(node.operator, Queue) or len(node.inputs) != 1:
+        if node.operator is None or not node.operator.passes_rows or len(node.inputs) != 1:
             return ""
         node = node.inputs[0].producer
     return node.name

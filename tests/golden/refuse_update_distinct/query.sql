@@ -3,4 +3,4 @@ CREATE STREAM quotes (symbol STRING, price DOUBLE, ts TIMESTAMP)
   TIMESTAMP BY ts ORDERED UPDATE KEY (symbol) FROM csv OPTIONS (path 'inputs/quotes.csv');
 CREATE STREAM plain (symbol STRING, price DOUBLE, ts TIMESTAMP)
   TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'inputs/plain.csv');
-SELECT symbol, count(*) AS n FROM quotes [SESSION 1 MINUTE] GROUP BY symbol;
+SELECT DISTINCT symbol, ts FROM quotes;

@@ -7,7 +7,7 @@ import pytest
 
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, TIME, Batch, Element, Punctuation
-from millrace.kernel.updates.update_join import UpdateJoin
+from millrace.kernel.updates.joins.update_join import UpdateJoin
 from tests.unit.kernel.check_by_input import Driven, check_by_input, random_scripts, schemas
 
 A = pa.schema([("a.k", pa.string()), ("a.n", pa.int64())])
