@@ -161,25 +161,29 @@ class FromParser:
         if cursor.take("SEQ"):
             return self._joined("seq", first)
         refuse_unsupported(cursor)
-        asof = cursor.take("ASOF")
+        natural = cursor.take("NATURAL")
+        asof = not natural and cursor.take("ASOF")
         side = next((each for each in _SIDES if cursor.take(each.upper())), None)
         refuse_unsupported(cursor)
         if side is not None:
             cursor.take("OUTER")
-        cross = side is None and cursor.take("CROSS")
+        cross = side is None and not natural and cursor.take("CROSS")
         inner = side is None and cursor.take("INNER")
-        asof = asof or cursor.take("ASOF")
-        if not (asof or side or cross or inner or cursor.at("JOIN")):
+        asof = asof or (not natural and cursor.take("ASOF"))
+        if not (natural or asof or side or cross or inner or cursor.at("JOIN")):
             return None
         cursor.expect("JOIN", hint=_ASOF_HINT if asof else _JOIN_HINT)
         if asof:
             return self._asof(side, first)
-        return self._joined("inner" if side is None else side, first, bare=cross)
+        return self._joined("inner" if side is None else side, first, bare=cross, natural=natural)
 
-    def _joined(self, kind: JoinKind, first: Token, *, bare: bool = False) -> JoinClause:
-        """An input after a comma, SEQ or JOIN; only JOIN has a condition of its own."""
-        clause = JoinClause(kind, self._item(), place=self.cursor.source.of_token(first))
-        if bare or kind == "seq" or first.token_type == TokenType.COMMA:
+    def _joined(self, kind: JoinKind, first: Token, *, bare: bool = False, natural: bool = False) -> JoinClause:
+        """An input after a comma, SEQ or JOIN; only JOIN has a condition of its own, unless it is NATURAL."""
+        clause = JoinClause(kind, self._item(), natural=natural, place=self.cursor.source.of_token(first))
+        if natural and self.cursor.at_type(TokenType.ON, TokenType.USING):
+            hint = "It is USING all columns that both inputs have: leave NATURAL or the condition out."
+            raise QueryError("NATURAL JOIN takes neither ON nor USING", hint=hint, place=self.cursor.place())
+        if bare or natural or kind == "seq" or first.token_type == TokenType.COMMA:
             return clause
         on, using = self._condition()
         if kind != "inner" and on is None and not using:

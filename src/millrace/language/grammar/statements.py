@@ -230,7 +230,8 @@ JoinKind = Literal["inner", "left", "right", "full", "asof", "seq"]
 class JoinClause(Placed):
     """One more input: after a comma or CROSS JOIN (inner, without a condition), after JOIN, ASOF JOIN or SEQ.
 
-    `outer` says of an as-of join that rows without a match are kept; `match` is its MATCH_CONDITION.
+    `outer` says of an as-of join that rows without a match are kept; `match` is its MATCH_CONDITION. A `natural` join
+    is USING all columns that both sides have.
     """
 
     kind: JoinKind
@@ -239,6 +240,7 @@ class JoinClause(Placed):
     using: tuple[Name, ...] = ()
     match: exp.Expr | None = None
     outer: bool = False
+    natural: bool = False
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ _FORMS: dict[tuple[str, ...], str] = {
 }
 """By their words; a token of several words is one."""
 _JOINS = {
-    "NATURAL": "Name the columns: JOIN b USING (k).",
     "SEMI": "JOIN gives a row once for each that it meets; to have it once, make the second input unique first: "
     "JOIN (SELECT k, count(*) AS n FROM b [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) AS y ON ...",
     "ANTI": "Use LEFT JOIN, and WHERE y.k IS NULL around it.",

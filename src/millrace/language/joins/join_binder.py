@@ -20,7 +20,7 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.joins.sides import JoinTime, RowsSide
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
-from millrace.language.grammar.statements import Select
+from millrace.language.grammar.statements import JoinClause, Name, Select
 from millrace.language.joins.bands import is_comparison
 from millrace.language.joins.join_chains import bind_chain
 from millrace.language.joins.join_conditions import (
@@ -62,6 +62,9 @@ def bind_joins(
     items = (select.source, *(each.item for each in select.joins))
     inputs = tuple(as_input(each, item, select.window) for each, item in zip(relations, items, strict=True))
     check_names(inputs)
+    select = replace(
+        select, joins=tuple(_written_out(each, inputs, place) for place, each in enumerate(select.joins, 1))
+    )
     given = written_join(select, functions, inputs)
     conditions = [each for one in (*given.on, given.where) for each in one if len(each.parts) > 1]
     compared = [each.expression for each in conditions if is_comparison(each.expression)]
@@ -83,6 +86,18 @@ def bind_joins(
             place=outer.place,
         )
     return bind_chain(given)
+
+
+def _written_out(clause: JoinClause, inputs: Sequence[JoinInput], position: int) -> JoinClause:
+    """A NATURAL join as one that is USING all columns that both sides have."""
+    if not clause.natural:
+        return clause
+    before = scope_of(inputs[:position])
+    both = [name for name in inputs[position].scope.schema.names if before.find(name) is not None]
+    if not both:
+        hint = "The inputs have no columns in common: write JOIN ... ON."
+        raise QueryError("NATURAL JOIN has no columns to join on", hint=hint, place=clause.place)
+    return replace(clause, using=tuple(Name(name, place=clause.place) for name in both))
 
 
 # Inner joins

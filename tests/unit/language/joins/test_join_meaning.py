@@ -109,7 +109,15 @@ SELECT DISTINCT a.ts, b.k FROM a, b WHERE b.ts BETWEEN a.ts - INTERVAL 5 SECONDS
 SELECT t, count(*) AS n FROM (SELECT a.ts AS t, b.v AS v FROM a, b WHERE a.k = b.k AND b.ts BETWEEN a.ts AND
   a.ts + INTERVAL 5 SECONDS) AS j WHERE v > 2 GROUP BY t;
 SELECT j.v, c.v FROM (SELECT a.ts AS t, a.k AS k, b.v AS v FROM a, b WHERE a.k = b.k AND b.ts BETWEEN a.ts AND
-  a.ts + INTERVAL 5 SECONDS) AS j JOIN c ON c.k = j.k AND c.ts BETWEEN j.t AND j.t + INTERVAL 5 SECONDS
+  a.ts + INTERVAL 5 SECONDS) AS j JOIN c ON c.k = j.k AND c.ts BETWEEN j.t AND j.t + INTERVAL 5 SECONDS;
+WITH x AS (SELECT k, v, ts FROM a WHERE v > 1), y AS (SELECT x.k, x.ts, b.v AS w FROM x JOIN b ON x.ts = b.ts)
+  SELECT x.v, y.w FROM x JOIN y ON x.k = y.k AND y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS;
+SELECT ts, p, w FROM (SELECT ts, v AS p FROM a) AS x NATURAL JOIN (SELECT ts, v AS w FROM b) AS y;
+SELECT ts, p, w, u FROM (SELECT ts, v AS p FROM a) AS x NATURAL JOIN (SELECT ts, v AS w, g FROM b) AS y
+  NATURAL JOIN (SELECT ts, g, v AS u FROM c) AS z;
+SELECT ts, k, p, w FROM (SELECT k, ts, v AS p FROM a) AS x NATURAL LEFT JOIN (SELECT k, ts, v AS w FROM b) AS y;
+SELECT a.* EXCLUDE (ts, till, f, g), b.v AS w FROM a, b WHERE a.ts = b.ts;
+SELECT date_trunc('minute', a.ts) AS m, a.k, count(*) AS n, sum(b.v) AS s FROM a, b WHERE a.ts = b.ts GROUP BY ALL
 """
 
 OTHER_TEXT = """

@@ -145,7 +145,6 @@ def test_a_statement_that_ends_too_early_is_marked_at_its_own_end() -> None:
     [
         "SELECT len FROM main1 LIMIT 5",
         "SELECT len FROM main1 WHERE len IN (SELECT len FROM control HAVING count(*) > 3)",
-        "SELECT * FROM main1 NATURAL JOIN main2",
         "SELECT * FROM main1 LEFT SEMI JOIN main2 ON main1.len = main2.len",
         "SELECT sum(len) OVER (ORDER BY ts) FROM main1",
         "SELECT len FROM main1 EXCEPT SELECT len FROM main2",
