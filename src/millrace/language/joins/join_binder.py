@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millrace.errors import NotYet
+from millrace.errors import NotYet, QueryError
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.joins.sides import JoinTime, RowsSide
 from millrace.language.expressions.bound_relation import BoundRelation
