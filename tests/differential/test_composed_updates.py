@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -321,6 +321,25 @@ def check_three(inputs: Mapping[str, list[Row]], results: list[Row]) -> None:
     assert last.keys() == sides[0].keys() & sides[1].keys() & sides[2].keys()
     for key, row in last.items():
         assert tuple(row[value] for value in "abc") == tuple(rows[key][-1][1] for rows in sides)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["local", "virtual"])
+def test_streams_that_are_joined_have_queues_of_their_own(name: Literal["local", "virtual"]) -> None:
+    inputs = {stream: rows_of(seed, 120) for seed, stream in enumerate("stu", 3)}
+    streams = "".join(
+        STREAM.format(name=stream, key="UPDATE KEY (k)").replace("iterable", f"iterable WITH (queue = '{policy}')")
+        for stream, policy in (("s", "append"), ("t", "linecutting"), ("u", "auto"))
+    )
+    opened = Host(name).open(
+        f"{streams} CREATE QUERY joined AS {QUERIES['of_three']}", {each: cut(rows, 1) for each, rows in inputs.items()}
+    )
+    report = opened.run()
+    assert {title: each.policy for title, each in report.queues.items()} == {
+        "joined": "append", "joined#2": "linecutting", "joined#3": "auto"
+    }  # fmt: skip
+    assert report.queues["joined"].superseded == 0
+    check_three(inputs, [row for each in opened.memory["joined"] for row in each.to_pylist()])
 
 
 @pytest.mark.slow

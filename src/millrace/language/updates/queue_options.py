@@ -12,7 +12,8 @@ from millrace.language.grammar.statements import Options
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import scans_of
-from millrace.plan.updates.queue_placement import mode_of
+from millrace.plan.updates.queue_configuration import PER_QUEUE
+from millrace.plan.updates.queue_placement import has_queue_per_stream, mode_of
 from millrace.plan.updates.update_keys import reads_updates
 from millrace.plan.updates.window_commitments import committed
 
@@ -33,12 +34,17 @@ def effective(own: Mapping[str, str], written: Options, root: Node, place: Place
 
 
 def _of_streams(own: Mapping[str, str], root: Node, place: Place | None) -> dict[str, str]:
-    """The options that the streams of a query set and the query does not."""
+    """The options that the streams of a query set alike and the query does not.
+
+    Where each stream has a queue of its own they may differ.
+    """
     streams = {each.stream.name: each.stream for each in scans_of(root) if each.outlet != LATE}
     found: dict[str, str] = {}
     for key in QUEUE_OPTIONS:
         values = {each.options.get(key) for each in streams.values()}
         if key in own or values <= {None}:
+            continue
+        if len(values) > 1 and key in PER_QUEUE and has_queue_per_stream(root):
             continue
         if len(values) > 1:
             raise _different(key, list(streams.values()), place)

@@ -18,8 +18,8 @@ from millrace.language.select.query_binder import NodePlaces
 from millrace.language.updates.queue_options import effective
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
-from millrace.plan.updates.queue_configuration import settings_of
-from millrace.plan.updates.queue_placement import check_updates, mode_of, with_queues
+from millrace.plan.updates.queue_configuration import options_at, settings_of
+from millrace.plan.updates.queue_placement import check_updates, mode_of, queues_of, with_queues
 from millrace.plan.updates.refusals import NoUpdateSemantics
 from millrace.plan.updates.update_keys import first_of, result_key
 from millrace.plan.updates.window_commitments import committed
@@ -63,7 +63,8 @@ def bind_access(
         )
     found = tuple(_access(each, root, functions) for each in clauses)
     try:
-        settings_of(options, found)
+        for queue in queues_of(root, options):
+            settings_of(options_at(queue, options), found)
     except RequestError as error:
         raise QueryError(error.fact, hint=error.hint, place=clauses[0].place) from None
     for before, after in pairwise(clauses):

@@ -11,7 +11,7 @@ from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, below_maps
 from millrace.plan.nodes.update_nodes import AnyQueue, AnyUpdateJoin, TimedUpdateJoin, UpdateQueue, WindowQueue
-from millrace.plan.updates.queue_configuration import settings_of
+from millrace.plan.updates.queue_configuration import options_at, settings_of
 
 _POLICIES: Mapping[str, str] = {
     "append": "every row passes, in the order in which it came",
@@ -32,7 +32,7 @@ _WINDOWS: Mapping[str, str] = {
 
 def queue_label(queue: AnyQueue, options: Mapping[str, str]) -> str:
     """What a queue is: its key and its policy, and its memory if that is a baseline."""
-    settings = settings_of(options)
+    settings = settings_of(options_at(queue, options))
     kind = "window queue" if isinstance(queue, WindowQueue) else "update queue"
     kind = "append queue" if settings.policy in LOSSLESS else kind
     key = "" if queue.key is None else f" by {', '.join(queue.key)}" if queue.key else " of one key"
@@ -42,7 +42,7 @@ def queue_label(queue: AnyQueue, options: Mapping[str, str]) -> str:
 
 def queue_notes(queue: UpdateQueue | WindowQueue, options: Mapping[str, str]) -> Iterator[str]:
     """How a queue works and why it stands where it does, one line each."""
-    settings = settings_of(options)
+    settings = settings_of(options_at(queue, options))
     if isinstance(queue, WindowQueue):
         length = f"{interval_text(queue.range)} every {interval_text(queue.slide)}"
         own = f"a row of the key is less than {interval_text(queue.tick)} before its end, or after it"
@@ -75,7 +75,8 @@ def _place(queue: AnyQueue, settings: QueueSettings) -> str:
 
 def filter_notes(node: Filter, options: Mapping[str, str]) -> Iterator[str]:
     """Why a filter stands above a queue of updates, and what that costs."""
-    if isinstance(below_maps(node), UpdateQueue) and settings_of(options).policy not in LOSSLESS:
+    queue = below_maps(node)
+    if isinstance(queue, UpdateQueue) and settings_of(options_at(queue, options)).policy not in LOSSLESS:
         yield "above the queue, because it calls a user function: it sees only rows that the queue releases"
         yield "if it drops the newest row of a key, the key keeps its last answer, or has none"
 

@@ -27,7 +27,7 @@ from millrace.plan.physical.operator_choice import (
     operator_of,
 )
 from millrace.plan.physical.scheduling_options import breaks_after, strategy_of
-from millrace.plan.updates.queue_configuration import access_at, settings_of
+from millrace.plan.updates.queue_configuration import access_at, options_at, settings_of
 
 Leaf = Callable[[Node, str], GraphNode | None]
 """Says where a tree ends and a source stands, given a node and its place."""
@@ -79,7 +79,9 @@ class GraphBuilder:
         if isinstance(node, AnyQueue):
             assert self.query is not None and self.root is not None and isinstance(added.operator, Queue)
             # No other query shares the queue, so it follows the options that its query has now.
-            added.operator.configure(settings_of(self.options, access_at(path, self.query, self.root)))
+            added.operator.configure(
+                settings_of(options_at(node, self.options), access_at(path, self.query, self.root))
+            )
         return added
 
     def _inputs(self, node: Node, path: str) -> list[GraphNode]:

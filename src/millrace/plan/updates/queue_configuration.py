@@ -10,10 +10,12 @@ from millrace.kernel.updates.queue_settings import LOSSLESS, Access, QueueSettin
 from millrace.plan.nodes.conditions import substituted
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
-from millrace.plan.nodes.relational_nodes import Project
-from millrace.plan.nodes.update_nodes import UpdateJoin
+from millrace.plan.nodes.relational_nodes import Project, scans_of
+from millrace.plan.nodes.update_nodes import AnyQueue, UpdateJoin, UpdateQueue
 from millrace.plan.updates.update_keys import held_by
 
+PER_QUEUE = ("queue", "keep", "memory", "budget")
+"""The options that the queues of a query may have each for itself."""
 POLICY = "inplace"
 """The policy of queues where neither query nor stream says one."""
 
@@ -38,6 +40,18 @@ def settings_of(options: Mapping[str, str], access: tuple[Access, ...] = ()) -> 
         budget_time=int(budget) if budget and not unit else None,
         access=access,
     )
+
+
+def options_at(queue: AnyQueue, options: Mapping[str, str]) -> Mapping[str, str]:
+    """The options of one queue of a query: where the query does not say them, those of the stream that it reads."""
+    streams = {scan.stream.name: scan.stream for each in queue.inputs for scan in scans_of(each)}
+    if len(streams) != 1 or not isinstance(queue, UpdateQueue):
+        return options
+    (stream,) = streams.values()
+    found = {**{key: stream.options[key] for key in PER_QUEUE if key in stream.options}, **options}
+    if found.get("queue") != "append_shed":
+        found.pop("keep", None)
+    return found
 
 
 def access_at(path: str, query: Query, root: Node) -> tuple[Access, ...]:

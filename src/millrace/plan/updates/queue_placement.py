@@ -27,7 +27,7 @@ from millrace.plan.nodes.conditions import all_of, conjuncts, substituted
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Keys, Node, walk
 from millrace.plan.nodes.query_network import Query
-from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, scan_of
+from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, below_maps, scan_of, scans_of
 from millrace.plan.nodes.update_nodes import (
     AnyQueue,
     MarkedAggregate,
@@ -36,7 +36,7 @@ from millrace.plan.nodes.update_nodes import (
     UpdateQueue,
     WindowQueue,
 )
-from millrace.plan.updates.queue_configuration import is_append
+from millrace.plan.updates.queue_configuration import is_append, options_at, settings_of
 from millrace.plan.updates.refusals import NoUpdateSemantics, not_yet
 from millrace.plan.updates.update_keys import first_of, key_equalities, key_names, reads_updates, result_key
 from millrace.plan.updates.window_commitments import committed
@@ -56,11 +56,30 @@ def key_of(query: Query) -> tuple[str, ...] | None:
     return key_names(query.root) if mode_of(query.root, query.options) == "update" else None
 
 
-def queue_titles(query: Query) -> list[str]:
-    """What the queues of a query that take rows of streams are called: its name, numbered from the second on."""
-    queues = [each for each in walk(with_queues(query.root, query)) if isinstance(each, AnyQueue)]
-    count = sum(not any(isinstance(each, AnyQueue) for one in queue.inputs for each in walk(one)) for queue in queues)
-    return [query.name if not number else f"{query.name}#{number + 1}" for number in range(count)]
+def queue_policies(query: Query) -> dict[str, str]:
+    """By what they are called the policies of a query's queues that take rows of streams.
+
+    They are called by its name, numbered from the second on.
+    """
+    found = [
+        settings_of(options_at(queue, query.options)).policy
+        for queue in queues_of(query.root, query.options)
+        if not any(isinstance(each, AnyQueue) for one in queue.inputs for each in walk(one))
+    ]
+    return {query.name if not number else f"{query.name}#{number + 1}": each for number, each in enumerate(found)}
+
+
+def queues_of(root: Node, options: Mapping[str, str]) -> list[AnyQueue]:
+    """The queues of a query."""
+    return [each for each in walk(_placed(root, "", options)) if isinstance(each, AnyQueue)]
+
+
+def has_queue_per_stream(root: Node) -> bool:
+    """True if each stream that a query reads has a queue of its own: it joins them as they come."""
+    join = below_maps(root)
+    return isinstance(join, Join) and all(
+        _is_of_rows(each) and len({scan.stream.name for scan in scans_of(each)}) == 1 for each in join.inputs
+    )
 
 
 def check_updates(root: Node, options: Mapping[str, str]) -> None:

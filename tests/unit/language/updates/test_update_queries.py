@@ -14,7 +14,7 @@ from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Union
-from millrace.plan.updates.queue_placement import key_of
+from millrace.plan.updates.queue_placement import key_of, queue_policies
 
 STREAMS = """
 CREATE STREAM quotes (symbol STRING, venue STRING, price DOUBLE, size INT, ts TIMESTAMP)
@@ -289,6 +289,25 @@ def test_options_of_streams_hold_for_queries_unless_they_say_otherwise() -> None
     assert agreed.options == {"queue": "linecutting"}
 
 
+def test_streams_that_are_joined_may_have_different_queues() -> None:
+    joined = query("CREATE QUERY q AS SELECT x.symbol FROM quotes AS x JOIN cut AS y ON x.symbol = y.symbol")
+    assert queue_policies(joined) == {"q": "inplace", "q#2": "linecutting"}
+    three = "SELECT x.symbol FROM quotes AS x JOIN cut AS y USING (symbol) JOIN whole AS z USING (symbol)"
+    found = query(f"CREATE QUERY q AS {three}")
+    assert queue_policies(found) == {"q": "inplace", "q#2": "linecutting", "q#3": "append"}
+    assert key_of(found) == ("symbol",)
+    assert set(queue_policies(query(f"{three} WITH (queue = 'update_fifo')")).values()) == {"update_fifo"}
+    assert "when keys are read" in refused(f"CREATE QUERY q ACCESS EVERY 1 MINUTE AS {three}").fact
+    assert (
+        'differ in option "update_window"'
+        in refused(
+            "SELECT x.symbol FROM lazy AS x JOIN quotes AS y ON x.symbol = y.symbol;"
+            "CREATE STREAM lazy (symbol STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (symbol) FROM csv "
+            "OPTIONS (path 'l.csv') WITH (update_window = 'lazy')"
+        ).fact
+    )
+
+
 def test_options_of_streams_that_a_query_has_no_use_for_are_left_out() -> None:
     text = STREAMS.replace("WITH (queue = 'linecutting')", "WITH (update_window = 'lazy', keep = 0.5)")
     (plain,) = parse_network(f"SELECT symbol, price FROM cut;{text}").queries
@@ -301,7 +320,7 @@ def test_options_of_streams_that_a_query_has_no_use_for_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "fact", "offending"),
     [
-        ("SELECT x.symbol FROM quotes AS x JOIN cut AS y ON x.symbol = y.symbol",
+        ("SELECT symbol, price FROM quotes UNION SELECT symbol, price FROM cut",
          'differ in option "queue": "quotes" has none and "cut" has linecutting', "SELECT"),
         ("SELECT symbol, price FROM quotes WITH (slack = '1 second')", '"slack" has no effect on an update', "slack"),
         ("SELECT symbol, price FROM quotes WITH (baseline = 'in_order')", '"in_order" has no effect on an update',

@@ -16,8 +16,7 @@ from millrace.hosts.why.lag import Lag, recorded
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.metrics import InputCounts, QueueMetrics, SourceMetrics
 from millrace.plan.nodes.query_network import Query
-from millrace.plan.updates.queue_configuration import settings_of
-from millrace.plan.updates.queue_placement import queue_titles
+from millrace.plan.updates.queue_placement import queue_policies
 
 
 class CommitReader:
@@ -87,7 +86,7 @@ class CommitReader:
 
     def staleness(self, query: str, queries: Iterable[Query]) -> pa.Table:
         """How stale the most stale keys of each bucket were as of the newest commit (see bucket_queues.py)."""
-        has_queue = any(queue_titles(each) for each in queries if each.name == query)
+        has_queue = any(queue_policies(each) for each in queries if each.name == query)
         return staleness_of(query, self._newest().get("queues", {}), has_queue=has_queue)
 
     def _newest(self) -> Record:
@@ -99,10 +98,10 @@ def _unheard(queries: Iterable[Query], queues: Mapping[str, QueueReport]) -> dic
     """The empty queues of queries that no micro-batch has told of yet."""
     heard = {told["query"] for told in queues.values()}
     return {
-        title: QueueMetrics(settings_of(each.options).policy)
+        title: QueueMetrics(policy)
         for each in queries
         if each.name not in heard
-        for title in queue_titles(each)
+        for title, policy in queue_policies(each).items()
     }
 
 
