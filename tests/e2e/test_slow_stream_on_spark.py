@@ -109,16 +109,14 @@ def running(folder: Path, session: Any) -> Iterator[None]:
 
 
 def left(folder: Path, kind: str) -> dict[int, int]:
-    """When each fast row was there for all to read, by when it was sent: its micro-batch's record is written last."""
+    """The micro-batch with which each fast row left, by when it was sent."""
     found = {}
-    log = CommitLog(folder / "state" / "commits")
-    for batch, record in log.records():
-        committed = (log.folder / f"{batch:08d}.json").stat().st_mtime_ns // 1_000
+    for batch, record in CommitLog(folder / "state" / "commits").records():
         for name in record["outputs"][kind]["files"]:
             rows = pq.read_table(folder / kind / name, partitioning=None)
             fast = rows.filter(pc.equal(rows["v"], MARKS["fast"]))["sent"].cast(pa.int64()).to_pylist()
             assert not found.keys() & fast, "a row leaves once"
-            found |= dict.fromkeys(fast, committed)
+            found |= dict.fromkeys(fast, batch)
     return found
 
 
@@ -135,10 +133,14 @@ def sources(log: CommitLog) -> dict[str, Record]:
     return dict((log.newest() or {}).get("sources", {}))
 
 
-def longest(folder: Path, kind: str, sent: list[int]) -> float:
-    """How many trigger intervals the slowest of the rows took to leave, but for those that Spark warmed up with."""
-    times = left(folder, kind)
-    return max(times[each] - each for each in sent[WARM_UP:]) / 1e6 / TRIGGER
+def longest(folder: Path, kind: str, sent: list[int]) -> int:
+    """How many micro-batches that began after it was sent the slowest row took to leave: on a machine that is busy they
+    begin later than the trigger says. Rows that Spark warmed up with do not count."""
+    clocks = {batch: record["now"] for batch, record in CommitLog(folder / "state" / "commits").records()}
+    batches = left(folder, kind)
+    return max(
+        sum(each < now and batch <= batches[each] for batch, now in clocks.items()) for each in sent[WARM_UP:]
+    )
 
 
 def enabled(record: Record, kind: str) -> list[int]:

@@ -218,7 +218,7 @@ def test_many_threads_may_ask_at_once() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
         assert set(handle.queries) == {"keys", *(f"q{number}" for number in range(8))}
         feed.tell(row(1, k="x", n=1))
         wait_for(lambda: all(numbers(handle, f"q{number}") == [1] for number in range(8)))

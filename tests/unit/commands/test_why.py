@@ -85,6 +85,6 @@ def test_a_local_run_that_listens_is_asked_itself(tmp_path: Path, asked: str) ->
         assert run.changes.history == [], "to ask is no change"
     finally:
         run.stop()
-        thread.join(10)
+        thread.join(60)
     with pytest.raises(RequestError, match="no run listens in"):
         why(tmp_path / asked, 1)

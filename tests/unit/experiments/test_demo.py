@@ -19,6 +19,7 @@ from millrace.experiments.demo.links import SECOND, Feed, Feeder, link_files, tr
 from millrace.experiments.demo.side_by_side import q1
 from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches
 from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline
+from tests.e2e.commands import wait_for
 
 
 def offsets_of(feed: Feed, link: str) -> np.ndarray:
@@ -93,21 +94,23 @@ class TestTheFeeder:
         feeder = Feeder(feed, files, tmp_path)
         monkeypatch.setattr("millrace.experiments.demo.links._AHEAD", -1.0)
         feeder.begin()
-        while feeder.elapsed() < max(file.due for file in files) + 0.5:
-            time.sleep(0.05)
+        wait_for(lambda: feeder.fed == sum(len(file.offsets) for file in files))
+        assert feeder.elapsed() > max(file.due for file in files) - 0.1
         feeder.stop()
-        assert feeder.fed == sum(len(file.offsets) for file in files)
         rows = sum(pq.read_table(path).num_rows for link in feed.links for path in feeder.folder(link.name).iterdir())
         assert rows == feeder.fed
 
     def test_a_warm_up_row_is_as_old_as_its_link_makes_it(self, tmp_path: Path) -> None:
         feed = Feed()
         feeder = Feeder(feed, [], tmp_path)
+        before = time.time()
         feeder.warm_up()
+        after = time.time()
         for link in feed.links:
             (path,) = feeder.folder(link.name).iterdir()
             (moment,) = pq.read_table(path).column("ts").cast(pa.int64()).to_pylist()
-            assert time.time() - moment / SECOND == pytest.approx(link.lag + link.span, abs=0.5)
+            # To the microsecond, and what a float of today's seconds rounds away.
+            assert before - 1e-5 <= moment / SECOND + link.lag + link.span <= after + 1e-5
 
 
 class TestTheYardstick:

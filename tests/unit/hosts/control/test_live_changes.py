@@ -39,7 +39,7 @@ def at_work(sql: str, feed: Fed) -> Iterator[LocalRun]:
         yield run
     finally:
         run.stop()
-        thread.join(10)
+        thread.join(60)
 
 
 def names(run: LocalRun) -> list[str]:

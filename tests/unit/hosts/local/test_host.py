@@ -51,7 +51,7 @@ def test_a_live_run_can_be_stopped_from_another_thread() -> None:
     thread.start()
     wait_for(lambda: run.report().received == 1)
     run.stop()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -227,7 +227,7 @@ def test_the_last_window_closes_when_every_stream_is_silent(ets: str) -> None:
     wait_for(lambda: counts(run) == [2], seconds=10)
     assert all(run.report().sources[name].enabled for name in feeds)
     run.stop()
-    thread.join(10)
+    thread.join(60)
 
 
 def test_a_stream_that_gives_empty_items_has_not_ended() -> None:
@@ -265,7 +265,7 @@ def test_heartbeats_faster_than_work_do_not_keep_a_run_from_ending() -> None:
     thread = Thread(target=run.run)
     thread.start()
     run.stop()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -280,7 +280,7 @@ def test_time_stands_still_for_a_replayed_stream_while_nobody_runs(tmp_path: Pat
     thread.start()
     wait_for(lambda: first.report().received >= 3)
     first.stop()
-    thread.join(10)
+    thread.join(60)
     sleep(1)
     report = LocalRun(parse_network(script), RunOptions("local", checkpoint=tmp_path), feeds=feeds).run()
     assert (report.received, report.sources["a"].late) == (5, 0)

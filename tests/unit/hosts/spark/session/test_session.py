@@ -166,8 +166,8 @@ def test_nobody_joins_a_session_that_is_ending(monkeypatch: pytest.MonkeyPatch) 
     joining = Thread(target=lambda: found.append(join_session(None, opened.pop)))
     joining.start()
     first.may_end.set()
-    joining.join(10)
-    ending.join(10)
+    joining.join(60)
+    ending.join(60)
     assert found == [(second, True)]
     assert not second.ended
 
