@@ -138,9 +138,7 @@ def longest(folder: Path, kind: str, sent: list[int]) -> int:
     begin later than the trigger says. Rows that Spark warmed up with do not count."""
     clocks = {batch: record["now"] for batch, record in CommitLog(folder / "state" / "commits").records()}
     batches = left(folder, kind)
-    return max(
-        sum(each < now and batch <= batches[each] for batch, now in clocks.items()) for each in sent[WARM_UP:]
-    )
+    return max(sum(each < now and batch <= batches[each] for batch, now in clocks.items()) for each in sent[WARM_UP:])
 
 
 def enabled(record: Record, kind: str) -> list[int]:
