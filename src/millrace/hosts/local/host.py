@@ -39,7 +39,7 @@ from millrace.hosts.run_control import RunControl
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.why.lag import Lag
-from millrace.kernel.elements import END_OF_TIME, Batch
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, Batch, integer_column
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.evolution.start_points import StreamProgress
@@ -99,6 +99,7 @@ class LocalRun:
         self.memory, self.answers = self.outputs.sinks.memory, self.outputs.sinks.answers
         self._results = {query.name: 0 for query in plan.network.queries}
         self._epoch = self._earlier = 0
+        self._replay()
         self._silent: dict[str, int] = {}
         """The streams that had nothing when they were last read, and when that was."""
         self._dry: set[str] = set()
@@ -132,12 +133,19 @@ class LocalRun:
         self.outputs.publish(resumed.staged)
         self.outputs.sweep(resumed.staged)
         self.executor.restore(resumed.control, resumed.segments)
-        for name, source in self.intake.inputs.items():
-            if isinstance(source, PacedInput):
-                # Replayed time stood still while no run was at work.
-                self.executor.ingress[name].restart_silence(self._clock.now())
+        for name in self._replay():
+            # Replayed time stood still while no run was at work.
+            self.executor.ingress[name].restart_silence(self._clock.now())
         self._epoch = resumed.epoch + 1
         self._earlier = sum(ingress.received for ingress in self.executor.ingress.values())
+
+    def _replay(self) -> list[str]:
+        """Let the ETS of replayed streams follow the replayed time; their names."""
+        paced = {name: each.clock for name, each in self.intake.inputs.items() if isinstance(each, PacedInput)}
+        for name, clock in paced.items():
+            assert clock is not None, "replays start when they are taken into use"
+            self.executor.ingress[name].replay(clock)
+        return list(paced)
 
     def run(self) -> Report:
         """Work until the run ends in its way, or is stopped."""
@@ -239,6 +247,9 @@ class LocalRun:
         now, rows, ingress = self._clock.now(), chunk.rows, self.executor.ingress[name]
         if not paced:
             rows = stamped(rows, np.full(rows.num_rows, now) if chunk.arrived is None else chunk.arrived)
+        elif rows.num_rows and ingress.clock is not None:
+            # Silence counts from when the last row was due, not from when the host came to read it.
+            now = int(integer_column(rows, ARRIVED)[-1])
         if chunk.arrived is None or ingress.contract.kind == "external":
             self.executor.push(name, rows, now)
         else:
@@ -353,6 +364,7 @@ class LocalRun:
         def take_into_use() -> None:
             take_inputs()
             take_sinks()
+            self._replay()
             self._results = {query.name: self._results.get(query.name, 0) for query in plan.network.queries}
             self._silent = {name: looked for name, looked in self._silent.items() if name in self.intake.inputs}
 

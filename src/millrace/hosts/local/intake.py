@@ -9,8 +9,9 @@ from millrace.connectors.inputs import Position, open_input, read_schema, reopen
 from millrace.connectors.push_pull import Asked, PolledInput, Pushed
 from millrace.errors import RequestError
 from millrace.hosts.local.cut_input import CutInput
-from millrace.hosts.local.pace import Now, PacedInput, ReplayPace
+from millrace.hosts.local.pace import Now, PacedInput
 from millrace.hosts.report import Ending
+from millrace.kernel.clock import ReplayClock
 from millrace.kernel.elements import Microseconds
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.physical.stages import Physical
@@ -40,7 +41,7 @@ class Intake:
         self._ending = ending
         self._wake = wake
         self._feeds = feeds if feeds is not None else {}
-        self.pace: ReplayPace | None = None
+        self.pace: ReplayClock | None = None
         self.prepare(plan, positions)()
 
     def prepare(self, plan: Physical, positions: Mapping[str, Position] | None = None) -> Callable[[], None]:
@@ -100,11 +101,11 @@ class Intake:
 
     def _start(self, inputs: Iterable[PacedInput]) -> None:
         """Start replayed streams at the pace of those that run, or with the earliest arrival among them."""
-        waiting = [each for each in inputs if not each.started]
+        waiting = [each for each in inputs if each.clock is None]
         if waiting and self.pace is None:
             began = self._now()
             origin = min((first for each in waiting if (first := each.first) is not None), default=began)
-            self.pace = ReplayPace(origin, began)
+            self.pace = ReplayClock(origin, began)
         for each in waiting:
             assert self.pace is not None
             each.start(self.pace)

@@ -4,12 +4,13 @@ Rules:
 - All replayed streams of a run have one pace: the earliest arrival among them comes when the run begins, so that they
   keep their skew. A stream that is opened later takes the same pace.
 - A row carries the moment at which it was due: its latency counts from there.
+- The ETS of a replayed stream are made by the replayed time: see `Ingress.clock`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,39 +18,22 @@ import pyarrow as pa
 
 from millrace.connectors.inputs import Chunk, StreamInput
 from millrace.hosts.arrivals import arrivals, stamped
+from millrace.kernel.clock import ReplayClock
 from millrace.kernel.elements import NO_BOUND, Microseconds, Times
 from millrace.plan.nodes.endpoints import Stream
 
 Now = Callable[[], Microseconds]
 
 
-@dataclass(frozen=True)
-class ReplayPace:
-    """How arrivals meet the clock: what arrives at `origin` comes when it is `began`."""
-
-    origin: Microseconds
-    began: Microseconds
-
-    def due(self, times: Times, speed: float) -> Times:
-        """When arrivals come, by the clock.
-
-        >>> ReplayPace(origin=100, began=5_000).due(np.array([100, 300]), speed=2.0).tolist()
-        [5000, 5100]
-        """
-        due: Times = self.began + np.ceil((times - self.origin) / speed).astype(np.int64)
-        return due
-
-
 class PacedInput:
     """An input that holds rows back until the clock, at the stream's speed, has reached their arrival."""
 
     def __init__(self, stream: Stream, source: StreamInput, now: Now, position: Any = None) -> None:
-        assert stream.replay is not None
         self.stream = stream
         self.source = source
-        self._speed = stream.replay.speed
+        self.clock: ReplayClock | None = None
+        """The replayed time; None until it has started."""
         self._now = now
-        self._pace: ReplayPace | None = None
         self._rows: pa.RecordBatch | None = None
         self._times: Times = np.empty(0, np.int64)
         self._due: Times = np.empty(0, np.int64)
@@ -58,15 +42,11 @@ class PacedInput:
         self._before = source.position()
         self._hold(position)
 
-    def start(self, pace: ReplayPace) -> None:
-        """Begin to admit rows, at a pace."""
-        self._pace = pace
-        self._due = pace.due(self._times, self._speed)
-
-    @property
-    def started(self) -> bool:
-        """True if it has a pace."""
-        return self._pace is not None
+    def start(self, pace: ReplayClock) -> None:
+        """Begin to admit rows, at a pace and the stream's own speed."""
+        assert self.stream.replay is not None
+        self.clock = replace(pace, speed=self.stream.replay.speed)
+        self._due = self.clock.due(self._times)
 
     @property
     def first(self) -> Microseconds | None:
@@ -121,7 +101,7 @@ class PacedInput:
         times = arrivals(self.stream, chunk.rows, int(self._times[-1]) if len(self._times) else NO_BOUND)
         assert times is not None
         self._times = times
-        self._due = self._pace.due(times, self._speed) if self._pace is not None else times
+        self._due = self.clock.due(times) if self.clock is not None else times
         self._given = position["given"] if position else 0
         self._malformed = 0 if position and position["counted"] else chunk.malformed
         self._rows = chunk.rows if self._given < chunk.rows.num_rows or self._malformed else None

@@ -26,7 +26,7 @@ from millrace.kernel.graph.graph import GraphNode, sinks_below
 from millrace.kernel.progress.ets import clock_of_ets
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.stamp import Stamp
-from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
+from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.explain.time_text import clock_text
 
 Share = dict[str, Any]
@@ -223,18 +223,12 @@ class _View:
     def _ets_at(self, edge: Ingress, until: Microseconds) -> Microseconds | None:
         if not self.live or until == END_OF_TIME:
             return None
-        reached = clock_of_ets(edge, until)
-        return reached if reached is None else _beat_from(edge.contract, reached)
+        return clock_of_ets(edge, until)
 
 
 def _first_source(node: GraphNode) -> GraphNode:
     """The source that is first behind a node; itself if it is one."""
     return _first_source(node.inputs[0].producer) if node.inputs else node
-
-
-def _beat_from(contract: TimeContract, clock: Microseconds) -> Microseconds:
-    """The first clock from one on at which an ETS is made: on demand at once, periodically at the next beat."""
-    return clock if contract.every is None else -(-clock // contract.every) * contract.every
 
 
 # Several graphs

@@ -18,7 +18,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from millrace.kernel.elements import Microseconds, Punctuation
 from millrace.kernel.graph.delivery import Delivery
 from millrace.kernel.graph.graph import GraphNode
-from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at
+from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at, next_beat
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.updates.queue import Queue
 
@@ -88,7 +88,7 @@ class EtsDemand:
 
     def next_beat(self) -> Microseconds | None:
         """When the next periodic ETS is due; None is never."""
-        return min((edge.next_beat for _, edge in self._beating if edge.next_beat is not None), default=None)
+        return min((due for _, edge in self._beating if (due := next_beat(edge)) is not None), default=None)
 
     def release_at(self, silent: Container[str]) -> Microseconds | None:
         """The clock at which an ETS on demand will release something, if the sources stay silent; None is never."""

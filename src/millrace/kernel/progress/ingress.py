@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.kernel.clock import ReplayClock
 from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
@@ -60,7 +61,9 @@ class Ingress:
         self.quarantined = 0
         self.enabled = 0
         self.next_beat: Microseconds | None = None
-        """When the next periodic ETS is due; None until the clock has been seen."""
+        """When the next periodic ETS is due by the stream's own clock; None until the clock has been seen."""
+        self.clock: ReplayClock | None = None
+        """The replayed time of a stream that is replayed in real time, if its timestamps are its own."""
         self.sequence = 0
         """How many rows have been admitted."""
         self.outlets = {name: Ingress(contract.outlet(name)) for name, _ in contract.also}
@@ -215,6 +218,11 @@ class Ingress:
         self.sequence = max(self.sequence, *(progress["sequence"] for progress in progresses))
         for name in progresses[-1]["outlets"]:
             self.outlet(name).follow([progress["outlets"][name] for progress in progresses])
+
+    def replay(self, clock: ReplayClock) -> None:
+        """Make ETS by the replayed time from now on; those of the system's own stamps stay by the host's clock."""
+        for edge in (self, *self.outlets.values()):
+            edge.clock = clock if edge.contract.kind == "external" else None
 
     def restart_silence(self, now: Microseconds) -> None:
         """Count silence from now on: the stream's own time stood still until now."""

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.errors import RunError
+from millrace.kernel.clock import ReplayClock
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.integers import Integers
@@ -82,8 +83,8 @@ class Order:
         """The partitions or groups that are furthest behind, the slowest first."""
         return []
 
-    def lead(self) -> Microseconds | None:
-        """How far the slowest partition is ahead of the clock; None where the stream has no partitions."""
+    def lead(self, clock: ReplayClock | None = None) -> Microseconds | None:
+        """How far the slowest partition is ahead of the stream's clock; None where the stream has no partitions."""
         return None
 
     def restart_silence(self, now: Microseconds) -> None:
@@ -198,8 +199,10 @@ class Partitioned(Order):
             for each in first
         ]
 
-    def lead(self) -> Microseconds | None:
-        return int((self._partitions.greatest - self._partitions.seen_at).min()) if len(self._partitions) else None
+    def lead(self, clock: ReplayClock | None = None) -> Microseconds | None:
+        parts = self._partitions
+        seen_at = parts.seen_at if clock is None else clock.all_at(parts.seen_at)
+        return int((parts.greatest - seen_at).min()) if len(parts) else None
 
     def restart_silence(self, now: Microseconds) -> None:
         self._partitions.restart_silence(now)

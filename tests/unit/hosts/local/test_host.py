@@ -15,6 +15,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
+from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import parse_network
 from millrace.testing import in_memory, table
 from tests.e2e.commands import wait_for
@@ -189,6 +190,44 @@ def test_a_replayed_row_is_let_in_when_it_is_due_and_its_latency_counts_from_the
     latency = run.metrics().sinks["q"].latency
     assert latency.count == 3
     assert 0 < latency.mean <= sum(waited) / 3, "none of it is that a row was held back"
+
+
+REPLAYED = "TIMESTAMP BY ts ORDERED {} FROM iterable REPLAY BY ts SPEED {};"
+REPLAYS = {
+    "lull": (
+        "CREATE STREAM s (v INT, ts TIMESTAMP) " + REPLAYED.format("ETS ON DEMAND LULL INTERVAL 3 SECONDS", 100),
+        "SELECT count(*) AS n FROM s [RANGE 1 SECOND SLIDE 1 SECOND WA ts]",
+        [at / 5 for at in range(100)],
+    ),
+    "skew": (
+        "CREATE STREAM s (v INT, ts TIMESTAMP) "
+        + REPLAYED.format("ETS ON DEMAND SKEW INTERVAL 100 MILLISECONDS", 0.25)
+        + "CREATE STREAM b (v INT, ts TIMESTAMP) "
+        + REPLAYED.format("", 0.25),
+        "SELECT v FROM s UNION b ORDER BY ts",
+        [0.0, 0.1, 0.2],
+    ),
+}
+
+
+def of_2024(seconds: list[float]) -> pa.Table:
+    times = pa.array([1_717_200_000_000_000 + int(each * 1e6) for each in seconds]).cast(TIMESTAMP)
+    return pa.table({"v": pa.array(range(len(seconds)), pa.int32()), "ts": times})
+
+
+@pytest.mark.parametrize("name", REPLAYS)
+def test_the_ets_of_a_replay_are_made_by_the_replayed_clock_as_in_virtual_time(name: str) -> None:
+    declared, select, seconds = REPLAYS[name]
+    network = parse_network(f"{declared} CREATE QUERY q AS {select};")
+    answers = []
+    for host in (LocalRun, VirtualRun):
+        # The second stream asks for the bound of the first one all the time.
+        run = host(network, feeds={"s": [of_2024(seconds)], "b": [of_2024([at / 100 for at in range(30)])]})
+        report = run.run()
+        assert report.sources["s"].late == 0
+        assert report.sources["s"].enabled > 0, "an ETS was asked for"
+        answers.append(sorted(tuple(row.values()) for each in run.memory["q"] for row in each.to_pylist()))
+    assert answers[0] == answers[1]
 
 
 def test_rows_read_from_elsewhere_count_from_when_they_were_read() -> None:

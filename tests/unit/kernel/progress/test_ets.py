@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at
+from millrace.kernel.clock import ReplayClock
+from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at, next_beat
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 from millrace.testing import Bench
@@ -68,6 +72,36 @@ def test_a_partitioned_stream_is_spoken_for_at_the_pace_of_its_slowest_partition
     assert ets_at(ingress, 150) is None, "the slow one is at 50 + 40 - 5"
     assert ets_at(ingress, 160) == 95
     assert clock_of_ets(ingress, 95) == 160
+
+
+def test_the_clock_of_a_replayed_stream_is_the_replayed_time() -> None:
+    # It was 100 when the host's clock was 5000, and goes on at a quarter of its speed.
+    clock = ReplayClock(origin=100, began=5_000, speed=0.25)
+    lulled = Ingress(TimeContract("external", "ts", 0, "on_demand", lull=10))
+    paced = Ingress(TimeContract("external", "ts", 0, "on_demand", 5))
+    parted = Ingress(TimeContract("external", "ts", 0, "on_demand", 5, partitions=("k",)))
+    beating = Ingress(TimeContract("external", "ts", 0, "periodic", every=20, lull=10))
+    for ingress in (lulled, paced, parted, beating):
+        ingress.replay(clock)
+        ingress.admit(rows(90).append_column("k", pa.array(["a"])), now=5_000)
+    assert ets_at(lulled, 5_080) == 110 and clock_of_ets(lulled, 110) == 5_080
+    assert ets_at(paced, 5_080) == 105 and clock_of_ets(paced, 105) == 5_080
+    assert ets_at(parted, 5_080) == 105 and clock_of_ets(parted, 105) == 5_080
+    assert list(beats(beating, 5_000)) == [] and next_beat(beating) == 5_080
+    assert list(beats(beating, 5_079)) == [] and list(beats(beating, 5_081)) == [5_080]
+    assert clock_of_ets(beating, 111) == 5_160, "at the beat of 140"
+    stamped = Ingress(TimeContract("internal", "at", ets="on_demand"))
+    stamped.replay(clock)
+    stamped.admit(pa.record_batch({"n": [1]}), now=5_000)
+    assert ets_at(stamped, 5_080) == 5_080, "the system's own stamps are by the host's clock"
+
+
+@given(st.floats(1e-3, 1e4), st.integers(0, 10**15), st.integers(0, 10**11))
+def test_what_is_not_due_yet_is_later_than_the_replayed_time(speed: float, origin: int, elapsed: int) -> None:
+    clock = ReplayClock(origin, 1_700_000_000_000_000, speed)
+    now = clock.began + elapsed
+    assert clock.when(clock.at(now)) <= now, "so a row above it alone can be due later"
+    assert clock.due(np.array([origin + elapsed])).tolist() == [clock.when(origin + elapsed)]
 
 
 def test_periodic_beats_are_due_at_multiples_of_their_interval() -> None:
