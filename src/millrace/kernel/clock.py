@@ -61,7 +61,8 @@ class ReplayClock:
 
     def all_at(self, clocks: Times) -> Times:
         """The same for many, rounded down."""
-        found: Times = self.origin + np.floor((clocks.astype(np.float64) - self.began) * self.speed).astype(np.int64)
+        elapsed = np.floor((clocks.astype(np.float64) - self.began) * self.speed)
+        found: Times = self.origin + np.clip(elapsed, -(2.0**62), 2.0**61).astype(np.int64)
         return found
 
     def when(self, time: Microseconds) -> Microseconds:

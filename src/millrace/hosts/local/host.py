@@ -7,7 +7,8 @@ Rules:
 - Where functions of a user run, a stream is read only as far as they keep up (see kernel/graph/step_size.py), so that
   a commit, a change and other queries need not wait for them.
 - Pushed rows arrive when they are pushed: latency and staleness count from there, and that is their internal time.
-- The ETS of a silent stream is that of the moment when it was last read and had no row.
+- The ETS of a silent stream is that of the moment when it was last read and had no row. Of a stream that has rows all
+  the time partitions may be silent, up to when it has been read.
 - A turn opens the queues, each for its budget of rows, or for the time that its rows are expected to take. A commit and
   a change shut them: what they hold is saved, not processed. They are empty when a run ends by itself.
 - With nothing to do the run sleeps until a row or an ETS is due, rows are pushed, or a request comes.
@@ -233,6 +234,12 @@ class LocalRun:
             raise has_ended(name, f"{chunk.rows.num_rows} rows more")
         self.executor.reject(name, chunk.malformed)
         self._push(name, chunk, paced=isinstance(source, PacedInput))
+        if self.ending == "stopped" and (ingress := self.executor.ingress[name]).contract.partitions:
+            # Rows that are pushed come in the order of their arrival; other sources are as far as their rows say.
+            arrived = chunk.arrived
+            ingress.read_until = (
+                ingress.reached(looked) if arrived is None or not len(arrived) else int(arrived[-1]) - 1
+            )
         return True
 
     def _take_begun(self) -> None:

@@ -94,6 +94,8 @@ class ArrivingRows:
             executor.push_stamped_ahead(self.stream.name, piece, now)
         else:
             executor.push(self.stream.name, piece.rows, now)
+        if self.stream.time.partitions:
+            executor.ingress[self.stream.name].read_until = now
         self._advance(end)
 
 

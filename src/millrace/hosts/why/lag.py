@@ -198,8 +198,8 @@ class _View:
     def _awaited(self, node: GraphNode, ways: Iterable[Needs]) -> _Waiting:
         """The streams and crossings behind a node that have not reached what it needs."""
         found = _Waiting()
-        for source, until in (each for needs in ways for each in sources_behind(node, needs)):
-            if source is None:
+        for source, until, under_way in (each for needs in ways for each in sources_behind(node, needs)):
+            if source is None or under_way:
                 # Something is under way that may bring the bound yet.
                 continue
             edge = source.operator.edge if isinstance(source.operator, Stamp) else self.executor.edge(source)

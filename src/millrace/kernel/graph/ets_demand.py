@@ -4,7 +4,8 @@ Rules:
 - An operator that waits says which bound would release something; the sources upstream are asked for that much.
 - An operator that works by input may be released in several ways, each by some of its inputs.
 - Sources are asked only if all that lag are silent, allow ETS on demand, and nothing is under way from them: so no ETS
-  is made for a busy source, every ETS releases something, and the executor's cycle ends.
+  is made for a busy source, every ETS releases something, and the executor's cycle ends. A busy stream is asked for its
+  silent partitions, if the bound that its rows have brought so far is not enough.
 - Where rows are stamped late (latent time), the stamp is asked instead of the sources behind it, and answers always.
 - Periodic ETS are made at their beat, needed or not.
 
@@ -61,7 +62,7 @@ class EtsDemand:
     def send_periodic(self, now: Microseconds, silent: Container[str]) -> None:
         """Send the periodic ETS that are due."""
         for node, edge in self._beating if self.periodic else ():
-            if edge.contract.kind == "external" and node.stream not in silent:
+            if edge.contract.kind == "external" and node.stream not in silent and edge.read_until is None:
                 continue
             known = _silent_until(node, edge, now, silent)
             for beat in beats(edge, known, every_one=not self._delivery.merge_punctuation):
@@ -100,17 +101,27 @@ class EtsDemand:
         """For each way to release a node the sources it waits for; none if one of them may not be asked."""
         for needs in wanted(node):
             found: dict[GraphNode, Microseconds] = {}
-            for source, needed in sources_behind(node, needs):
-                if source is None or not self._may_be_asked(source, silent):
+            for source, needed, under_way in sources_behind(node, needs):
+                if source is None or not self._may_ask(source, needed, under_way, silent):
                     break
                 found[source] = max(needed, found.get(source, needed))
             else:
                 if found:
                     yield found
 
-    def _may_be_asked(self, source: GraphNode, silent: Container[str]) -> bool:
-        contract = self._edges[source].contract
-        return contract.kind == "latent" or (source.stream in silent and contract.ets == "on_demand")
+    def _may_ask(self, source: GraphNode, needed: Microseconds, under_way: bool, silent: Container[str]) -> bool:
+        """True if a source allows ETS on demand and is silent, or its partitions may be though rows are under way.
+
+        A stamp of latent rows answers always.
+        """
+        edge = self._edges[source]
+        if edge.contract.kind == "latent":
+            return not under_way
+        if edge.contract.ets != "on_demand":
+            return False
+        if source.stream in silent and not under_way:
+            return True
+        return edge.read_until is not None and edge.bound < needed
 
     def _granted(self, request: Request, now: Microseconds, silent: Container[str]) -> Request:
         """The ETS that silence up to now allows; none unless each is enough."""
@@ -138,30 +149,44 @@ def wanted(node: GraphNode) -> Sequence[Needs]:
     return () if until is None else (dict.fromkeys(range(len(node.inputs)), until),)
 
 
-def sources_behind(node: GraphNode, needs: Needs) -> Iterator[tuple[GraphNode | None, Microseconds]]:
+Behind = tuple[GraphNode | None, Microseconds, bool]
+"""A source, the bound it must reach, and True if something is under way from it; None where only that is known."""
+
+
+def sources_behind(node: GraphNode, needs: Needs) -> Iterator[Behind]:
     """The sources whose bounds a node waits for, each with the bound it must reach for the node to see what it needs.
 
-    None instead of a source where something is under way that may still bring the bound.
+    What is under way from a source may still bring the bound.
     """
     for arc in node.inputs:
         until = needs.get(arc.port)
         if until is None or arc.register >= until:
             continue
-        producer = arc.producer
-        if arc or (isinstance(producer.operator, Queue) and producer.operator.due):
-            yield None, until
-        elif producer.operator is None or producer.operator.stamps:
-            yield producer, until
+        producer, operator = arc.producer, arc.producer.operator
+        if isinstance(operator, Queue) and (arc or operator.due):
+            yield None, until, True
+        elif operator is None or operator.stamps:
+            yield producer, until, bool(arc)
         else:
-            required = {each.port: producer.operator.required(until, each.port) for each in producer.inputs}
-            yield from sources_behind(producer, {port: each for port, each in required.items() if each is not None})
+            required = {each.port: operator.required(until, each.port) for each in producer.inputs}
+            behind = sources_behind(producer, {port: each for port, each in required.items() if each is not None})
+            yield from _under_way(behind, until) if arc else behind
+
+
+def _under_way(behind: Iterable[Behind], until: Microseconds) -> Iterator[Behind]:
+    """Sources from which something is under way; if none lags it has brought the bound already."""
+    found = [(source, needed, True) for source, needed, _ in behind]
+    yield from found or [(None, until, True)]
 
 
 def _silent_until(source: GraphNode, edge: Ingress, now: Microseconds, silent: Container[str]) -> Microseconds:
     """Up to when a source is known to have been silent: until it was last looked at, where `silent` says so.
 
-    The system's own stamps are never late, so for them it is now.
+    The system's own stamps are never late, so for them it is now. The partitions of a busy source were silent until it
+    was last read.
     """
-    if edge.contract.kind == "external" and isinstance(silent, Mapping):
-        return min(now, int(silent[source.stream]))
-    return now
+    if edge.contract.kind != "external":
+        return now
+    if source.stream not in silent:
+        return now if edge.read_until is None else min(now, edge.read_until)
+    return min(now, int(silent[source.stream])) if isinstance(silent, Mapping) else now

@@ -7,6 +7,9 @@ Rules:
 - For internal and latent time an ETS is the clock.
 - For external time it is t + elapsed - skew (000 section 5), t being the stream's greatest time and elapsed how long
   ago it came, or clock - lull (004 A.1.1): of those that are declared the greater one.
+- Where the order holds in each partition, silence is a matter of partitions. One is silent when nothing has come from it
+  for the lull; one that is heard is as far as its own rows, however far behind the clock they are. The ETS is the least
+  of all, so a stream may have one while it is busy: up to when it has been read (`Ingress.read_until`).
 - The clock of a replayed stream is the replayed time; what is known of the stream is noted by the host's clock.
 - An ETS that is not above the stream's bound is none.
 - Periodic ETS are due at the multiples of their interval, the beats.
@@ -16,20 +19,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millrace.kernel.elements import NO_BOUND, Microseconds
+import numpy as np
+
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, Times
 from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.partition_progress import PartitionProgress
 
 
 def ets_at(edge: Ingress, now: Microseconds) -> Microseconds | None:
     """The ETS that silence up to `now` allows; None if it would not advance the bound."""
-    at = _time(edge, now)
-    until = max((at - lag for lag in _lags(edge)), default=NO_BOUND)
+    at, parts = _time(edge, now), edge.order.partitions
+    if parts is None or edge.contract.ets == "none":
+        until = max((at - lag for lag in _lags(edge)), default=NO_BOUND)
+    else:
+        until = int(_partition_bounds(edge, parts, at).min())
     return until if until > edge.bound else None
 
 
 def clock_of_ets(edge: Ingress, until: Microseconds) -> Microseconds | None:
     """The clock at which an ETS of `until` is made: when it is possible, or at the next beat; None is never."""
-    possible = min((until + lag for lag in _lags(edge)), default=None)
+    parts = edge.order.partitions
+    if parts is None or edge.contract.ets == "none":
+        possible = min((until + lag for lag in _lags(edge)), default=None)
+    else:
+        possible = _partitions_possible(edge, parts, until)
     if possible is None:
         return None
     every = edge.contract.every
@@ -56,8 +69,42 @@ def _lags(edge: Ingress) -> Iterator[Microseconds]:
     if contract.lull is not None:
         yield contract.lull
     if contract.skew is not None and edge.greatest != NO_BOUND:
-        lead = edge.order.lead(edge.clock)
-        yield contract.skew - (edge.greatest - _time(edge, edge.seen_at) if lead is None else lead)
+        yield contract.skew - (edge.greatest - _time(edge, edge.seen_at))
+
+
+# Partitions
+
+
+def _heard(edge: Ingress, parts: PartitionProgress) -> Times:
+    """The stream's own clock when each partition was last heard."""
+    return parts.seen_at if edge.clock is None else edge.clock.all_at(parts.seen_at)
+
+
+def _partition_bounds(edge: Ingress, parts: PartitionProgress, at: Microseconds) -> Times:
+    """The bound of each partition at a time of the stream's clock: by its rows, or by its silence if that is greater."""
+    contract, heard = edge.contract, _heard(edge, parts)
+    bounds: Times = parts.allowed
+    if contract.lull is not None:
+        bounds = np.where(heard <= at - contract.lull, np.maximum(bounds, at - contract.lull), bounds)
+    if contract.skew is not None:
+        paced = np.where(parts.greatest == NO_BOUND, 0, parts.greatest) - np.where(parts.greatest == NO_BOUND, 0, heard)
+        bounds = np.where(parts.greatest == NO_BOUND, bounds, np.maximum(bounds, paced + (at - contract.skew)))
+    return bounds
+
+
+def _partitions_possible(edge: Ingress, parts: PartitionProgress, until: Microseconds) -> Microseconds | None:
+    """The stream's clock at which the silence of all partitions that are below `until` takes them there."""
+    contract, behind = edge.contract, parts.allowed < until
+    heard, greatest = _heard(edge, parts)[behind], parts.greatest[behind]
+    possible = np.full(len(heard), END_OF_TIME, np.int64)
+    if contract.lull is not None:
+        possible = np.maximum(heard, until) + contract.lull
+    if contract.skew is not None:
+        known = greatest != NO_BOUND
+        paced = np.where(known, heard, 0) - np.where(known, greatest, 0) + (until + contract.skew)
+        possible = np.where(known, np.minimum(possible, paced), possible)
+    latest = int(possible.max(initial=NO_BOUND))
+    return None if latest in (NO_BOUND, END_OF_TIME) else latest
 
 
 def beats(edge: Ingress, now: Microseconds, every_one: bool = False) -> Iterator[Microseconds]:

@@ -62,6 +62,11 @@ class Ingress:
         self.enabled = 0
         self.next_beat: Microseconds | None = None
         """When the next periodic ETS is due by the stream's own clock; None until the clock has been seen."""
+        self.read_until: Microseconds | None = None
+        """The clock up to which all that had come was read, while more may be unread; None if no one may know.
+
+        Hosts set it for streams with partitions, in runs in which ETS are made (see `reached`).
+        """
         self.clock: ReplayClock | None = None
         """The replayed time of a stream that is replayed in real time, if its timestamps are its own."""
         self.sequence = 0
@@ -223,6 +228,18 @@ class Ingress:
         """Make ETS by the replayed time from now on; those of the system's own stamps stay by the host's clock."""
         for edge in (self, *self.outlets.values()):
             edge.clock = clock if edge.contract.kind == "external" else None
+
+    def reached(self, now: Microseconds) -> Microseconds | None:
+        """Up to when a stream has been read, by the rows that came last: what follows them did not arrive earlier.
+
+        A replayed row arrives when it is due, any other not before its own time. Of the partitions that were heard last
+        the one furthest behind counts.
+        """
+        parts = self.order.partitions if self.contract.partitions else None
+        if parts is None:
+            return None
+        last = int(parts.seen_at.max())
+        return last - 1 if self.clock is not None else min(now, int(parts.greatest[parts.seen_at == last].min()))
 
     def restart_silence(self, now: Microseconds) -> None:
         """Count silence from now on: the stream's own time stood still until now."""

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.errors import RunError
-from millrace.kernel.clock import ReplayClock
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.integers import Integers
@@ -45,7 +44,8 @@ class Entering:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """How far a partition or group has come: its values as texts, its greatest time, when that came, and its bound."""
+    """How far a partition or group has come: its values as texts, its greatest time, the clock of its last row, and its
+    bound."""
 
     values: tuple[str | None, ...]
     greatest: Microseconds
@@ -83,8 +83,9 @@ class Order:
         """The partitions or groups that are furthest behind, the slowest first."""
         return []
 
-    def lead(self, clock: ReplayClock | None = None) -> Microseconds | None:
-        """How far the slowest partition is ahead of the stream's clock; None where the stream has no partitions."""
+    @property
+    def partitions(self) -> PartitionProgress | None:
+        """The partitions whose least bound is the stream's, each of which may be silent; None without any."""
         return None
 
     def restart_silence(self, now: Microseconds) -> None:
@@ -153,7 +154,7 @@ class Punctuated(Order):
 class Partitioned(Order):
     """Progress by partition: the bound is the least of those of the partitions seen so far.
 
-    State: for each partition its greatest time, the clock at which it came, and the bound that it allows.
+    State: for each partition its greatest time, the clock at which its last row came, and the bound that it allows.
     A partition that turns up late does not take the bound back: its rows below the bound are late.
     """
 
@@ -199,10 +200,9 @@ class Partitioned(Order):
             for each in first
         ]
 
-    def lead(self, clock: ReplayClock | None = None) -> Microseconds | None:
-        parts = self._partitions
-        seen_at = parts.seen_at if clock is None else clock.all_at(parts.seen_at)
-        return int((parts.greatest - seen_at).min()) if len(parts) else None
+    @property
+    def partitions(self) -> PartitionProgress | None:
+        return self._partitions if len(self._partitions) else None
 
     def restart_silence(self, now: Microseconds) -> None:
         self._partitions.restart_silence(now)

@@ -45,7 +45,7 @@ class PartitionProgress:
         self.names: list[str] = []
         self.greatest: Times = np.empty(0, np.int64)
         self.seen_at: Times = np.empty(0, np.int64)
-        """The clock when the greatest time of each came."""
+        """The clock when the last row of each came, whatever its time: until then it was not silent."""
         self.allowed: Times = np.empty(0, np.int64)
         """The bound that each allows."""
         self._numbers: dict[str, int] = {}
@@ -68,9 +68,8 @@ class PartitionProgress:
     def see(self, codes: Integers, times: Times, now: Microseconds) -> None:
         """Note the times of rows, each of the part of that number, and when they came."""
         touched = np.unique(codes)
-        before = self.greatest[touched]
         np.maximum.at(self.greatest, codes, times)
-        self.seen_at[touched[self.greatest[touched] > before]] = now
+        self.seen_at[touched] = np.maximum(self.seen_at[touched], now)
         self._changed.update(touched.tolist())
 
     def restart_silence(self, now: Microseconds) -> None:
@@ -95,7 +94,7 @@ class PartitionProgress:
         table = _read(text)
         numbers = self.numbers_of(table.column("name").to_pylist())
         greatest, seen_at, allowed = (table.column(name).to_numpy() for name in _NUMBERS)
-        self.seen_at[numbers] = np.where(greatest > self.greatest[numbers], seen_at, self.seen_at[numbers])
+        self.seen_at[numbers] = np.maximum(seen_at, self.seen_at[numbers])
         self.greatest[numbers] = np.maximum(greatest, self.greatest[numbers])
         self.allowed[numbers] = np.maximum(allowed, self.allowed[numbers])
         self._changed.update(numbers.tolist())

@@ -88,12 +88,13 @@ class Staged:
         control: bool = False,
         end: bool = False,
         first: int | None = None,
+        all: bool = True,
     ) -> dict[str, list[dict[str, Any]]]:
         """Read a few files of each stream, and give the results; `control` wakes with the clock and what is wanted.
 
-        The first of the files came at `first`, or now.
+        The first of the files came at `first`, or now; unless they are `all` there is more to read.
         """
-        scan = FileScan(now, now if first is None else first, now, all=True)
+        scan = FileScan(now, now if first is None else first, now, all=all)
         rows = [row for stream, tables in files.items() for row in self._exchanged(stream, tables, scan)]
         if control or end:
             self.wants = self.record.get("wants", {})

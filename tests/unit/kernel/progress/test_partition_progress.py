@@ -39,7 +39,7 @@ def test_each_part_is_as_far_as_either_has_seen_it() -> None:
     standings = seen(1, a=10, b=20)
     standings.absorb(seen(2, b=15, c=5).whole())
     standings.absorb(seen(3, a=11).whole())
-    assert known(standings) == {"a": (11, 3, 11), "b": (20, 1, 20), "c": (5, 2, 5)}
+    assert known(standings) == {"a": (11, 3, 11), "b": (20, 2, 20), "c": (5, 2, 5)}
 
 
 def test_changes_are_of_the_parts_that_have_changed() -> None:
@@ -48,7 +48,7 @@ def test_changes_are_of_the_parts_that_have_changed() -> None:
     standings.see(np.array([7, 7, 3]), np.array([500, 400, 1]), now=2)
     changed = PartitionProgress()
     changed.restore([standings.changes()])
-    assert known(changed) == {"k3": (3, 1, 3), "k7": (500, 2, 7)}
+    assert known(changed) == {"k3": (3, 2, 3), "k7": (500, 2, 7)}
     assert standings.changes() == ""
 
 

@@ -7,7 +7,7 @@ Rules:
   record before the micro-batch.
 - The order of rows is that of Spark's partitions. Where what becomes of a row depends on all rows before it, one task
   reads them all.
-- A stream with rows is not silent: only Spark knows whether its source has more.
+- A stream with rows is not silent: only Spark knows whether its source has more. Partitions of it may be.
 """
 
 from __future__ import annotations

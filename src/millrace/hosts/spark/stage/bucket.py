@@ -145,6 +145,10 @@ class Bucket:
             for port in self.level.ports:
                 self.executor.end(port)
         clock, silent = StandingClock(received.now), self._silent(received) if received.live else {}
+        for port in self.level.exchanges:
+            # Of a stream with unread rows only its partitions may be silent.
+            ingress, busy = self.executor.ingress[port], received.live and port not in silent
+            ingress.read_until = ingress.reached(received.now) if busy else None
         self.queues.take_in(received.committed, self._arrived(received))
         self.executor.run(clock, silent)
         self.queues.serve(
@@ -270,8 +274,8 @@ class Bucket:
         """The least bound of each port of an earlier level that would release something here."""
         least: dict[str, int] = {}
         for node in self.executor.graph.nodes.values():
-            for source, needed in (found for needs in wanted(node) for found in sources_behind(node, needs)):
-                if source is not None and source.name in self.level.arriving:
+            for source, needed, under_way in (each for needs in wanted(node) for each in sources_behind(node, needs)):
+                if source is not None and not under_way and source.name in self.level.arriving:
                     least[source.name] = min(needed, least.get(source.name, needed))
         return least
 
