@@ -91,6 +91,8 @@ class Network:
         per: str | Sequence[str] = (),
         also: Mapping[str, Length | None] | None = None,
         partitioned_by: str | Sequence[str] = (),
+        partitions: Sequence[object] | None = None,
+        grace: Length | None = None,
         internal: str | None = None,
         latent: bool = False,
         ets: Length | None = None,
@@ -115,8 +117,9 @@ class Network:
         Time: `time` names the time column that rows bring, `internal` the one that Millrace writes on arrival; a
         `latent` stream has none. Rows are in order of `time`, or trail the greatest time by at most `disorder`, or by
         `disorder_rows` rows; or the source promises its progress by an expression, `punctuated_by`, for all rows or
-        `per` group. With `partitioned_by` columns this holds in each partition. `also` gives further time columns, each
-        with its disorder or None. Late rows can be read under the name `late_into`; with
+        `per` group. With `partitioned_by` columns this holds in each partition; the stream waits for the first row of
+        those listed in `partitions`, and with a `grace` until one has sent so much of its time. `also` gives
+        further time columns, each with its disorder or None. Late rows can be read under the name `late_into`; with
         `late_by_window` a row is late only if no window of a query is open for it.
 
         Silence: `ets` is "none", "on demand", or how often Millrace advances the bound of a silent stream. A stream
@@ -131,7 +134,7 @@ class Network:
         connector = _connector(name, source, options)
         order = order_clause(disorder, disorder_rows, punctuated_by, per)
         clauses = [f"CREATE STREAM {name} ({columns})", time_clause(time, order, internal, latent)]
-        clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by)]
+        clauses += [*also_clauses(also or {}), *partition_clause(partitioned_by, partitions, grace)]
         clauses += ets_clause(ets, skew, lull)
         if max_future_skew is not None:
             clauses.append(f"MAX FUTURE SKEW INTERVAL {length('max_future_skew', max_future_skew)}")

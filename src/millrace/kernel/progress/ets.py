@@ -7,9 +7,9 @@ Rules:
 - For internal and latent time an ETS is the clock.
 - For external time it is t + elapsed - skew (000 section 5), t being the stream's greatest time and elapsed how long
   ago it came, or clock - lull (004 A.1.1): of those that are declared the greater one.
-- Where the order holds in each partition, silence is a matter of partitions. One is silent when nothing has come from it
-  for the lull; one that is heard is as far as its own rows, however far behind the clock they are. The ETS is the least
-  of all, so a stream may have one while it is busy: up to when it has been read (`Ingress.read_until`).
+- Where the order holds in each partition, silence is a matter of partitions. One is silent when nothing has come from
+  it for the lull; one that is heard is as far as its own rows, however far behind the clock they are. The ETS is the
+  least of all, so a stream may have one while it is busy: up to when it has been read (`Ingress.read_until`).
 - The clock of a replayed stream is the replayed time; what is known of the stream is noted by the host's clock.
 - An ETS that is not above the stream's bound is none.
 - Periodic ETS are due at the multiples of their interval, the beats.
@@ -81,27 +81,35 @@ def _heard(edge: Ingress, parts: PartitionProgress) -> Times:
 
 
 def _partition_bounds(edge: Ingress, parts: PartitionProgress, at: Microseconds) -> Times:
-    """The bound of each partition at a time of the stream's clock: by its rows, or by its silence if that is greater."""
-    contract, heard = edge.contract, _heard(edge, parts)
-    bounds: Times = parts.allowed
-    if contract.lull is not None:
-        bounds = np.where(heard <= at - contract.lull, np.maximum(bounds, at - contract.lull), bounds)
-    if contract.skew is not None:
-        paced = np.where(parts.greatest == NO_BOUND, 0, parts.greatest) - np.where(parts.greatest == NO_BOUND, 0, heard)
-        bounds = np.where(parts.greatest == NO_BOUND, bounds, np.maximum(bounds, paced + (at - contract.skew)))
+    """The bound of each partition at a time of the stream's clock: by its rows, or by its silence if greater."""
+    (lull, skew), heard = _lengths(edge), _heard(edge, parts)
+    bounds: Times = np.full(len(parts), NO_BOUND, np.int64) if edge.order.starting else parts.allowed
+    if lull is not None:
+        bounds = np.where(heard <= at - lull, np.maximum(bounds, at - lull), bounds)
+    if skew is not None:
+        known = parts.greatest != NO_BOUND
+        paced = np.where(known, parts.greatest, 0) - np.where(known, heard, 0)
+        bounds = np.where(known, np.maximum(bounds, paced + (at - skew)), bounds)
     return bounds
+
+
+def _lengths(edge: Ingress) -> tuple[Microseconds | None, Microseconds | None]:
+    """The lull and the skew; at the start neither is less than the grace, in which partitions may turn up."""
+    least = (edge.contract.grace or 0) if edge.order.starting else 0
+    lull, skew = (each if each is None else max(each, least) for each in (edge.contract.lull, edge.contract.skew))
+    return lull, skew
 
 
 def _partitions_possible(edge: Ingress, parts: PartitionProgress, until: Microseconds) -> Microseconds | None:
     """The stream's clock at which the silence of all partitions that are below `until` takes them there."""
-    contract, behind = edge.contract, parts.allowed < until
+    (lull, skew), behind = _lengths(edge), (parts.allowed < until) | edge.order.starting
     heard, greatest = _heard(edge, parts)[behind], parts.greatest[behind]
     possible = np.full(len(heard), END_OF_TIME, np.int64)
-    if contract.lull is not None:
-        possible = np.maximum(heard, until) + contract.lull
-    if contract.skew is not None:
+    if lull is not None:
+        possible = np.maximum(heard, until) + lull
+    if skew is not None:
         known = greatest != NO_BOUND
-        paced = np.where(known, heard, 0) - np.where(known, greatest, 0) + (until + contract.skew)
+        paced = np.where(known, heard, 0) - np.where(known, greatest, 0) + (until + skew)
         possible = np.where(known, np.minimum(possible, paced), possible)
     latest = int(possible.max(initial=NO_BOUND))
     return None if latest in (NO_BOUND, END_OF_TIME) else latest

@@ -42,12 +42,16 @@ class Entering:
     now: Microseconds
 
 
+PartitionValues = tuple[str | None, ...]
+"""The values that a partition or group has in its columns, as texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     """How far a partition or group has come: its values as texts, its greatest time, the clock of its last row, and its
     bound."""
 
-    values: tuple[str | None, ...]
+    values: PartitionValues
     greatest: Microseconds
     seen_at: Microseconds
     bound: Microseconds
@@ -82,6 +86,11 @@ class Order:
     def slowest(self, count: int) -> list[PartitionState]:
         """The partitions or groups that are furthest behind, the slowest first."""
         return []
+
+    @property
+    def starting(self) -> bool:
+        """True until the grace for partitions that have not turned up is over."""
+        return False
 
     @property
     def partitions(self) -> PartitionProgress | None:
@@ -154,15 +163,27 @@ class Punctuated(Order):
 class Partitioned(Order):
     """Progress by partition: the bound is the least of those of the partitions seen so far.
 
-    State: for each partition its greatest time, the clock at which its last row came, and the bound that it allows.
-    A partition that turns up late does not take the bound back: its rows below the bound are late.
+    State: for each partition its least and greatest time, the clock at which its last row came, and the bound that it
+    allows. A partition that turns up late does not take the bound back: its rows below the bound are late. So it may be
+    `declared`: then the bound waits for its first row. And nothing lets the bound rise before some partition has sent
+    rows over the `grace`.
     """
 
-    def __init__(self, columns: Sequence[str], disorder: Microseconds, promise: Expression | None) -> None:
+    def __init__(
+        self,
+        columns: Sequence[str],
+        disorder: Microseconds,
+        promise: Expression | None,
+        declared: Sequence[PartitionValues] = (),
+        grace: Microseconds | None = None,
+    ) -> None:
         super().__init__(disorder)
         self.columns = tuple(columns)
         self.promise = promise
+        self.grace = grace
+        self._declared = [json.dumps(values) for values in declared]
         self._partitions = PartitionProgress()
+        self._partitions.numbers_of(self._declared)
         self._shared = False
 
     def after(self, entering: Entering) -> Times:
@@ -181,8 +202,22 @@ class Partitioned(Order):
             bounds[end - 1] = allowed[:known].min()
             bounds[begin : end - 1] = before[begin + 1 : end]
             bounds[begin:end] = np.minimum.accumulate(bounds[begin:end][::-1])[::-1]
+        bounds[: self._in_grace(codes, entering.times)] = NO_BOUND
         self._partitions.see(codes, entering.times, entering.now)
         return bounds
+
+    def _in_grace(self, codes: Integers, times: Times) -> int:
+        """How many of these rows come before the grace is over."""
+        if self.grace is None or not self.starting:
+            return 0
+        parts = self._partitions
+        least = -_running(codes, -times, -parts.least)[1]
+        over = np.flatnonzero(_running(codes, times, parts.greatest)[1] - least >= self.grace)
+        return int(over[0]) if len(over) else len(times)
+
+    @property
+    def starting(self) -> bool:
+        return self.grace is not None and not bool((self._partitions.spans() >= self.grace).any())
 
     @property
     def parts(self) -> int:
@@ -221,11 +256,12 @@ class Partitioned(Order):
     def restore(self, saved: dict[str, Any]) -> None:
         if not self._shared:
             self._partitions.restore(saved["partitions"])
+            self._partitions.numbers_of(self._declared)
 
     def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
         """Each partition as far as any file brought it. A file's own bound knows nothing of the others' partitions."""
         self._absorb(saves)
-        allowed = int(self._partitions.allowed.min()) if len(self._partitions) else NO_BOUND
+        allowed = int(self._partitions.allowed.min()) if len(self._partitions) and not self.starting else NO_BOUND
         # One that read everything may have passed a bound before a partition turned up that is behind it.
         return max(*bounds, allowed) if len(saves) == 1 else allowed
 

@@ -1,4 +1,4 @@
-"""How far the partitions or groups of a stream have come: three columns of numbers, a row per partition.
+"""How far the partitions or groups of a stream have come: four columns of numbers, a row per partition.
 
 Rules:
 - What is known of a part only grows: a later text of it says at least what an earlier one does.
@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.integers import Integers
-from millrace.kernel.elements import NO_BOUND, Microseconds, Times
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, Times
 
-_NUMBERS = ("greatest", "seen_at", "allowed")
+_NUMBERS = ("greatest", "seen_at", "allowed", "least")
+_LONG_AGO = -(2**61)
+"""The least time of parts that were saved without one."""
 _KEYS = b"keys"
 """The metadata key of the columns that name the parts, with their types."""
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -48,6 +50,8 @@ class PartitionProgress:
         """The clock when the last row of each came, whatever its time: until then it was not silent."""
         self.allowed: Times = np.empty(0, np.int64)
         """The bound that each allows."""
+        self.least: Times = np.empty(0, np.int64)
+        """The least time of each."""
         self._numbers: dict[str, int] = {}
         self._changed: set[int] = set()
 
@@ -62,15 +66,25 @@ class PartitionProgress:
         if fresh:
             self.names += fresh
             for name in _NUMBERS:
-                setattr(self, name, np.concatenate([getattr(self, name), np.full(len(fresh), NO_BOUND, np.int64)]))
+                unknown = END_OF_TIME if name == "least" else NO_BOUND
+                setattr(self, name, np.concatenate([getattr(self, name), np.full(len(fresh), unknown, np.int64)]))
         return np.array(numbers, np.int64)
 
     def see(self, codes: Integers, times: Times, now: Microseconds) -> None:
         """Note the times of rows, each of the part of that number, and when they came."""
         touched = np.unique(codes)
         np.maximum.at(self.greatest, codes, times)
+        np.minimum.at(self.least, codes, times)
         self.seen_at[touched] = np.maximum(self.seen_at[touched], now)
-        self._changed.update(touched.tolist())
+        # The silence of one that has not been heard yet counts from the first row of the stream.
+        unheard = np.flatnonzero(self.seen_at == NO_BOUND)
+        self.seen_at[unheard] = now
+        self._changed.update(touched.tolist(), unheard.tolist())
+
+    def spans(self) -> Times:
+        """Over how much of its time each has sent rows."""
+        heard = self.greatest > NO_BOUND
+        return np.where(heard, self.greatest, 0) - np.where(heard, self.least, 0)
 
     def restart_silence(self, now: Microseconds) -> None:
         """Count the silence of all parts from now on."""
@@ -93,7 +107,9 @@ class PartitionProgress:
         """Learn what another text says: each part is as far as either knows it."""
         table = _read(text)
         numbers = self.numbers_of(table.column("name").to_pylist())
-        greatest, seen_at, allowed = (table.column(name).to_numpy() for name in _NUMBERS)
+        greatest, seen_at, allowed = (table.column(name).to_numpy() for name in _NUMBERS[:3])
+        least = table.column("least").to_numpy() if "least" in table.column_names else _LONG_AGO
+        self.least[numbers] = np.minimum(least, self.least[numbers])
         self.seen_at[numbers] = np.maximum(seen_at, self.seen_at[numbers])
         self.greatest[numbers] = np.maximum(greatest, self.greatest[numbers])
         self.allowed[numbers] = np.maximum(allowed, self.allowed[numbers])

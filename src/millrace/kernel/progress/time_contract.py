@@ -9,7 +9,7 @@ from typing import Literal
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.progress.open_windows import open_windows
-from millrace.kernel.progress.order import Order, Partitioned, PerGroup, Punctuated, TrailingRows
+from millrace.kernel.progress.order import Order, Partitioned, PartitionValues, PerGroup, Punctuated, TrailingRows
 
 TimeKind = Literal["external", "internal", "latent"]
 EtsKind = Literal["none", "periodic", "on_demand"]
@@ -33,6 +33,8 @@ class TimeContract:
     often if periodically; `skew` is the delta of the external formula, `lull` how far a silent stream may be behind
     the clock (see ets.py). `max_future_skew` is how far ahead a row may be. With `late_by_window` a row below the bound
     is late only if no reader has an open window for it: the outlet that an operator reads says so, and names it.
+    `declared` are partitions that the stream waits for before they have sent a row; with a `grace` its bound does not
+    rise until a partition has sent rows over so much of its time, so that others may turn up.
     """
 
     kind: TimeKind
@@ -49,6 +51,8 @@ class TimeContract:
     lull: Microseconds | None = None
     max_future_skew: Microseconds | None = None
     late_by_window: bool = field(default=False, repr=False)
+    declared: tuple[PartitionValues, ...] = field(default=(), repr=False)
+    grace: Microseconds | None = field(default=None, repr=False)
 
     def columns(self) -> Iterator[str]:
         """The columns that the contract is about."""
@@ -66,7 +70,7 @@ class TimeContract:
             assert self.punctuation is not None
             return PerGroup(self.per, self.punctuation)
         if self.partitions:
-            return Partitioned(self.partitions, self.disorder, self.punctuation)
+            return Partitioned(self.partitions, self.disorder, self.punctuation, self.declared, self.grace)
         if self.punctuation is not None:
             return Punctuated(self.punctuation)
         return Order(self.disorder) if self.rows is None else TrailingRows(self.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from millrace.kernel.elements import RESERVED, TIMESTAMP
 from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
+from millrace.language.declarations.partitions import declared_partitions, grace_of
 from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder, unknown_type
@@ -65,7 +67,11 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
         tuple(_existing(name, scope) for name in time.per),
         _further_times(time, column, scope),
     )
-    contract = bind_contract(statement, time, attributes, ExpressionBinder(scope, functions))
+    binder = ExpressionBinder(scope, functions)
+    contract = bind_contract(statement, time, attributes, binder)
+    if statement.partitioned is not None:
+        declared = declared_partitions(statement.partitioned, attributes.partitions, binder)
+        contract = replace(contract, declared=declared, grace=grace_of(statement.partitioned))
     replay = None if statement.replay is None else _replay(statement.replay, scope)
     if statement.connector is None:
         raise QueryError(

@@ -95,9 +95,17 @@ class EtsClause(Placed):
 
 @dataclass(frozen=True)
 class ColumnsClause(Placed):
-    """A clause that lists columns: `PARTITIONED BY (...)`, `UPDATE KEY (...)`."""
+    """A clause that lists columns: `UPDATE KEY (...)`, and the one below."""
 
     columns: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class PartitionsClause(ColumnsClause):
+    """`PARTITIONED BY (...) [VALUES (...)] [GRACE interval]`."""
+
+    values: tuple[exp.Expr, ...] = ()
+    grace: Length | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,7 @@ class StreamStatement:
     columns: tuple[ColumnDefinition, ...]
     watermarks: tuple[Watermark, ...] = ()
     time: TimeClause | None = None
-    partitioned: ColumnsClause | None = None
+    partitioned: PartitionsClause | None = None
     ets: EtsClause | None = None
     max_future_skew: Length | None = None
     update_key: ColumnsClause | None = None

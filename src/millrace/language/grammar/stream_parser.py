@@ -17,6 +17,7 @@ from millrace.language.grammar.statements import (
     EtsClause,
     Length,
     Name,
+    PartitionsClause,
     ReplayClause,
     SinkStatement,
     StreamStatement,
@@ -24,6 +25,7 @@ from millrace.language.grammar.statements import (
     Watermark,
 )
 
+_VALUES_HINT = "Write VALUES (1, 2, 3), or VALUES (('a', 1), ('b', 2)) where there are two columns."
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
 _WATERMARK_HINT = "Write WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS."
 _INTERNAL_HINT = "Write INTERNAL TIMESTAMP AS ts."
@@ -77,7 +79,7 @@ def _definition(cursor: Cursor) -> ColumnDefinition | Watermark:
 def _clause(cursor: Cursor) -> tuple[str, Any]:
     """The field of `StreamStatement` that the next clause fills, and the clause."""
     if cursor.take_type(TokenType.PARTITION_BY):
-        return "partitioned", _columns(cursor)
+        return "partitioned", _partitions(cursor)
     for field, words, read in _CLAUSES:
         if cursor.take(*words):
             return field, read(cursor)
@@ -165,9 +167,14 @@ def _ets(cursor: Cursor) -> EtsClause:
     return EtsClause("on_demand" if every is None else "every", every, **lengths, place=place)
 
 
-def _columns(cursor: Cursor) -> ColumnsClause:
+def _partitions(cursor: Cursor) -> PartitionsClause:
+    """`(column, ...) [VALUES (value, ...)] [GRACE interval]`."""
     first = cursor.last
-    return ColumnsClause(_names(cursor), place=cursor.place_since(first))
+    columns, hint = _names(cursor), _VALUES_HINT
+    given = cursor.take("VALUES")
+    values = cursor.parenthesised(lambda: cursor.expression("a partition", hint), hint) if given else ()
+    grace = cursor.length("Write GRACE INTERVAL 1 MINUTE.") if cursor.take("GRACE") else None
+    return PartitionsClause(columns, values, grace, place=cursor.place_since(first))
 
 
 def _update_key(cursor: Cursor) -> ColumnsClause:

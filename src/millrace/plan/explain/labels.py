@@ -132,6 +132,8 @@ def _order_text(contract: TimeContract) -> str:
     else:
         order = f"disorder {interval_text(contract.disorder)}" if contract.disorder else "ordered"
     order += f" in each partition of {', '.join(contract.partitions)}" if contract.partitions else ""
+    order += f", {len(contract.declared)} declared" if contract.declared else ""
+    order += f", grace {interval_text(contract.grace)}" if contract.grace is not None else ""
     also = [
         f"{column} {f'disorder {interval_text(length)}' if length else 'ordered'}" for column, length in contract.also
     ]
