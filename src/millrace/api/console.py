@@ -71,7 +71,9 @@ class Console:
         rate = self._rate(report)
         if not self._status.due:
             return
-        times = "  ".join(f"{name} {clock_text(source.greatest)}" for name, source in report.sources.items())
+        times = "  ".join(
+            f"{name} {clock_text(source.greatest, unit=source.unit)}" for name, source in report.sources.items()
+        )
         results = sum(report.results.values())
         waiting = f"  {sum(queue.waiting for queue in report.queues.values()):,} in queues" if report.queues else ""
         self._status.show(f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results{waiting}")
@@ -135,7 +137,8 @@ def summary_lines(report: Report) -> list[str]:
         wrong = [f"{count:,} {word}" for count, word in _elsewhere(source) if count]
         wrong = [f"{source.processed:,} processed", *wrong] if wrong else []
         spoken = [f"{source.enabled} ETS"] if source.enabled else []
-        notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {clock_text(source.greatest)}"])
+        reached = clock_text(source.greatest, unit=source.unit)
+        notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {reached}"])
         lines.append(f"  {name}: {notes}")
     lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
     lines += [f"  {name}: {queue_text(queue)}" for name, queue in report.queues.items()]
@@ -178,7 +181,8 @@ def summary_data(report: Report) -> dict[str, Any]:
     data = asdict(report)
     for name, source in data["sources"].items():
         source["processed"] = report.sources[name].processed
-        source["bound"], source["greatest"] = clock_text(source["bound"]), clock_text(source["greatest"])
+        unit = source.pop("unit")
+        source.update({each: clock_text(source[each], unit=unit) for each in ("bound", "greatest")})
     return data
 
 

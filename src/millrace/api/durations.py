@@ -9,6 +9,8 @@ from millrace.language import parse_interval
 
 Length = str | timedelta
 """Words such as "5 seconds", or a timedelta."""
+Extent = Length | int
+"""A length of time, or a number where rows progress by a BIGINT."""
 
 _UNITS = {
     "days": timedelta(days=1),
@@ -29,6 +31,24 @@ def words_of(given: timedelta) -> str:
     if not given:
         return "0 seconds"
     return next(f"{given // each} {name}" for name, each in _UNITS.items() if not given % each)
+
+
+def extent(name: str, given: object) -> str:
+    """A length of time in words, or a number where rows progress by a BIGINT.
+
+    >>> extent("range", "5 seconds"), extent("range", 10)
+    ('5 seconds', '10')
+    """
+    return str(given) if isinstance(given, int) and not isinstance(given, bool) else length(name, given)
+
+
+def interval(name: str, given: object) -> str:
+    """The same, where a length of time stands after INTERVAL.
+
+    >>> interval("disorder", "5 seconds"), interval("disorder", 10)
+    ('INTERVAL 5 seconds', '10')
+    """
+    return extent(name, given) if isinstance(given, int) else f"INTERVAL {length(name, given)}"
 
 
 def length(name: str, given: object) -> str:

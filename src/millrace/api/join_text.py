@@ -9,12 +9,12 @@ from itertools import pairwise
 from types import UnionType
 from typing import Literal
 
-from millrace.api.durations import Length, length
+from millrace.api.durations import Extent, extent, interval
 from millrace.errors import RequestError, UnboundedState, did_you_mean, listed
 
 How = Literal["inner", "left", "right", "full"]
 Mode = Literal["recent", "chronicle"]
-Lengths = Length | Mapping[str, Length]
+Lengths = Extent | Mapping[str, Extent]
 """One length of time for all rows, or one for those of the "left" and one for those of the "right" relation."""
 Counts = int | Mapping[str, int]
 Columns = str | Sequence[str]
@@ -186,8 +186,8 @@ def side_windows(within: Lengths | None, rows: Counts | None, partition_by: Colu
         raise RequestError("partition_by needs rows", hint="Give rows=100 as well.")
     counted = {side: f"ROWS {each}{partition}" for side, each in _by_side("rows", rows, int, "100").items()}
     timed = {
-        side: f"RANGE {length('within', each)}"
-        for side, each in _by_side("within", within, Length, "'5 seconds'").items()
+        side: f"RANGE {extent('within', each)}"
+        for side, each in _by_side("within", within, Extent, "'5 seconds'").items()
     }
     if twice := counted.keys() & timed.keys():
         raise RequestError(
@@ -255,7 +255,7 @@ def asof_condition(left: InputText, right: InputText, on: Columns, tolerance: ob
     before = "<=" if right.ends else "<" if strict or left.ends else "<="
     times = [f"{earlier} {before} {later}"]
     if tolerance is not None:
-        times.append(f"{earlier} >= {later} - INTERVAL {length('tolerance', tolerance)}")
+        times.append(f"{earlier} >= {later} - {interval('tolerance', tolerance)}")
     columns = columns_of(on)
     if columns:
         return f" MATCH_CONDITION ({' AND '.join(times)}) USING ({', '.join(columns)})"
@@ -317,7 +317,7 @@ def sequence_clauses(inputs: Sequence[InputText], on: Columns, mode: str, within
         conditions = [f"{a.name}.{each} = {b.name}.{each}" for a, b in pairwise(inputs) for each in columns]
     clauses = [f"ON {' AND '.join(conditions)}"] if conditions else []
     clauses += [f"MODE {mode.upper()}", *(["OUTER"] if outer else [])]
-    clauses += [f"WITHIN INTERVAL {length('within', within)}"] if within is not None else []
+    clauses += [f"WITHIN {interval('within', within)}"] if within is not None else []
     return "".join(f" {each}" for each in clauses)
 
 

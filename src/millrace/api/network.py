@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from millrace.api.dataframes import SparkFrame, check_frame, frame_columns, is_frame
-from millrace.api.durations import Length, length
+from millrace.api.durations import Extent, Length, length
 from millrace.api.expectations import expected
 from millrace.api.handle import Handle
 from millrace.api.query_text import Reads, option_clause, pairs, query_text, quoted, script
@@ -85,14 +85,14 @@ class Network:
         columns: str | SparkFrame,
         *,
         time: str | None = None,
-        disorder: Length | None = None,
+        disorder: Extent | None = None,
         disorder_rows: int | None = None,
         punctuated_by: str | None = None,
         per: str | Sequence[str] = (),
-        also: Mapping[str, Length | None] | None = None,
+        also: Mapping[str, Extent | None] | None = None,
         partitioned_by: str | Sequence[str] = (),
         partitions: Sequence[object] | None = None,
-        grace: Length | None = None,
+        grace: Extent | None = None,
         internal: str | None = None,
         latent: bool = False,
         ets: Length | None = None,

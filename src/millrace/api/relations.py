@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
-from millrace.api.durations import Length
+from millrace.api.durations import Extent
 from millrace.api.join_text import (
     Columns,
     Counts,
@@ -139,15 +139,17 @@ class Relation:
     def window(
         self,
         *,
-        range: Length | None = None,
+        range: Extent | None = None,
         rows: int | None = None,
-        session: Length | None = None,
-        slide: Length | int | None = None,
+        session: Extent | None = None,
+        slide: Extent | None = None,
         by: str | None = None,
         partition_by: str | Sequence[str] = (),
         state_limit: int | None = None,
     ) -> Windowed:
         """Windows over a length of time or a number of rows, one every `slide`; by default they do not overlap.
+
+        Where rows progress by a BIGINT, `range`, `session` and `slide` are numbers.
 
         With `slide="row"` a window ends at each row. `range="unlimited"` reaches back to the beginning, and needs a
         `state_limit` of groups. A `session` ends when no row has come for that long. `by` is another time column than
@@ -210,7 +212,7 @@ class Relation:
         other: Relation,
         on: Columns = (),
         *,
-        tolerance: Length | None = None,
+        tolerance: Extent | None = None,
         how: str = "inner",
         strict: bool = False,
         by: tuple[str, str] | None = None,
@@ -248,7 +250,7 @@ class Relation:
         *others: Relation,
         mode: Mode = "recent",
         on: Columns = (),
-        within: Length | None = None,
+        within: Extent | None = None,
         outer: bool = False,
         state_limit: int | None = None,
         names: Sequence[str] | None = None,

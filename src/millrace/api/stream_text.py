@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from millrace.api.durations import Length, length
+from millrace.api.durations import Extent, Length, interval, length
 from millrace.errors import RequestError
 
 
@@ -30,7 +30,7 @@ def time_clause(time: str | None, order: str | None, internal: str | None, laten
 
 
 def order_clause(
-    disorder: Length | None, rows: int | None, punctuated_by: str | None, per: str | Sequence[str] = ()
+    disorder: Extent | None, rows: int | None, punctuated_by: str | None, per: str | Sequence[str] = ()
 ) -> str | None:
     """The order of rows; None if none is given.
 
@@ -42,7 +42,7 @@ def order_clause(
     groups = _listed(per)
     if groups and not punctuated_by:
         raise RequestError("per needs punctuated_by", hint='Give punctuated_by="expression" as well.')
-    orders = [f"DISORDER INTERVAL {length('disorder', disorder)}"] if disorder is not None else []
+    orders = [f"DISORDER {interval('disorder', disorder)}"] if disorder is not None else []
     orders += [f"DISORDER {rows} ROWS"] if rows is not None else []
     orders += [f"PUNCTUATED BY {punctuated_by}" + (f" PER ({groups})" if groups else "")] if punctuated_by else []
     if len(orders) > 1:
@@ -66,7 +66,7 @@ def ets_clause(ets: Length | None, skew: Length | None, lull: Length | None) -> 
     return [" ".join(["ETS", kinds.get(ets) or f"EVERY INTERVAL {length('ets', ets)}", *lengths])]
 
 
-def partition_clause(columns: str | Sequence[str], partitions: object = None, grace: Length | None = None) -> list[str]:
+def partition_clause(columns: str | Sequence[str], partitions: object = None, grace: Extent | None = None) -> list[str]:
     """The partitions in which the order holds, those that are known ahead, and how long others are waited for.
 
     >>> partition_clause("link"), partition_clause(["host", "port"]), partition_clause(())
@@ -88,7 +88,7 @@ def partition_clause(columns: str | Sequence[str], partitions: object = None, gr
                 hint="Write partitions=['a', 'b'], or partitions=[('a', 1), ('b', 2)] where there are two columns.",
             )
         clause += f" VALUES ({', '.join(map(_partition, partitions))})"
-    return [clause + (f" GRACE INTERVAL {length('grace', grace)}" if grace is not None else "")]
+    return [clause + (f" GRACE {interval('grace', grace)}" if grace is not None else "")]
 
 
 def _partition(values: object) -> str:
@@ -104,7 +104,7 @@ def also_clauses(also: object) -> list[str]:
     >>> also_clauses({"started": "30 minutes", "seen": None})
     ['ALSO BY started DISORDER INTERVAL 30 minutes', 'ALSO BY seen ORDERED']
     """
-    if not isinstance(also, Mapping) or not all(isinstance(each, Length | None) for each in also.values()):
+    if not isinstance(also, Mapping) or not all(isinstance(each, Extent | None) for each in also.values()):
         name = also if isinstance(also, str) else "column"
         raise RequestError(
             f'also takes columns, each with its disorder, not "{also}"',

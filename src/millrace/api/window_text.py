@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millrace.api.durations import length as length_of
+from millrace.api.durations import extent
 from millrace.errors import RequestError
 
 EACH_ROW = "row"
@@ -53,9 +53,9 @@ def _size(length: object, rows: object, session: object) -> str:
     if rows is not None:
         return f"ROWS {_number('rows', rows)}"
     if session is not None:
-        return f"SESSION {length_of('session', session)}"
+        return f"SESSION {extent('session', session)}"
     unlimited = str(length).lower() == UNLIMITED
-    return "RANGE UNLIMITED PRECEDING" if unlimited else f"RANGE {length_of('range', length)}"
+    return "RANGE UNLIMITED PRECEDING" if unlimited else f"RANGE {extent('range', length)}"
 
 
 def _slide(slide: object, length: object, rows: object) -> list[str]:
@@ -65,9 +65,9 @@ def _slide(slide: object, length: object, rows: object) -> list[str]:
     if rows is not None:
         return [f"SLIDE {_number('slide', rows if slide is None else slide)}"]
     if slide is not None:
-        return [f"SLIDE {length_of('slide', slide)}"]
+        return [f"SLIDE {extent('slide', slide)}"]
     endless = length is None or str(length).lower() == UNLIMITED
-    return [] if endless else [f"SLIDE {length_of('range', length)}"]
+    return [] if endless else [f"SLIDE {extent('range', length)}"]
 
 
 def _number(name: str, given: object) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.errors import RequestError
-from millrace.kernel.elements import ARRIVED, Times, integer_column
+from millrace.kernel.elements import ARRIVED, NO_BOUND, Times, as_times, integer_column
 from millrace.plan.nodes.endpoints import Stream
 
 
@@ -21,24 +21,28 @@ def arrivals(stream: Stream, rows: pa.RecordBatch, after: int) -> Times | None:
 
 def _raw(stream: Stream, rows: pa.RecordBatch) -> Times | None:
     if stream.replay is not None:
-        return _column(stream, rows, stream.replay.column)
+        return _times(_replayed(stream, rows.column(stream.replay.column)))
     if ARRIVED in rows.schema.names:
         return integer_column(rows, ARRIVED)
     if stream.time.kind == "external":
         assert stream.time.column is not None
-        return _column(stream, rows, stream.time.column)
+        return _times(rows.column(stream.time.column))
     return None
 
 
-def _column(stream: Stream, rows: pa.RecordBatch, name: str) -> Times:
-    column = rows.column(name)
-    if not pa.types.is_timestamp(column.type):
-        raise RequestError(
-            f'stream "{stream.name}" is replayed by "{name}", which is no TIMESTAMP',
-            hint="Replay by a TIMESTAMP column.",
-        )
-    least = np.iinfo(np.int64).min
-    times: Times = column.cast(pa.int64()).fill_null(least).to_numpy()
+def _replayed(stream: Stream, column: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(column.type):
+        return column
+    assert stream.replay is not None
+    raise RequestError(
+        f'stream "{stream.name}" is replayed by "{stream.replay.column}", which is no TIMESTAMP',
+        hint="Replay by a TIMESTAMP column.",
+    )
+
+
+def _times(column: pa.Array) -> Times:
+    """A column in microseconds; where rows progress by a number, it stands for so many."""
+    times: Times = as_times(column).fill_null(NO_BOUND).to_numpy()
     return times
 
 

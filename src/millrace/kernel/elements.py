@@ -2,7 +2,8 @@
 
 Rules:
 - A batch is a block of Arrow columns. Rows are immutable and shared, never copied per branch.
-- The reserved column `__time` holds a row's own timestamp: int64 microseconds since the epoch, UTC.
+- The reserved column `__time` holds a row's own timestamp: int64 microseconds since the epoch, UTC, or, where a stream
+  progresses by a number, that number.
   It stays with the row when the query drops the column it came from.
 - The reserved column `__mark` is there above a queue of windows: the number of the commitment that a row is released
   for, so that one row can be in several. It stays with what is made of the row.
@@ -152,6 +153,12 @@ class JointPunctuation:
 
 
 Element = Batch | Punctuation | GroupPunctuation | JointPunctuation
+
+
+def as_times(column: pa.Array) -> pa.Array:
+    """A progressing attribute as the kernel has it: a TIMESTAMP or DATE in microseconds, a BIGINT as it is."""
+    dated = column.cast(TIMESTAMP) if pa.types.is_date(column.type) else column
+    return dated.cast(pa.int64())
 
 
 def integer_column(rows: pa.RecordBatch | pa.Table, name: str) -> Times:

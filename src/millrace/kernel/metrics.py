@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -217,6 +218,8 @@ class SourceMetrics:
     enabled: int
     shed: int = 0
     superseded: int = 0
+    unit: Literal["time", "number"] = "time"
+    """What its bound and its greatest time are: times, or numbers without a unit."""
 
     @property
     def admitted(self) -> int:

@@ -251,8 +251,8 @@ def test_an_unknown_option_of_a_run_is_refused(given: str, meant: str) -> None:
 @pytest.mark.parametrize("lengths", [{"range": 60}, {"range": "1 minute", "slide": 30}])
 def test_a_window_of_a_bare_number_is_refused(lengths: Any) -> None:
     a = mr.Network().stream("a", COLUMNS, time="ts", source=[])
-    with pytest.raises(RequestError, match=rf"{list(lengths)[-1]} is a length of time(.|\n)*='5 seconds'"):
-        a.window(**lengths)
+    with pytest.raises(RequestError, match=r"(RANGE is a number without a unit|SLIDE of a RANGE window is a length)"):
+        a.window(**lengths).agg(n="count(*)")
 
 
 def test_an_unknown_source_is_refused_where_spark_does_not_run() -> None:
@@ -497,7 +497,7 @@ def test_an_aggregate_is_a_class_that_can_be_imported() -> None:
             net.aggregate("wrong", wrong, takes="DOUBLE", returns="DOUBLE")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("also", ["seen", {"seen": 5}, ["seen"]])
+@pytest.mark.parametrize("also", ["seen", {"seen": 5.5}, ["seen"]])
 def test_further_times_without_their_disorder_are_refused(also: Any) -> None:
     with pytest.raises(RequestError, match=r"each with its disorder(.|\n)*also={'\w+': '30 minutes'}"):
         mr.Network().stream("a", f"{COLUMNS}, seen TIMESTAMP", time="ts", also=also, source=[])

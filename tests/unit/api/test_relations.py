@@ -268,7 +268,8 @@ def test_columns_of_a_sequence_stay_those_of_each() -> None:
 @pytest.mark.parametrize(
     ("given", "fact"),
     [
-        ({"on": "k", "within": 5}, 'within cannot be "5"'),
+        ({"on": "k", "within": 5}, "RANGE is a number without a unit"),
+        ({"on": "k", "within": 5.5}, 'within cannot be "5.5"'),
         ({"on": "k", "within": {"both": "5 seconds"}}, "within cannot be"),
         ({"on": "k", "within": "x"}, 'within is a length of time, not "x"'),
         ({"on": "k", "within": {"left": "5 seconds", "right": "x"}}, 'within is a length of time, not "x"'),

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.generators.generator_options import check_choice, check_positive, parse_options, start_micros
-from millrace.kernel.elements import ARRIVED, Times
+from millrace.kernel.elements import ARRIVED, TIMESTAMP, Times
 from millrace.plan.nodes.endpoints import Stream
 
 SLICE_ROWS = 65_536
@@ -88,6 +88,8 @@ def _offsets(
 
 
 def _column(field: pa.Field, times: Times, time: str | None, options: GenerateOptions, number: int) -> pa.Array:
+    if pa.types.is_date(field.type) and field.name == time:
+        return pa.array(times).cast(TIMESTAMP).cast(field.type, safe=False)
     if field.name == time or pa.types.is_timestamp(field.type):
         return pa.array(times).cast(field.type)
     # A column has its own seed: what it holds must not depend on which others are read.

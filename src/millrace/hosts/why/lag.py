@@ -208,7 +208,7 @@ class _View:
                 found.through.add(source.name)
                 continue
             if edge.bound < until:
-                one = Awaited(*place, until, edge.bound, edge.moved_at, self._ets_at(edge, until))
+                one = Awaited(*place, until, edge.bound, edge.moved_at, self._ets_at(edge, until), edge.contract.unit)
                 found.add(_Waiting(awaited={".".join(filter(None, place)): one}))
         return found
 
@@ -346,7 +346,8 @@ def _with_texts(data: Any) -> Any:
     """Plain data with its times as texts; None for one that has not come, or never does."""
     if isinstance(data, Mapping):
         # Row numbers are none.
-        times = {"moved_at", "ets_at"} if data.get("outlet") == SEQUENCE else _TIMES
+        numbers = data.get("outlet") == SEQUENCE or data.get("unit") == "number"
+        times = {"moved_at", "seen_at", "ets_at"} if numbers else _TIMES
         return {name: _time(each) if name in times else _with_texts(each) for name, each in data.items()}
     return [_with_texts(each) for each in data] if isinstance(data, list | tuple) else data
 

@@ -68,7 +68,9 @@ class _WaitVerdict:
 
     def _part_bound(self, part: PartitionState) -> str:
         heard = _heard(part.seen_at if part.greatest != NO_BOUND else NO_BOUND, self.now)
-        return ("without a bound yet" if part.bound == NO_BOUND else f"at {clock_text(part.bound, exact=True)}") + heard
+        if part.bound == NO_BOUND:
+            return f"without a bound yet{heard}"
+        return f"at {clock_text(part.bound, exact=True, unit=self.stream.unit)}{heard}"
 
     def _part_text(self, part: PartitionState) -> str:
         columns = self.stream.per or self.stream.partitions
@@ -102,19 +104,23 @@ class _WaitVerdict:
         if outlet == LATE or stream.kind != "external":
             return f"a row from the clock {clock_text(until, exact=True)} on releases the first of them"
         if not outlet and stream.promise is not None:
-            promise = f"a promise{whose} of {clock_text(until, exact=True)} or later, by {stream.promise}"
+            promise = (
+                f"a promise{whose} of {clock_text(until, exact=True, unit=stream.unit)} or later, by {stream.promise}"
+            )
             return f"{promise}, releases the first of them"
         if not outlet and stream.rows is not None:
             again = f"{stream.rows:,} {'row' if stream.rows == 1 else 'rows'} after it"
-            return f"a row from {clock_text(until, exact=True)} on and {again} release the first of them"
+            return (
+                f"a row from {clock_text(until, exact=True, unit=stream.unit)} on and {again} release the first of them"
+            )
         return self._release_by_row(until, whose)
 
     def _release_by_row(self, until: Microseconds, whose: str) -> str:
         disorder = self.stream.disorder if not self.awaited.outlet else 0
-        from_then = clock_text(min(until + disorder, END_OF_TIME), exact=True)
+        from_then = clock_text(min(until + disorder, END_OF_TIME), exact=True, unit=self.stream.unit)
         line = f"a row{whose} from {from_then} on releases the first of them"
         if disorder and self.part is None and self.stream.greatest >= until:
-            return f"{line}: it waits by design, for DISORDER {interval_text(disorder)}"
+            return f"{line}: it waits by design, for DISORDER {interval_text(disorder, self.stream.unit)}"
         return line
 
     def _ets_lines(self) -> Iterator[str]:
@@ -129,6 +135,8 @@ class _WaitVerdict:
                 yield f"the clock releases the first of them {when}{left}"
                 return
             yield f"if it stays silent, an ETS {when}{left}, releases the first of them"
+        elif stream.unit == "number":
+            yield "the clock says nothing of a number: only rows or the end of the stream advance its bound"
         elif stream.ets == "none" and self.awaited.outlet != LATE:
             yield f"Millrace does not advance its bound while it is silent: declare {_to_declare(stream)}"
         elif not self.live:
@@ -167,16 +175,20 @@ def _bound_text(awaited: Awaited) -> str:
 
 
 def _point(awaited: Awaited, bound: int) -> str:
-    return f"row {bound:,}" if awaited.outlet == SEQUENCE else clock_text(bound, exact=True)
+    return f"row {bound:,}" if awaited.outlet == SEQUENCE else clock_text(bound, exact=True, unit=awaited.unit)
 
 
 def _stream_text(stream: StreamLag, now: Microseconds) -> str:
     """How far a stream has come, in one line."""
     if stream.bound == END_OF_TIME:
         return f"has ended; {stream.contract}"
-    words = ["no row yet" if stream.greatest == NO_BOUND else f"up to {clock_text(stream.greatest, exact=True)}"]
+    words = [
+        "no row yet"
+        if stream.greatest == NO_BOUND
+        else f"up to {clock_text(stream.greatest, exact=True, unit=stream.unit)}"
+    ]
     if stream.bound != NO_BOUND:
-        words.append(f"bound {clock_text(stream.bound, exact=True)}")
+        words.append(f"bound {clock_text(stream.bound, exact=True, unit=stream.unit)}")
     if stream.seen_at != NO_BOUND:
         words.append(f"heard {length_text(now - stream.seen_at)} ago")
     words += ["silent"] if stream.silent else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.progress.ingress import Ingress
@@ -45,6 +45,7 @@ class StreamLag:
     """Its partitions or groups that are furthest behind, the last first."""
     parts: int = 0
     """How many of them there are."""
+    unit: Literal["time", "number"] = "time"
 
     @staticmethod
     def of(edge: Ingress, silent: bool | None) -> StreamLag:
@@ -67,6 +68,7 @@ class StreamLag:
             silent,
             tuple(edge.order.slowest(_SLOWEST)),
             edge.order.parts,
+            contract.unit,
         )
 
     @staticmethod
@@ -88,6 +90,7 @@ class Awaited:
     moved_at: Microseconds
     ets_at: Microseconds | None = None
     """The clock at which an ETS would be enough, if it stays silent; None is never."""
+    unit: Literal["time", "number"] = "time"
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,7 @@ class PartitionedRowsAggregate(StoringOperator):
         for key in self.partials.keys:
             fold = fold.append_column(key, heads.column(key))
         times = np.maximum(heads.column(_SEQUENCE).to_numpy(), self._bound)
-        bounds = window_bounds(windows.starts, windows.ends, counts_rows=True)
+        bounds = window_bounds(windows.starts, windows.ends, numbers=True)
         return window_results(self.partials, fold, bounds, times, timed=self._timed)
 
     def _keep(self, members: _Members) -> None:

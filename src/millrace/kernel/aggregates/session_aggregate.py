@@ -56,7 +56,13 @@ class SessionAggregate(AggregateOperator):
     noted = ("bound", "timed")
 
     def __init__(
-        self, partials: Partials, gap: Microseconds, *, groups: tuple[str, ...] = (), merges_at_gap: bool = False
+        self,
+        partials: Partials,
+        gap: Microseconds,
+        *,
+        groups: tuple[str, ...] = (),
+        merges_at_gap: bool = False,
+        has_numbers: bool = False,
     ) -> None:
         super().__init__(partials)
         self.gap = gap
@@ -65,6 +71,7 @@ class SessionAggregate(AggregateOperator):
         self.reach = gap + self.beyond
         """How far apart two rows are, at least, that belong to different sessions."""
         self.groups = groups
+        self.has_numbers = has_numbers
         self._sessions = KeyedRuns()
         self._calendar = SortedRuns(_END, concat_tables)
         self._hashes: list[Hashes] = []
@@ -188,7 +195,8 @@ class SessionAggregate(AggregateOperator):
         self._sessions.put(_integers(closed, HASH), _sharing(sessions.filter(pa.array(~ended)), closed))
         self._front = None
         firsts, ends = _integers(closed, _FIRST), _integers(closed, _LAST) + self.gap
-        return window_results(self.partials, closed, window_bounds(firsts, ends), ends - 1, timed=self._timed)
+        bounds = window_bounds(firsts, ends, numbers=self.has_numbers)
+        return window_results(self.partials, closed, bounds, ends - 1, timed=self._timed)
 
     def wanted(self) -> Microseconds | None:
         if self._front is None:

@@ -47,11 +47,18 @@ class TrailingAggregate(StoringOperator):
     noted = ("bound", "timed")
 
     def __init__(
-        self, partials: Partials, range: int | None, *, counts_rows: bool = False, state_limit: int | None = None
+        self,
+        partials: Partials,
+        range: int | None,
+        *,
+        counts_rows: bool = False,
+        has_numbers: bool = False,
+        state_limit: int | None = None,
     ) -> None:
         self.partials = partials
         self.range = range
         self.counts_rows = counts_rows
+        self.has_numbers = has_numbers or counts_rows
         self.state_limit = state_limit
         self._rows = HoldBuffer(PANE, partial_inputs(partials))
         self._groups = KeyedRuns()
@@ -127,7 +134,7 @@ class TrailingAggregate(StoringOperator):
     def _bounds(self, times: Times) -> Bounds:
         ends = times + 1 if self.counts_rows else times
         firsts = times if self.range is None else times - self.range
-        bounds = window_bounds(firsts, ends, counts_rows=self.counts_rows)
+        bounds = window_bounds(firsts, ends, numbers=self.has_numbers)
         return bounds if self.range is not None else (pa.nulls(len(times), bounds[0].type), bounds[1])
 
     def _drop(self, until: Microseconds) -> None:

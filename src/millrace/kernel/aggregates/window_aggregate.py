@@ -30,7 +30,6 @@ class WindowAggregate(AggregateOperator):
 
     With `buffered`, rows are kept instead of partials, and aggregated when their window closes (004 section 5.5). With
     `groups`, key columns, the promises for single groups close those groups' windows; partials are kept then.
-    Where the progressing attribute `counts_rows`, the bounds of windows are numbers.
 
     State: partial aggregates by pane and keys, in sorted runs; with `groups` by the group's hash. Punctuations: a bound
     closes every window that ends at or before it, and is passed on: the time of a result is the last instant of its
@@ -48,13 +47,13 @@ class WindowAggregate(AggregateOperator):
         in_order: bool = False,
         buffered: bool = False,
         groups: tuple[str, ...] = (),
-        counts_rows: bool = False,
+        has_numbers: bool = False,
     ) -> None:
         super().__init__(partials)
         self.in_order = in_order
         self.groups = groups
         self.geometry = partials.geometry
-        self.counts_rows = counts_rows
+        self.has_numbers = has_numbers
         self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
         self.stores = (self._panes,)
         self._least_gathered: int | None = None
@@ -110,7 +109,7 @@ class WindowAggregate(AggregateOperator):
 
     def _results(self, windows: pa.Table) -> Batch:
         starts, ends = self.geometry.bounds(windows.column(PANE).to_numpy())
-        bounds = window_bounds(starts, ends, counts_rows=self.counts_rows) if self.geometry.has_bounds else None
+        bounds = window_bounds(starts, ends, numbers=self.has_numbers) if self.geometry.has_bounds else None
         return window_results(self.partials, windows, bounds, ends - 1, timed=self._timed)
 
     def wanted(self) -> Microseconds | None:

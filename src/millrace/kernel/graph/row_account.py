@@ -34,6 +34,7 @@ def source_metrics(ingress: Ingress, outlets: Iterable[GraphNode]) -> SourceMetr
         enabled=ingress.enabled,
         shed=counts.shed,
         superseded=counts.superseded,
+        unit=ingress.contract.unit,
     )
 
 

@@ -86,7 +86,7 @@ class FutureGuard:
     def __init__(self, contract: TimeContract, live: bool) -> None:
         self.live = live
         self.skew: Microseconds | None = None
-        if contract.kind == "external":
+        if contract.kind == "external" and contract.unit == "time":
             declared = contract.max_future_skew
             self.skew = FUTURE_SKEW if declared is None and live else declared
 

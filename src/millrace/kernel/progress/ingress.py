@@ -30,6 +30,7 @@ from millrace.kernel.elements import (
     Mask,
     Microseconds,
     Times,
+    as_times,
 )
 from millrace.kernel.progress.admission import Admission, FutureGuard, divided, on_time, sorted_out
 from millrace.kernel.progress.open_windows import OpenWindows, open_windows
@@ -178,7 +179,7 @@ class Ingress:
             first = self.sequence - rows.num_rows
             self.outlet(name).raise_bound(self.sequence)
             return Batch(_with_time(rows, pa.array(np.arange(first, self.sequence))))
-        return Batch(_with_time(rows, rows.column(name).cast(pa.int64())))
+        return Batch(_with_time(rows, as_times(rows.column(name))))
 
     def end(self) -> None:
         """Promise that no row will follow on any outlet."""
@@ -303,7 +304,7 @@ def _with_external_time(rows: pa.RecordBatch, contract: TimeContract) -> pa.Reco
     for column in (contract.column, *(name for name, _ in contract.also)):
         if rows.column(column).null_count:
             rows = rows.filter(pc.is_valid(rows.column(column)))
-    return _with_time(rows, rows.column(contract.column).cast(pa.int64()))
+    return _with_time(rows, as_times(rows.column(contract.column)))
 
 
 def _with_time(rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:

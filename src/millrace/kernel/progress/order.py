@@ -24,7 +24,7 @@ from millrace.errors import RunError
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.integers import Integers
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, GroupPunctuation, Microseconds, Times
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, GroupPunctuation, Microseconds, Times, as_times
 from millrace.kernel.progress.partition_progress import PartitionProgress
 
 
@@ -367,7 +367,7 @@ def promises(promise: Expression, entering: Entering) -> Times:
         marked = said.fill_null(False).to_numpy(zero_copy_only=False)
         until: Times = np.where(marked, entering.times, NO_BOUND)
     else:
-        until = said.cast(pa.int64()).fill_null(NO_BOUND).to_numpy(zero_copy_only=False)
+        until = as_times(said).fill_null(NO_BOUND).to_numpy(zero_copy_only=False)
     return until if entering.limits is None else np.where(until > entering.limits, NO_BOUND, until)
 
 

@@ -35,6 +35,7 @@ class TimeContract:
     is late only if no reader has an open window for it: the outlet that an operator reads says so, and names it.
     `declared` are partitions that the stream waits for before they have sent a row; with a `grace` its bound does not
     rise until a partition has sent rows over so much of its time, so that others may turn up.
+    With unit number the column is a BIGINT: all lengths are numbers too, and the clock says nothing about it.
     """
 
     kind: TimeKind
@@ -53,6 +54,7 @@ class TimeContract:
     late_by_window: bool = field(default=False, repr=False)
     declared: tuple[PartitionValues, ...] = field(default=(), repr=False)
     grace: Microseconds | None = field(default=None, repr=False)
+    unit: Literal["time", "number"] = field(default="time", repr=False)
 
     def columns(self) -> Iterator[str]:
         """The columns that the contract is about."""
@@ -83,5 +85,5 @@ class TimeContract:
             return TimeContract("latent", ets="on_demand")
         if name == SEQUENCE:
             return TimeContract("external")
-        ordered = TimeContract("external", name, dict(self.also)[name])
+        ordered = TimeContract("external", name, dict(self.also)[name], unit=self.unit)
         return replace(ordered, ets=self.ets, skew=self.skew, every=self.every, lull=self.lull)

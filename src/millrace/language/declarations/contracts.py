@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pyarrow as pa
 from sqlglot import exp
@@ -12,12 +13,14 @@ from millrace.kernel.columns.expressions import Expression, sql_name
 from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.grammar.lengths import measured
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import (
     ColumnsClause,
     EtsClause,
     Length,
     Name,
+    NumberOfRows,
     StreamStatement,
     TimeClause,
     Watermark,
@@ -38,6 +41,13 @@ class Attributes:
     partitions: tuple[str, ...] = ()
     per: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    kind: pa.DataType = TIMESTAMP
+    """The type of the time."""
+
+    @property
+    def unit(self) -> Literal["time", "number"]:
+        """What lengths are counted in: a BIGINT has no unit."""
+        return "number" if self.kind == pa.int64() else "time"
 
 
 def time_clause(statement: StreamStatement) -> TimeClause:
@@ -56,15 +66,24 @@ def _of_watermark(watermark: Watermark) -> TimeClause:
     node = watermark.expression
     if _names(node, watermark.column):
         return TimeClause("external", watermark.column, place=watermark.place)
-    if isinstance(node, exp.Sub) and _names(node.this, watermark.column) and isinstance(node.expression, exp.Interval):
-        disorder = Length(int(node.expression.this.name), place=watermark.place)
-        return TimeClause("external", watermark.column, disorder, place=watermark.place)
+    if isinstance(node, exp.Sub) and _names(node.this, watermark.column):
+        disorder = _trail(node.expression, watermark)
+        if disorder is not None:
+            return TimeClause("external", watermark.column, disorder, place=watermark.place)
     name = watermark.column.text
     raise QueryError(
         "a watermark must be the time column minus an interval",
         hint=f"Write WATERMARK FOR {name} AS {name} - INTERVAL 5 SECONDS.",
         place=watermark.place,
     )
+
+
+def _trail(node: exp.Expr, watermark: Watermark) -> Length | NumberOfRows | None:
+    """How far a watermark trails its column: an interval, or a number without a unit."""
+    if isinstance(node, exp.Interval):
+        return Length(int(node.this.name), place=watermark.place)
+    whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
+    return NumberOfRows(int(node.name), place=watermark.place) if whole else None
 
 
 def _names(node: exp.Expr, column: Name) -> bool:
@@ -87,16 +106,19 @@ def bind_contract(
         return _with_ets(
             TimeContract(time.kind, attributes.time), statement.ets or EtsClause("on_demand", place=time.place)
         )
+    if attributes.unit == "number":
+        _refuse_clock(statement, attributes)
     contract = TimeContract(
         "external",
         attributes.time,
-        _disorder(time),
+        _disorder(time, attributes),
         rows=None if time.rows is None else _count(time.rows),
-        punctuation=None if time.punctuated_by is None else _promise(time.punctuated_by, binder),
+        punctuation=None if time.punctuated_by is None else _promise(time.punctuated_by, binder, attributes.kind),
         partitions=attributes.partitions,
         max_future_skew=_not_negative(statement.max_future_skew, "MAX FUTURE SKEW", "Write a positive interval."),
         per=attributes.per,
-        also=tuple((name, _disorder(each)) for name, each in zip(attributes.also, time.also, strict=True)),
+        also=tuple((name, _disorder(each, attributes)) for name, each in zip(attributes.also, time.also, strict=True)),
+        unit=attributes.unit,
     )
     _check_partitions(statement, time, contract)
     if statement.late_by_window is not None:
@@ -122,8 +144,15 @@ def _refuse_late_by_window(clause: Name, statement: StreamStatement, contract: T
 # Order
 
 
-def _disorder(time: TimeClause) -> int:
-    return _not_negative(time.disorder, "DISORDER", "Write ORDERED, or a positive interval.") or 0
+def _disorder(time: TimeClause, attributes: Attributes) -> int:
+    if time.disorder is None:
+        return 0
+    length = measured(time.disorder, attributes.unit, "DISORDER")
+    if length < 0:
+        raise QueryError(
+            "DISORDER is negative", hint="Write ORDERED, or a positive interval.", place=time.disorder.place
+        )
+    return length
 
 
 def _not_negative(length: Length | None, what: str, hint: str) -> int | None:
@@ -138,12 +167,12 @@ def _count(rows: Name) -> int:
     return int(rows.text)
 
 
-def _promise(node: exp.Expr, binder: ExpressionBinder) -> Expression:
+def _promise(node: exp.Expr, binder: ExpressionBinder, time: pa.DataType) -> Expression:
     """The punctuation in a row: a time below which no row follows, or a condition that makes the row's own time one."""
     bound = binder.bind(node)
-    if bound.type not in (TIMESTAMP, pa.bool_()):
+    if bound.type not in (time, pa.bool_()):
         raise QueryError(
-            f"PUNCTUATED BY takes a TIMESTAMP or a condition, not {sql_name(bound.type)}",
+            f"PUNCTUATED BY takes a {sql_name(time)} or a condition, not {sql_name(bound.type)}",
             hint="Write a column with a time below which no row will follow, or a condition that marks rows as such.",
             place=place_of(node),
         )
@@ -181,6 +210,19 @@ def _refuse_external_clauses(statement: StreamStatement) -> None:
             raise QueryError(
                 f"{name} is for external timestamps",
                 hint=f"Leave {name} out: the timestamps of this stream come from the system clock.",
+                place=clause.place,
+            )
+
+
+def _refuse_clock(statement: StreamStatement, attributes: Attributes) -> None:
+    """Refuse what compares the time with the clock, for a number has no unit."""
+    ets = None if statement.ets is None or statement.ets.kind == "none" else statement.ets
+    for name, clause in (("ETS", ets), ("MAX FUTURE SKEW", statement.max_future_skew)):
+        if clause is not None:
+            raise QueryError(
+                f'{name} goes by the clock, and "{attributes.time}" is a BIGINT, which has no unit',
+                hint=f'Leave {name} out, or declare "{attributes.time}" as TIMESTAMP. A silent stream then waits: its '
+                "own rows or PUNCTUATED BY advance it.",
                 place=clause.place,
             )
 

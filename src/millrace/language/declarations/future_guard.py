@@ -16,11 +16,15 @@ from millrace.plan.nodes.query_network import Query, QueryNetwork
 def guarded(query: Query, setting: Setting, streams: dict[str, Stream]) -> Query:
     """The query over guarded streams; `streams` (by name in lower case) follow."""
     skew = parse_interval(setting.value.text)
-    external = [each.name.lower() for each in QueryNetwork((query,)).streams() if each.time.kind == "external"]
+    external = [
+        each.name.lower()
+        for each in QueryNetwork((query,)).streams()
+        if each.time.kind == "external" and each.time.unit == "time"
+    ]
     if not external:
         raise QueryError(
             'option "max_future_skew" is for external timestamps',
-            hint="Leave it out: the timestamps of its streams come from the system clock.",
+            hint="Leave it out: the times of its streams come from the system clock, or are numbers without a unit.",
             place=setting.key.place,
         )
     for name in external:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import pyarrow as pa
 from sqlglot import exp
@@ -12,6 +13,7 @@ from millrace.kernel.elements import Microseconds
 from millrace.kernel.progress.order import PartitionValues
 from millrace.language.expressions import typed
 from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.grammar.lengths import measured
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import PartitionsClause
 
@@ -53,10 +55,13 @@ def _texts(nodes: Sequence[exp.Expr], columns: Sequence[str], binder: Expression
         yield value.value.cast(kind).cast(pa.string()).as_py()
 
 
-def grace_of(clause: PartitionsClause) -> Microseconds | None:
+def grace_of(clause: PartitionsClause, unit: Literal["time", "number"]) -> Microseconds | None:
     """How long a partition must have sent before the stream's bound rises."""
-    if clause.grace is not None and clause.grace.micros <= 0:
+    if clause.grace is None:
+        return None
+    length = measured(clause.grace, unit, "GRACE")
+    if length <= 0:
         raise QueryError(
             "GRACE takes a positive interval", hint="Write GRACE INTERVAL 1 MINUTE.", place=clause.grace.place
         )
-    return None if clause.grace is None else clause.grace.micros
+    return length

@@ -19,7 +19,7 @@ from millrace.language.grammar.statements import Name, Options, Setting
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, PartitionedRows, TrailingWindow
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project
+from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, scans_of
 from millrace.plan.physical.pane_choice import can_merge
 from millrace.plan.physical.scheduling_options import is_breaks, is_strategy
 
@@ -198,7 +198,7 @@ def _value(setting: Setting) -> str:
 
 
 def _without_end(window: AnyWindow) -> bool:
-    return isinstance(window, PartitionedRows) or window == TrailingWindow(None)
+    return isinstance(window, PartitionedRows) or (isinstance(window, TrailingWindow) and window.range is None)
 
 
 def _merges(root: Node) -> bool:
@@ -215,6 +215,11 @@ def _joins(root: Node) -> bool:
     return any(isinstance(each, Join) for each in walk(root))
 
 
+def _by_time(root: Node) -> bool:
+    """True if no rows progress by a number, which has no length of time."""
+    return all(each.stream.time.unit == "time" for each in scans_of(root))
+
+
 _SAME_FOR_ALL = (
     "it is for windows that are the same for all groups, such as [RANGE 1 MINUTE SLIDE 1 MINUTE], and for functions "
     "that merge partial results: all but your own without merge"
@@ -225,6 +230,7 @@ _EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
         _grows,
         "it is for [RANGE UNLIMITED PRECEDING], ROWS with PARTITION BY, joins by rows, as-of joins and sequences",
     ),
+    "slack": (_by_time, "it is a length of time, and rows of this query progress by a BIGINT, which has no unit"),
     "join": (_joins, "it is for joins over time"),
     "alpha": (_joins, "it is for joins over time that are ordered by it"),
 }

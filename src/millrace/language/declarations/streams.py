@@ -17,6 +17,7 @@ from millrace.language.declarations.partitions import declared_partitions, grace
 from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder, unknown_type
+from millrace.language.expressions.progressing import ATTRIBUTES
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import (
     ColumnDefinition,
@@ -60,18 +61,19 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
     time = time_clause(statement)
     schema = _with_internal_column(_schema(statement.columns), time)
     scope = Scope(schema)
-    column = None if time.column is None else _time_column(time.column, scope)
+    column = None if time.column is None else _time_column(time, scope)
     attributes = Attributes(
         column,
         _columns_of(statement.partitioned, scope),
         tuple(_existing(name, scope) for name in time.per),
         _further_times(time, column, scope),
+        TIMESTAMP if column is None else schema.field(column).type,
     )
     binder = ExpressionBinder(scope, functions)
     contract = bind_contract(statement, time, attributes, binder)
     if statement.partitioned is not None:
         declared = declared_partitions(statement.partitioned, attributes.partitions, binder)
-        contract = replace(contract, declared=declared, grace=grace_of(statement.partitioned))
+        contract = replace(contract, declared=declared, grace=grace_of(statement.partitioned, contract.unit))
     replay = None if statement.replay is None else _replay(statement.replay, scope)
     if statement.connector is None:
         raise QueryError(
@@ -159,7 +161,13 @@ def _further_times(time: TimeClause, column: str | None, scope: Scope) -> tuple[
     found: list[str] = []
     for clause in time.also:
         assert clause.column is not None
-        name = _time_column(clause.column, scope)
+        name = _time_column(clause, scope)
+        if column is not None and _is_number(name, scope) != _is_number(column, scope):
+            raise QueryError(
+                f'"{name}" and "{column}" are not counted in the same unit',
+                hint="All times of a stream are BIGINT, or all are TIMESTAMP or DATE.",
+                place=clause.column.place,
+            )
         if name in (column, *found):
             raise QueryError(
                 f'"{name}" is already a time of the stream', hint="Name another column.", place=clause.column.place
@@ -168,16 +176,27 @@ def _further_times(time: TimeClause, column: str | None, scope: Scope) -> tuple[
     return tuple(found)
 
 
-def _time_column(name: Name, scope: Scope) -> str:
+def _time_column(clause: TimeClause, scope: Scope) -> str:
+    """The column of a time: what the system stamps is a TIMESTAMP, what rows bring may be a DATE or a BIGINT."""
+    assert clause.column is not None
+    return _column_of(clause.column, scope, ATTRIBUTES if clause.kind == "external" else (TIMESTAMP,))
+
+
+def _column_of(name: Name, scope: Scope, kinds: Sequence[pa.DataType]) -> str:
     found = _existing(name, scope)
     kind = scope.schema.field(found).type
-    if kind != TIMESTAMP:
+    if kind not in kinds:
+        names = " or ".join([", ".join(map(sql_name, kinds[:-1])), sql_name(kinds[-1])] if kinds[1:] else ["TIMESTAMP"])
         raise QueryError(
-            f'column "{found}" is {sql_name(kind)}, not TIMESTAMP',
-            hint="Declare the time column as TIMESTAMP.",
+            f'column "{found}" is {sql_name(kind)}, not {names}',
+            hint=f"Declare the time column as {names}.",
             place=name.place,
         )
     return found
+
+
+def _is_number(column: str, scope: Scope) -> bool:
+    return bool(scope.schema.field(column).type == pa.int64())
 
 
 def _with_internal_column(schema: pa.Schema, time: TimeClause) -> pa.Schema:
@@ -191,7 +210,7 @@ def _with_internal_column(schema: pa.Schema, time: TimeClause) -> pa.Schema:
 
 
 def _replay(clause: ReplayClause, scope: Scope) -> Replay:
-    column = _time_column(clause.column, scope)
+    column = _column_of(clause.column, scope, (TIMESTAMP,))
     return Replay(column) if clause.speed is None else Replay(column, _speed(clause.speed.text, clause.speed.place))
 
 

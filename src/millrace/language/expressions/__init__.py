@@ -7,6 +7,7 @@
     scopes             the columns that expressions may name
     bound_relation     the rows of a part of a query: node, columns, and the columns that hold their time
     time_buckets       monotone functions of the time, which stand for windows
+    progressing        attributes that are no TIMESTAMP, in terms of the times that they stand for
 
 Comes in: expressions of `grammar.statements`. Goes out: `kernel.columns.expressions`. Imports the grammar, and no other
 part of the language.

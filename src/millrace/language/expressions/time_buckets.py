@@ -1,19 +1,21 @@
 """Monotone functions of the time: to group by one is to group by windows.
 
 `bucket_of` knows them by their shape: date_trunc, date_format with the fields of a time in order, a date, a year, and
-seconds divided by a whole number.
+seconds divided by a whole number; each also of a time that is moved by a constant. `is_strict` knows the functions with
+another value for each time: the time moved by a constant, or counted and multiplied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 import pyarrow as pa
 
 from millrace.kernel.columns.date_formats import Field, postgres_parts, spark_parts
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal
+from millrace.kernel.elements import INTERVAL
 from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
 
 SECOND = 1_000_000
@@ -47,6 +49,48 @@ class TimeBucket:
 
 def bucket_of(expression: Expression, times: Mapping[str, int]) -> TimeBucket | None:
     """The windows of a monotone function of one of the time columns; None for any other expression."""
+    plain, shift = _unmoved(expression, times)
+    found = _bucket_of(plain, times)
+    if found is None or not shift:
+        return found
+    if not isinstance(found.window, Window):
+        return None
+    origin = (found.window.origin - shift) % found.window.slide
+    return TimeBucket(found.column, replace(found.window, origin=origin))
+
+
+def _unmoved(expression: Expression, times: Mapping[str, int]) -> tuple[Expression, int]:
+    """An expression without the constant that is added to the time in it, and that constant in microseconds."""
+    match expression:
+        case Call("+" | "-" as sign, (inner, Literal(value=int(value), type=kind))):
+            tick = _tick(inner, kind, times)
+            if tick is not None:
+                return inner, (value if sign == "+" else -value) * tick
+    moved = [_unmoved(each, times) for each in expression.children()]
+    return expression.with_children([each for each, _ in moved]), sum(shift for _, shift in moved)
+
+
+def _tick(moved: Expression, kind: pa.DataType, times: Mapping[str, int]) -> int | None:
+    """The microseconds of one step of what is added to a time, or to a count of it."""
+    if kind == INTERVAL:
+        return 1 if isinstance(moved, Column) and moved.name in times else None
+    ticks = ticks_of(_plain(moved), times)
+    return None if ticks is None else ticks[1]
+
+
+def is_strict(expression: Expression, times: Mapping[str, int]) -> bool:
+    """True if an expression has another value for each time of one of the columns."""
+    match expression:
+        case Column(name) | Call("unix_micros", (Column(name),)):
+            return name in times
+        case Call("+" | "-", (inner, Literal(value=int()))):
+            return is_strict(inner, times)
+        case Call("*", (inner, Literal(value=int(factor)))):
+            return factor > 0 and is_strict(inner, times)
+    return False
+
+
+def _bucket_of(expression: Expression, times: Mapping[str, int]) -> TimeBucket | None:
     match expression:
         case Call("date_trunc", (Literal(value=unit), Column(name))) if name in times:
             return TimeBucket(name, _of_unit(str(unit)), is_start=True)

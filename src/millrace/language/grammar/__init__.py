@@ -13,6 +13,7 @@
     statements          what is read, as frozen data; expressions are sqlglot's trees
     places              where tokens and expressions stand in a text
     intervals           lengths of time in microseconds
+    lengths             a length, or a number where rows progress by one
 
 Every parser has a cursor, none inherits from another. Sqlglot reads expressions; statements and clauses are ours
 (docs/decisions/0027 says why).

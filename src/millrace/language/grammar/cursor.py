@@ -6,7 +6,7 @@ Sqlglot reads expressions; statements and clauses are read by the parsers of thi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from typing import TypeVar
 
 from sqlglot import exp
@@ -16,7 +16,7 @@ from millrace.errors import Place, QueryError, did_you_mean
 from millrace.language.grammar.expression_reader import ExpressionReader
 from millrace.language.grammar.intervals import UNITS, interval_of_words, microseconds
 from millrace.language.grammar.places import SourceText
-from millrace.language.grammar.statements import Length, Name, Options, Setting
+from millrace.language.grammar.statements import Length, Name, NumberOfRows, Options, Setting
 
 Item = TypeVar("Item")
 
@@ -207,6 +207,15 @@ class Cursor:
         while (more := self._length_part()) is not None:
             total += more
         return Length(sign * total, place=self.place_since(first))
+
+    def extent(self, hint: str, stop: Container[str]) -> Length | NumberOfRows:
+        """Read an interval, or a number without a unit before one of the words in `stop` or the end."""
+        token = self.token
+        plain = token.token_type == TokenType.NUMBER and token.text.isdigit()
+        if not plain or (self.second and self.second.text.upper() not in stop):
+            return self.length(hint)
+        self.skip()
+        return NumberOfRows(int(token.text), place=self.source.of_token(token))
 
     def _length_part(self) -> int | None:
         """`5 MINUTES`, `'5' MINUTES`, `'5 minutes'` or `5min`; None when something else comes next."""

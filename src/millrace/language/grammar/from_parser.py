@@ -27,6 +27,21 @@ SELECT_HINT = "A query reads SELECT columns FROM stream [window] WHERE ... GROUP
 _TRUTH_HINT = "Name the stream of the union that wins where two have a row of one key and time: FROM a UNION b TRUTH b."
 _JOIN_HINT = "Write a AS x JOIN b AS y ON x.k = y.k AND y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 SECONDS."
 _ASOF_HINT = "Write b ASOF JOIN a ON a.ts <= b.ts AND a.k = b.k, or b ASOF JOIN a MATCH_CONDITION (b.ts >= a.ts)."
+_AFTER_WITHIN = {
+    "OUTER",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "QUALIFY",
+    "UNION",
+    "WITH",
+    "INTO",
+    "ACCESS",
+    ")",
+    ";",
+}
+"""What may follow a number after WITHIN."""
 _SEQ_HINT = (
     "Write FROM a SEQ b SEQ c ON a.k = b.k AND b.k = c.k MODE RECENT | CHRONICLE OUTER WITHIN INTERVAL 5 MINUTES, "
     "in this order; ON, OUTER and WITHIN may be left out."
@@ -225,7 +240,7 @@ class FromParser:
         if mode == "chronicle":
             cursor.expect("CHRONICLE", hint=_SEQ_HINT, what="RECENT or CHRONICLE")
         outer = cursor.take("OUTER")
-        within = cursor.length(_SEQ_HINT) if cursor.take("WITHIN") else None
+        within = cursor.extent(_SEQ_HINT, _AFTER_WITHIN) if cursor.take("WITHIN") else None
         return SequenceClause(mode, on, outer or cursor.take("OUTER"), within, place=cursor.place_since(first))
 
 

@@ -37,7 +37,7 @@ class Length(Placed):
 
 @dataclass(frozen=True)
 class NumberOfRows(Placed):
-    """A number of rows."""
+    """A number of rows, or a length where rows progress by a number: it has no unit."""
 
     number: int
 
@@ -76,7 +76,7 @@ class TimeClause(Placed):
 
     kind: Literal["external", "internal", "latent"]
     column: Name | None = None
-    disorder: Length | None = None
+    disorder: Length | NumberOfRows | None = None
     rows: Name | None = None
     punctuated_by: exp.Expr | None = None
     per: tuple[Name, ...] = ()
@@ -105,7 +105,7 @@ class PartitionsClause(ColumnsClause):
     """`PARTITIONED BY (...) [VALUES (...)] [GRACE interval]`."""
 
     values: tuple[exp.Expr, ...] = ()
-    grace: Length | None = None
+    grace: Length | NumberOfRows | None = None
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ class SequenceClause(Placed):
     mode: Literal["recent", "chronicle"]
     on: exp.Expr | None = None
     outer: bool = False
-    within: Length | None = None
+    within: Length | NumberOfRows | None = None
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ _CLAUSES_HINT = (
     "The clauses are TIMESTAMP BY ... ALSO BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, "
     "MAX FUTURE SKEW, UPDATE KEY, LATE BY WINDOW, LATE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
 )
+_STOP = {
+    "ALSO", "PARTITION BY", "PARTITIONED", "PARTITIONED BY", "ETS", "MAX", "UPDATE", "LATE", "FROM", "REPLAY", "WITH",
+}  # fmt: skip
+"""The words that may follow the order of a time."""
 
 
 def stream_statement(cursor: Cursor) -> StreamStatement:
@@ -104,7 +108,7 @@ def _further_time(cursor: Cursor) -> TimeClause:
         raise QueryError(
             "the DISORDER of ALSO BY is an interval, not a number of rows", hint=hint, place=cursor.place()
         )
-    disorder = cursor.length(hint) if disordered else None
+    disorder = cursor.extent(hint, _STOP) if disordered else None
     if disorder is None:
         cursor.take("ORDERED")
     return TimeClause("external", column, disorder, place=cursor.place_since(first))
@@ -124,7 +128,7 @@ def _order_of_time(cursor: Cursor) -> TimeClause:
         rows = Name(cursor.token.text, place=cursor.place())
         cursor.skip(2)
         return TimeClause("external", column, rows=rows, place=cursor.place_since(first))
-    disorder = cursor.length(_TIME_HINT)
+    disorder = cursor.extent(_TIME_HINT, _STOP)
     return TimeClause("external", column, disorder, place=cursor.place_since(first))
 
 
@@ -173,7 +177,7 @@ def _partitions(cursor: Cursor) -> PartitionsClause:
     columns, hint = _names(cursor), _VALUES_HINT
     given = cursor.take("VALUES")
     values = cursor.parenthesised(lambda: cursor.expression("a partition", hint), hint) if given else ()
-    grace = cursor.length("Write GRACE INTERVAL 1 MINUTE.") if cursor.take("GRACE") else None
+    grace = cursor.extent("Write GRACE INTERVAL 1 MINUTE.", _STOP) if cursor.take("GRACE") else None
     return PartitionsClause(columns, values, grace, place=cursor.place_since(first))
 
 

@@ -60,9 +60,9 @@ def _window_part(cursor: Cursor) -> tuple[str, Any]:
     if cursor.take("ROWS"):
         return "rows", _count(cursor)
     if cursor.take("SESSION"):
-        return "session", cursor.length(_WINDOW_HINT)
+        return "session", _extent(cursor)
     if cursor.take("SLIDE"):
-        return "slide", _count(cursor) if _at_count(cursor) else cursor.length(_WINDOW_HINT)
+        return "slide", _extent(cursor)
     if cursor.take("WA"):
         return "attribute", cursor.name("the time column after WA", _WINDOW_HINT)
     if cursor.take_type(TokenType.PARTITION_BY):
@@ -70,11 +70,16 @@ def _window_part(cursor: Cursor) -> tuple[str, Any]:
     raise cursor.wrong('RANGE, ROWS, SESSION, SLIDE, PARTITION BY, WA or "]"', _WINDOW_HINT)
 
 
-def _reach(cursor: Cursor) -> Length | None:
+def _reach(cursor: Cursor) -> Length | NumberOfRows | None:
     """A length; None for UNLIMITED."""
-    found = None if cursor.take("UNLIMITED") or cursor.take("UNBOUNDED") else cursor.length(_WINDOW_HINT)
+    found = None if cursor.take("UNLIMITED") or cursor.take("UNBOUNDED") else _extent(cursor)
     cursor.take("PRECEDING")
     return found
+
+
+def _extent(cursor: Cursor) -> Length | NumberOfRows:
+    """A length of time, or a number without a unit."""
+    return _count(cursor) if _at_count(cursor) else cursor.length(_WINDOW_HINT)
 
 
 def _at_count(cursor: Cursor) -> bool:

@@ -11,13 +11,14 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
-from millrace.kernel.elements import INTERVAL
+from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal
+from millrace.kernel.elements import INTERVAL, TIMESTAMP
+from millrace.language.expressions.progressing import Kinds, of_attributes, of_times
 from millrace.language.expressions.time_buckets import TimeBucket, bucket_of, ticks_of
 from millrace.plan.joins.time_limits import TimeLimit
 from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
@@ -125,17 +126,28 @@ class Band:
     is_equal: bool = False
 
 
-def band_of(condition: Expression, times: Times, owners: Mapping[str, int]) -> Band:
-    """What a condition says of times; `owners` are the inputs by column."""
+def band_of(condition: Expression, times: Times, owners: Mapping[str, int], kinds: Kinds | None = None) -> Band:
+    """What a condition says of times; `owners` are the inputs by column, `kinds` the types of times that are no
+    TIMESTAMP."""
     if not isinstance(condition, Call) or len(condition.arguments) != 2 or condition.function not in _FLIPPED:
         return Band()
+    if not kinds:
+        return _band_of(condition, times, owners)
+    compared = all(isinstance(each, Column) and each.name in times for each in condition.arguments)
+    form = condition if compared else of_times(condition, kinds)
+    assert isinstance(form, Call)
+    found = _band_of(form, times, owners, {name for name, kind in kinds.items() if pa.types.is_date(kind)})
+    return replace(found, untils=tuple((*each[:2], of_attributes(each[2], kinds)) for each in found.untils))
+
+
+def _band_of(condition: Call, times: Times, owners: Mapping[str, int], dates: Container[str] = ()) -> Band:
     left, right = condition.arguments
     found = _of_distance(condition.function, left, right, times) or _of_spans(condition.function, left, right, times)
     if found is not None:
         return found if condition.function != "=" else _with_ends(found, left, right, times)
     if condition.function == "=":
-        return _of_buckets(left, right, times) or _of_moment(left, right, times, owners)
-    return _until(condition.function, left, right, times, owners)
+        return _of_buckets(left, right, times) or _of_moment(left, right, times, owners, dates)
+    return _until(condition.function, left, right, times, owners, dates)
 
 
 def is_comparison(condition: Expression) -> bool:
@@ -268,23 +280,36 @@ def _modulo(value: Expression, length: int) -> Expression:
 # Until
 
 
-def _until(function: str, left: Expression, right: Expression, times: Times, owners: Mapping[str, int]) -> Band:
-    """`time of one input <= TIMESTAMP of another`."""
+def _until(
+    function: str,
+    left: Expression,
+    right: Expression,
+    times: Times,
+    owners: Mapping[str, int],
+    dates: Container[str] = (),
+) -> Band:
+    """`time of one input <= TIMESTAMP of another`, or the same in microseconds or days."""
     if function in (">", ">="):
-        return _until(_FLIPPED[function], right, left, times, owners)
+        return _until(_FLIPPED[function], right, left, times, owners, dates)
     span = span_of(left, times)
     parts = {owners[name] for name in right.columns()}
-    if span is None or len(span.terms) != 1 or span.tick is not None or not span.is_exact or len(parts) != 1:
+    if span is None or len(span.terms) != 1 or span.tick not in (None, 1) or not span.is_exact or len(parts) != 1:
         return Band()
     ((other, sign),) = span.terms.items()
     (part,) = parts
     if sign != 1 or part == other:
         return Band()
     strict = 1 if function == "<" else 0
+    if span.tick is not None:
+        right = Call("timestamp_micros", (right,))
+    elif any(name in dates for name in left.columns()):
+        right = Cast(right, TIMESTAMP)
     return Band(untils=((part, other, later(right, -span.least - strict)),), exact=True)
 
 
-def _of_moment(left: Expression, right: Expression, times: Times, owners: Mapping[str, int]) -> Band:
+def _of_moment(
+    left: Expression, right: Expression, times: Times, owners: Mapping[str, int], dates: Container[str]
+) -> Band:
     """`time of one input = TIMESTAMP of another`: it says until when, and more."""
-    found = [_until("<=", one, other, times, owners) for one, other in ((left, right), (right, left))]
+    found = [_until("<=", one, other, times, owners, dates) for one, other in ((left, right), (right, left))]
     return Band(untils=tuple(until for each in found for until in each.untils))

@@ -11,6 +11,7 @@ from sqlglot import exp
 from millrace.errors import Place
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.progressing import Kinds, kinds_of
 from millrace.language.joins.bands import Band, Times, band_of
 from millrace.language.joins.join_inputs import JoinInput, key_value, owners_of, times_of
 from millrace.plan.joins.join_steps import JoinCondition
@@ -98,7 +99,7 @@ def sort_conditions(
         if len(each.parts) < 2:
             (found.single if each.parts else found.constant).append(each)
             continue
-        band = _band(each, times, owners, inputs)
+        band = _band(each, times, owners, inputs, kinds_of(times, schema))
         equality = _equality(each, band, owners, schema)
         if equality is None:
             found.rest.append(JoinCondition(each.expression, each.parts, band.limits, band.untils, band.exact))
@@ -109,7 +110,7 @@ def sort_conditions(
     return found
 
 
-def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequence[JoinInput]) -> Band:
+def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequence[JoinInput], kinds: Kinds) -> Band:
     """What a condition says of the times of two inputs."""
     if len(given.parts) != 2:
         return Band()
@@ -120,7 +121,7 @@ def _band(given: Conjunct, times: Times, owners: Mapping[str, int], inputs: Sequ
             if instants[0] is not None and instants[0] == instants[1]:
                 limits = (TimeLimit(owners[left], owners[right], 0), TimeLimit(owners[right], owners[left], 0))
                 return Band(limits, exact=True, is_equal=True)
-    return band_of(given.expression, times, owners)
+    return band_of(given.expression, times, owners, kinds)
 
 
 def _equality(given: Conjunct, band: Band, owners: Mapping[str, int], schema: pa.Schema) -> Equality | None:

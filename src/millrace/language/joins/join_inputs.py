@@ -11,8 +11,9 @@ import pyarrow as pa
 from millrace.errors import Place, QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.bound_relation import BoundRelation
+from millrace.language.expressions.progressing import as_time
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.statements import FromItem, Name, NumberOfRows, WindowClause
+from millrace.language.grammar.statements import FromItem, Name, WindowClause
 from millrace.language.joins.bands import Times
 from millrace.language.joins.join_scopes import JoinScope, Merged, inner
 from millrace.language.windows.outlets import progressing_by
@@ -52,7 +53,10 @@ class JoinInput:
     def time(self) -> Expression | None:
         """Its own time, if a column holds it."""
         found = self._time
-        return None if found is None else later(Column(inner(self.qualifier, found[0])), -found[1])
+        if found is None:
+            return None
+        column, kind = Column(inner(self.qualifier, found[0])), self.relation.schema.field(found[0]).type
+        return later(as_time(column, kind), -found[1])
 
     @property
     def time_name(self) -> str | None:
@@ -113,9 +117,10 @@ def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | Non
     if clause.attribute is not None:
         relation = by_attribute(clause, relation)
     # With a length of zero a row matches those that are there already.
-    size = extent(clause.size, clause.kind.upper(), least=1 if isinstance(clause.size, NumberOfRows) else 0)
+    by_rows = clause.kind == "rows"
+    size = extent(clause.size, clause.kind.upper(), "rows" if by_rows else relation.unit, least=1 if by_rows else 0)
     found = JoinInput(relation.qualifier or "", relation, place, window=clause.place)
-    if isinstance(clause.size, NumberOfRows):
+    if by_rows:
         return replace(found, rows=size, partition=clause.partition)
     return replace(found, range=size)
 
@@ -185,6 +190,12 @@ def check_names(inputs: Sequence[JoinInput]) -> None:
             raise QueryError(
                 f'two inputs are named "{each.qualifier}"',
                 hint=f"Give one of them another name with AS: {each.relation.label} AS {free}.",
+                place=each.place,
+            )
+        if each.relation.unit != inputs[0].relation.unit:
+            raise QueryError(
+                f'"{each.qualifier}" and "{inputs[0].qualifier}" do not progress in the same unit',
+                hint="Rows with a TIMESTAMP or DATE are joined with such rows, rows with a BIGINT with such rows.",
                 place=each.place,
             )
 

@@ -101,7 +101,12 @@ def _unbounded(error: Unbounded, given: WrittenJoin) -> QueryError:
 
 def _windowed(given: JoinInput, by: str) -> str:
     named = "" if given.qualifier == given.relation.label else f" AS {given.qualifier}"
-    return f"{given.relation.label} [RANGE 5 MINUTES{by}]{named}"
+    return f"{given.relation.label} [RANGE {_length(given)}{by}]{named}"
+
+
+def _length(given: JoinInput) -> str:
+    """A length as an example, in the unit of an input."""
+    return "5 MINUTES" if given.relation.unit == "time" else "10"
 
 
 def _added(given: WrittenJoin, error: Unbounded) -> str | None:
@@ -109,7 +114,10 @@ def _added(given: WrittenJoin, error: Unbounded) -> str | None:
     names = [given.inputs[each].time_name for each in (error.part, error.other)]
     if None in names:
         return None
-    condition = f"{names[1]} <= {names[0]} + INTERVAL 5 MINUTES"
+    kept = given.inputs[error.part]
+    condition = f"{names[1]} <= {names[0]} + {'INTERVAL ' if kept.relation.unit == 'time' else ''}{_length(kept)}"
+    if kept.relation.unit == "number":
+        condition += f", or {names[0]} div 10 = {names[1]} div 10 (/ gives a fraction)"
     clause = given.clauses[max(error.part, error.other) - 1]
     if all(each.kind == "inner" and each.on is None for each in given.clauses):
         return f"add to WHERE: {condition}"
@@ -171,6 +179,7 @@ def joined_relation(
         label,
         _own_times(columns, parts, free, limits),
         frozenset(names),
+        unit=given.inputs[0].relation.unit,
         joined=given.scope,
         choices=choices,
     )

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from millrace.errors import Place, QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Call, Expression
-from millrace.language.grammar.statements import JoinClause, SequenceClause
+from millrace.language.expressions.progressing import kinds_of
+from millrace.language.grammar.lengths import measured
+from millrace.language.grammar.statements import JoinClause, Length, SequenceClause
 from millrace.language.joins.bands import band_of, is_comparison
 from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
 from millrace.language.joins.join_inputs import JoinInput, owners_of, times_of
@@ -68,7 +72,8 @@ def as_of(given: WrittenJoin, position: int, timed: Sequence[int]) -> AsOf:
 def _time_limit(condition: Conjunct, given: WrittenJoin, position: int, timed: Sequence[int]) -> TimeLimit:
     """What a condition of ON says of the times, if it says nothing else."""
     inputs = given.inputs[: position + 1]
-    found = band_of(condition.expression, times_of(inputs), owners_of(inputs))
+    times, schema = times_of(inputs), pa.schema([each for one in inputs for each in one.fields])
+    found = band_of(condition.expression, times, owners_of(inputs), kinds_of(times, schema))
     allowed = {position, *timed}
     if len(found.limits) == 1 and found.exact and {found.limits[0].first, found.limits[0].later} <= allowed:
         return found.limits[0]
@@ -124,9 +129,11 @@ def _comparison(found: JoinInput, answered: JoinInput) -> str:
     )
     if ahead in (0, -1):
         return f"{left} <= {right}"
+    timed = found.relation.unit == "time"
     if ahead > 1:
-        return f"{left} <= {right} - INTERVAL {interval_text(ahead + 1)}"
-    return f"{left} < {right}" + ("" if ahead == 1 else f" + INTERVAL {interval_text(1 - ahead)}")
+        return f"{left} <= {right} - " + (f"INTERVAL {interval_text(ahead + 1)}" if timed else str(ahead + 1))
+    further = f"INTERVAL {interval_text(1 - ahead)}" if timed else str(1 - ahead)
+    return f"{left} < {right}" + ("" if ahead == 1 else f" + {further}")
 
 
 def _untimed(given: JoinInput, place: Place | None) -> QueryError:
@@ -178,7 +185,7 @@ def _followed(
     node = given.inputs[position].node(below, keys.computed[position])
     pairs = key_pairs(keys.columns, group, position)
     outer = clause.outer and position == len(given.inputs) - 1
-    within = None if clause.within is None else clause.within.micros
+    within = None if clause.within is None else measured(clause.within, given.inputs[0].relation.unit, "WITHIN")
     columns = (tuple(new for _, new in pairs), tuple(old for old, _ in pairs))
     following = Following((node, group.node), columns, clause.mode, within, outer=outer)
     return JoinGroup(following, (position,), position, group.all)
@@ -221,10 +228,10 @@ def _check(given: WrittenJoin, clause: SequenceClause, limited: bool) -> None:
                 hint="Say how far back with WITHIN INTERVAL 5 MINUTES.",
                 place=each.window or each.place,
             )
-    if clause.within is not None and clause.within.micros < 0:
+    if isinstance(clause.within, Length) and clause.within.micros < 0:
         raise QueryError("WITHIN is negative", hint="Write WITHIN INTERVAL 5 MINUTES.", place=clause.within.place)
     if clause.within is not None:
-        extent(clause.within, "WITHIN", least=0)
+        extent(clause.within, "WITHIN", given.inputs[0].relation.unit, least=0)
     if clause.mode == "chronicle" and clause.within is None and not limited:
         raise UnboundedState(
             "MODE CHRONICLE would keep unmatched rows for ever",

@@ -73,7 +73,8 @@ def _hint(relation: BoundRelation, below: BoundRelation | None) -> str:
         return f"Select {names[0]} as well." if names else "Select the time columns of all inputs as well."
     time = next(iter(sorted(relation.hidden_times)), None)
     further = f", or select {time} as well" if time else ""
-    return f"Bound it with a window: FROM {relation.label} [RANGE 1 MINUTE SLIDE 1 MINUTE]{further}."
+    length = "1 MINUTE" if relation.unit == "time" else "10"
+    return f"Bound it with a window: FROM {relation.label} [RANGE {length} SLIDE {length}]{further}."
 
 
 def _by_seen_time(relation: BoundRelation) -> BoundRelation:

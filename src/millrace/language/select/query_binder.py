@@ -117,7 +117,8 @@ class QueryBinder:
         if stream is None:
             raise self._unknown_stream(name)
         times = {stream.time.column: 0} if stream.time.column else {}
-        found = BoundRelation(Scan(stream), stream.schema, stream.name, times, qualifier=stream.name)
+        unit = stream.time.unit
+        found = BoundRelation(Scan(stream), stream.schema, stream.name, times, unit=unit, qualifier=stream.name)
         return self._placed(found, name.place)
 
     def _unknown_stream(self, name: Name) -> QueryError:

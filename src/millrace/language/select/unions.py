@@ -41,8 +41,10 @@ def _check_count(first: BoundRelation, other: BoundRelation, place: Place | None
 def _check_units(inputs: list[BoundRelation], place: Place | None) -> None:
     """Refuse a union of rows that progress by number and rows that progress by time."""
     if len({each.unit for each in inputs}) > 1:
+        rows = any(each.unit == "rows" for each in inputs)
+        what = "results of ROWS windows" if rows else "rows that progress by a number"
         raise QueryError(
-            "a union cannot mix results of ROWS windows with rows that have a time",
+            f"a union cannot mix {what} with rows that have a time",
             hint="Use time windows in all inputs, or write one query for each.",
             place=place,
         )

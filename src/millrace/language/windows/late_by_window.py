@@ -58,11 +58,11 @@ def _aggregate(node: Aggregate, place: Place | None) -> Node:
     window = node.window
     if isinstance(window, InstantWindow):
         return node
-    if isinstance(window, Window) and window.unit == "time" and window.slide < window.range:
+    if isinstance(window, Window) and window.unit != "rows" and window.slide < window.range:
         return _overlapping(node, window, place)
     outlet = _outlet(window)
     if outlet is None:
-        gaps = isinstance(window, Window) and window.unit == "time"
+        gaps = isinstance(window, Window) and window.unit != "rows"
         kind = "a window that leaves rows out" if gaps else window.sql_name
         raise _refusal(node, f"{kind} cannot say for every row when it is late", place)
     return replace(node, input=_reading(node.input, outlet))
@@ -79,7 +79,7 @@ def _overlapping(node: Aggregate, window: Window, place: Place | None) -> Node:
 
 def _outlet(window: AnyWindow) -> str | None:
     match window:
-        case Window(range=length, slide=slide, origin=origin, unit="time") if length == slide:
+        case Window(range=length, slide=slide, origin=origin, unit="time" | "number") if length == slide:
             return outlet_of("range", length, origin)
         case CalendarWindow(every=every):
             return outlet_of("calendar", _MONTHS[every])

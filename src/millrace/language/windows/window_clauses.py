@@ -12,6 +12,7 @@ from millrace.language.expressions.bound_relation import BoundRelation, JoinedTi
 from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.intervals import interval_of_words
+from millrace.language.grammar.lengths import measured
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import FromItem, Length, Name, NumberOfRows, Select, WindowClause
 from millrace.language.windows.outlets import numbered, progressing_by
@@ -23,6 +24,7 @@ from millrace.plan.nodes.aggregate_nodes import (
     PartitionedRows,
     SessionWindow,
     TrailingWindow,
+    Unit,
     Window,
 )
 
@@ -56,8 +58,8 @@ class Windows:
         clauses = self.all() or ([self.select.window] if self.select.window else [])
         if not clauses:
             return None
-        windows = [_window(each, self.limited) for each in clauses]
         over = [_over(each, relation) for each in clauses]
+        windows = [_window(each, one.unit, self.limited) for each, one in zip(clauses, over, strict=True)]
         if any((window, each.node) != (windows[0], over[0].node) for window, each in zip(windows, over, strict=True)):
             raise NotYet(
                 "a select with different windows is not supported yet",
@@ -70,9 +72,9 @@ class Windows:
 # What a window means
 
 
-def _window(clause: WindowClause, limited: bool) -> AnyWindow:
+def _window(clause: WindowClause, unit: Unit, limited: bool) -> AnyWindow:
     if clause.kind == "unlimited":
-        return _unlimited(clause, limited)
+        return _unlimited(clause, unit, limited)
     if clause.partition and clause.kind == "range":
         raise QueryError(
             "PARTITION BY is only allowed with ROWS",
@@ -81,18 +83,18 @@ def _window(clause: WindowClause, limited: bool) -> AnyWindow:
         )
     if clause.kind == "session":
         _refuse_slide(clause, "A session ends when nothing comes for a while: leave SLIDE out.")
-        gap = extent(clause.size, "SESSION")
-        return BorrowedSessionWindow(gap) if clause.borrowed else SessionWindow(gap)
-    size = extent(clause.size, clause.kind.upper())
-    slide = None if clause.slide is None else extent(_slide(clause), "SLIDE")
+        gap = extent(clause.size, "SESSION", unit)
+        return BorrowedSessionWindow(gap, unit) if clause.borrowed else SessionWindow(gap, unit)
+    size = extent(clause.size, clause.kind.upper(), unit)
+    slide = None if clause.slide is None else extent(_slide(clause), "SLIDE", unit)
     if clause.kind == "range":
-        return TrailingWindow(size) if slide is None else Window(size, slide)
+        return TrailingWindow(size, unit) if slide is None else Window(size, slide, unit=unit)
     if clause.partition:
         return PartitionedRows(size, slide)
     return TrailingWindow(size - 1, "rows") if slide is None else Window(size, slide, unit="rows")
 
 
-def _unlimited(clause: WindowClause, limited: bool) -> TrailingWindow:
+def _unlimited(clause: WindowClause, unit: Unit, limited: bool) -> TrailingWindow:
     _refuse_slide(clause, "It gives a result for each row: leave SLIDE out.")
     if clause.partition:
         raise QueryError(
@@ -104,7 +106,7 @@ def _unlimited(clause: WindowClause, limited: bool) -> TrailingWindow:
             hint="Say how many groups there are at most: WITH (state_limit = 100000).",
             place=clause.place,
         )
-    return TrailingWindow(None)
+    return TrailingWindow(None, unit)
 
 
 def _refuse_slide(clause: WindowClause, hint: str) -> None:
@@ -124,17 +126,17 @@ def _slide(clause: WindowClause) -> Length | NumberOfRows | None:
     )
 
 
-def extent(size: Length | NumberOfRows | None, what: str, *, least: int = 1) -> int:
-    """A length or a number of rows that a window can have."""
+def extent(size: Length | NumberOfRows | None, what: str, unit: Unit, *, least: int = 1) -> int:
+    """A length or a number that a window can have."""
     assert size is not None
-    number = size.micros if isinstance(size, Length) else size.number
+    number = measured(size, unit, what)
     if number < least:
         example = "1 MINUTE" if isinstance(size, Length) else "100"
         raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
     if isinstance(size, Length) and number > LONGEST:
         raise QueryError(f"{what} is too long", hint="It is at most 1,000,000 days.", place=size.place)
     if isinstance(size, NumberOfRows) and number > _MOST_ROWS:
-        raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,} rows.", place=size.place)
+        raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,}.", place=size.place)
     return number
 
 
@@ -236,7 +238,10 @@ def unbounded(item: FromItem, relation: BoundRelation, place: Place | None) -> Q
         hint = f"Group by {', '.join(times)}, or bound it with a window: FROM {label} [RANGE 1 HOUR SLIDE 1 HOUR]."
     else:
         time = f" WA {times[0]}" if times else ""
-        hint = f"Bound it with a window: FROM {label} [RANGE 1 MINUTE SLIDE 1 MINUTE{time}]."
+        length = "1 MINUTE" if relation.unit == "time" else "10"
+        hint = f"Bound it with a window: FROM {label} [RANGE {length} SLIDE {length}{time}]."
+        if relation.unit == "number" and times:
+            hint += f" Or group by {times[0]} div 10; / gives a fraction."
     return QueryError("an aggregate without a window never ends on an unbounded stream", hint=hint, place=place)
 
 

@@ -18,7 +18,8 @@ from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.elements import INTERVAL
 from millrace.language.expressions import typed
 from millrace.language.expressions.bound_relation import BoundRelation
-from millrace.language.expressions.time_buckets import TimeBucket, bucket_of
+from millrace.language.expressions.progressing import kinds_of, of_times
+from millrace.language.expressions.time_buckets import TimeBucket, bucket_of, is_strict
 from millrace.language.expressions.typed import Typed
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
@@ -59,7 +60,8 @@ class WindowedRows:
     def bound(self, name: str, place: Place | None) -> Typed:
         """A bound of the window, for a node that names it."""
         column = typed.column(name, self.bounds_type, place)
-        return typed.call("+", [column, typed.literal(self.shift, INTERVAL, place)], place) if self.shift else column
+        kind = INTERVAL if self.relation.unit == "time" else pa.int64()
+        return typed.call("+", [column, typed.literal(self.shift, kind, place)], place) if self.shift else column
 
     def key(self, given: Typed) -> Typed | None:
         """What a group expression is over the result, if the window stands for it."""
@@ -91,7 +93,7 @@ class WindowedRows:
             case TrailingWindow(range=None):
                 return {end: 0}
             case TrailingWindow(range=int(length), unit=unit):
-                return {start: -length, end: 0 if unit == "time" else 1}
+                return {start: -length, end: 1 if unit == "rows" else 0}
         return {}
 
 
@@ -110,6 +112,8 @@ def _by_own_time(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows 
     bucket, group = min(found, key=lambda pair: pair[0].length)
     shift = given.times.get(bucket.column, 0)
     window = bucket.window
+    if not isinstance(window, CalendarWindow):
+        window = replace(window, unit=given.unit)
     if isinstance(window, Window):
         window = replace(window, origin=(window.origin - shift) % window.slide)
     elif shift:
@@ -146,16 +150,20 @@ def _by_choice(groups: Sequence[Typed], given: BoundRelation) -> WindowedRows | 
 
 def is_instant(expression: Expression, given: BoundRelation) -> bool:
     """True if each value of an expression stands for one time of the rows."""
-    if expression in given.own:
+    if expression in given.own or (isinstance(expression, Column) and expression.name in given.instants):
         return True
-    return isinstance(expression, Column) and (expression.name in given.times or expression.name in given.instants)
+    return is_strict(of_times(expression, kinds_of(given.times, given.schema)), given.times)
 
 
 def bucket_in(expression: Expression, given: BoundRelation) -> TimeBucket | None:
     """The windows of a monotone function of the rows' own time."""
     for own in given.own:
         expression = _with(expression, own, Column(_OWN))
-    return bucket_of(expression, {**given.times, _OWN: 0} if given.own else given.times)
+    times = {**given.times, _OWN: 0} if given.own else given.times
+    kinds = dict(kinds_of(given.times, given.schema))
+    if given.own and given.unit == "number":
+        kinds[_OWN] = pa.int64()
+    return bucket_of(of_times(expression, kinds), times)
 
 
 def _held_by(bucket: TimeBucket, given: BoundRelation) -> Expression:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.plan.explain.time_text import interval_text
+from millrace.plan.nodes.aggregate_nodes import Unit
 from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.relational_nodes import Project, Scan, below_maps
+from millrace.plan.nodes.relational_nodes import Project, Scan, below_maps, scans_of
 
 _SHORT = 60
 """How long what is computed may be to be shown in the place of its name."""
@@ -18,7 +19,7 @@ def join_label(join: Join) -> str:
     """What matches: equal keys, and for two inputs the band of their times."""
     names = names_of(join.inputs)
     words = f"join {_listed(names)}{_on(join)}"
-    if len(join.sides) == 2 and (band := band_text(names, join.sides)):
+    if len(join.sides) == 2 and (band := band_text(names, join.sides, unit_of(join))):
         words += f", {band}"
     kept = [name for name, side in zip(names, join.sides, strict=True) if side.outer]
     return words + (f", with all rows of {_listed(kept)}" if kept else "")
@@ -64,7 +65,7 @@ def reason(join: Join) -> str | None:
 def rows_join_label(join: RowsJoin) -> str:
     """What matches, and the window that each side keeps."""
     names = names_of(join.inputs)
-    windows = [_window_text(name, side) for name, side in zip(names, join.sides, strict=True)]
+    windows = [_window_text(name, side, unit_of(join)) for name, side in zip(names, join.sides, strict=True)]
     where = "" if join.residual is None else f", only where {join.residual}"
     return f"join by rows {_listed(names)}{_on(join)}: {'; '.join(windows)}{where}"
 
@@ -74,7 +75,7 @@ def following_label(node: Following) -> str:
     answered, looked_up = names_of(node.inputs)
     equal = _equal(node.inputs, node.keys)
     where = "before it" if node.strict else "not after it"
-    within = "" if node.within is None else f", at most {interval_text(node.within)} older"
+    within = "" if node.within is None else f", at most {interval_text(node.within, unit_of(node))} older"
     found = (
         f"the latest row of {looked_up} {where}"
         if node.mode == "recent"
@@ -125,7 +126,12 @@ def _column(node: Node, name: str) -> str:
 # Times
 
 
-def band_text(names: Sequence[str], sides: Sequence[Side]) -> str:
+def unit_of(node: Node) -> Unit:
+    """What lengths of time of a node are counted in."""
+    return next((scan.stream.time.unit for scan in scans_of(node)), "time")
+
+
+def band_text(names: Sequence[str], sides: Sequence[Side], unit: Unit = "time") -> str:
     """From when to when rows of the second input match a row of the first; nothing where columns say it.
 
     >>> band_text(["x", "y"], [Side(ahead=180_000_000), Side(ahead=120_000_000)])
@@ -138,30 +144,30 @@ def band_text(names: Sequence[str], sides: Sequence[Side]) -> str:
         return ""
     if left.ahead == right.ahead == 0:
         return f"{names[1]} at the time of {names[0]}"
-    return f"{names[1]} from {_offset(-right.ahead, names[0])} to {_offset(left.ahead, 'it')}"
+    return f"{names[1]} from {_offset(-right.ahead, names[0], unit)} to {_offset(left.ahead, 'it', unit)}"
 
 
-def _offset(length: int, what: str) -> str:
+def _offset(length: int, what: str, unit: Unit) -> str:
     if length == 0:
         return "its time" if what == "it" else f"the time of {what}"
-    return f"{interval_text(abs(length))} {'after' if length > 0 else 'before'} {what}"
+    return f"{interval_text(abs(length), unit)} {'after' if length > 0 else 'before'} {what}"
 
 
 def _end(node: Node, side: Side) -> str:
     """Up to when a row of one side matches others."""
-    reaches = [] if side.ahead is None else [_passed(side.ahead)]
+    reaches = [] if side.ahead is None else [_passed(side.ahead, unit_of(node))]
     reaches += [] if side.until is None else [_column(node, side.until)]
     return reaches[0] if len(reaches) == 1 else f"the earlier of {' and '.join(reaches)}"
 
 
-def _passed(ahead: int) -> str:
-    return "its time" if ahead == 0 else f"its time {'+' if ahead > 0 else '-'} {interval_text(abs(ahead))}"
+def _passed(ahead: int, unit: Unit) -> str:
+    return "its time" if ahead == 0 else f"its time {'+' if ahead > 0 else '-'} {interval_text(abs(ahead), unit)}"
 
 
-def _window_text(name: str, side: RowsSide) -> str:
+def _window_text(name: str, side: RowsSide, unit: Unit) -> str:
     partition = f" of its {', '.join(side.partition)}" if side.partition else ""
     if side.rows is not None:
         return f"{name} keeps the last {'row' if side.rows == 1 else f'{side.rows} rows'}{partition}"
     if side.range is not None:
-        return f"{name} keeps rows at most {interval_text(side.range)} old"
+        return f"{name} keeps rows at most {interval_text(side.range, unit)} old"
     return f"{name} keeps none"

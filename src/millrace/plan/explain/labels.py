@@ -85,23 +85,24 @@ def _window_text(window: windows.AnyWindow) -> str:
         case windows.Window(unit="rows"):
             return f"rows {window.range} slide {window.slide}"
         case windows.Window():
-            origin = f" from {clock_text(window.origin, exact=True)} on" if window.origin else ""
-            return f"range {interval_text(window.range)} slide {interval_text(window.slide)}{origin}"
+            unit = window.unit
+            origin = f" from {clock_text(window.origin, exact=True, unit=unit)} on" if window.origin else ""
+            return f"range {interval_text(window.range, unit)} slide {interval_text(window.slide, unit)}{origin}"
         case windows.CalendarWindow():
             return f"each {window.every}"
         case windows.DividedWindow():
-            return f"each {window.count} times {interval_text(window.tick)}, towards zero"
+            return f"each {window.count} times {interval_text(window.tick, window.unit)}, towards zero"
         case windows.InstantWindow():
             return "each instant"
         case windows.PairWindow():
             return f"each pair of {window.first} and {window.second}"
         case windows.SessionWindow():
             merging = ", rows exactly the gap apart together" if window.merges_at_gap else ""
-            return f"sessions with a gap of {interval_text(window.gap)}{merging}"
+            return f"sessions with a gap of {interval_text(window.gap, window.unit)}{merging}"
         case windows.TrailingWindow(range=None):
             return "a result per row, over all rows of its group up to it"
         case windows.TrailingWindow(range=int() as reach):
-            length = f"{reach + 1} rows" if window.unit == "rows" else interval_text(reach)
+            length = f"{reach + 1} rows" if window.unit == "rows" else interval_text(reach, window.unit)
             return f"a result per row, over the last {length}"
         case windows.PartitionedRows():
             often = "a result per row" if window.slide is None else f"a result every {window.slide} rows"
@@ -114,7 +115,8 @@ def _window_text(window: windows.AnyWindow) -> str:
 
 def contract_text(contract: TimeContract) -> str:
     """What is known of a stream's time: its kind, its order, how its bound advances, and how far ahead rows may be."""
-    words = f"{contract.kind} time" + (f" {contract.column}" if contract.column else "")
+    what = "time" if contract.unit == "time" else "number"
+    words = f"{contract.kind} {what}" + (f" {contract.column}" if contract.column else "")
     if contract.kind == "external":
         words += f", {_order_text(contract)}"
     if contract.kind == "latent":
@@ -130,12 +132,13 @@ def _order_text(contract: TimeContract) -> str:
     elif contract.rows is not None:
         order = f"disorder {contract.rows} {'ROW' if contract.rows == 1 else 'ROWS'}"
     else:
-        order = f"disorder {interval_text(contract.disorder)}" if contract.disorder else "ordered"
+        order = f"disorder {interval_text(contract.disorder, contract.unit)}" if contract.disorder else "ordered"
     order += f" in each partition of {', '.join(contract.partitions)}" if contract.partitions else ""
     order += f", {len(contract.declared)} declared" if contract.declared else ""
-    order += f", grace {interval_text(contract.grace)}" if contract.grace is not None else ""
+    order += f", grace {interval_text(contract.grace, contract.unit)}" if contract.grace is not None else ""
     also = [
-        f"{column} {f'disorder {interval_text(length)}' if length else 'ordered'}" for column, length in contract.also
+        f"{column} {f'disorder {interval_text(length, contract.unit)}' if length else 'ordered'}"
+        for column, length in contract.also
     ]
     return order + "".join(f", also {each}" for each in also)
 

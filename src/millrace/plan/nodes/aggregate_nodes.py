@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import pyarrow as pa
@@ -17,8 +17,8 @@ from millrace.plan.nodes.node import Keys, OneInput, columns_of
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 
-Unit = Literal["time", "rows"]
-"""What a window counts in: microseconds, or sequence numbers."""
+Unit = Literal["time", "rows", "number"]
+"""What a window counts in: microseconds, sequence numbers, or the numbers by which rows progress."""
 
 
 class AnyWindow:
@@ -36,14 +36,14 @@ class AnyWindow:
 
 
 def _bounds_type(unit: Unit) -> pa.DataType:
-    return pa.int64() if unit == "rows" else TIMESTAMP
+    return TIMESTAMP if unit == "time" else pa.int64()
 
 
 @dataclass(frozen=True)
 class Window(AnyWindow):
     """Windows `[start, start + range)` of the progressing attribute, start a multiple of `slide` from `origin` on.
 
-    The attribute is a time since the epoch, or with unit rows a sequence number.
+    The attribute is a time since the epoch, a sequence number, or a number of the rows' own, as `unit` says.
     """
 
     range: int
@@ -72,8 +72,13 @@ class DividedWindow(AnyWindow):
 
     tick: int
     count: int
+    unit: Unit = field(default="time", repr=False)
     sql_name: ClassVar[str] = "a window by a quotient"
     is_same_for_groups: ClassVar[bool] = True
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        return _bounds_type(self.unit)
 
 
 @dataclass(frozen=True)
@@ -93,8 +98,13 @@ class SessionWindow(AnyWindow):
     """Rows of a group that follow each other by less than `gap`; `window_end` is the last row's time + gap."""
 
     gap: int
+    unit: Unit = field(default="time", repr=False)
     sql_name: ClassVar[str] = "a session"
     merges_at_gap: ClassVar[bool] = False
+
+    @property
+    def bounds_type(self) -> pa.DataType | None:
+        return _bounds_type(self.unit)
 
 
 @dataclass(frozen=True)

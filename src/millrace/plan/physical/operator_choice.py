@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+import pyarrow as pa
+
 from millrace.kernel import operator_index as kernel
 from millrace.kernel.aggregates.low_aggregate import FlushPolicy
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
@@ -164,24 +166,28 @@ def _state_limit(options: Options) -> int | None:
 
 def _aggregate(node: windows.Aggregate, options: Options) -> kernel.Operator:
     partials, limit = partials_of(node), _state_limit(options)
+    numbers = node.window.bounds_type == pa.int64()
     match node.window:
         case windows.SessionWindow(gap) as sessions:
             groups, merges = groups_of(node), sessions.merges_at_gap
-            return kernel.SessionAggregate(partials, gap, groups=groups, merges_at_gap=merges)
+            return kernel.SessionAggregate(partials, gap, groups=groups, merges_at_gap=merges, has_numbers=numbers)
         case windows.TrailingWindow(reach, unit):
-            return kernel.TrailingAggregate(partials, reach, counts_rows=unit == "rows", state_limit=limit)
+            by_rows = unit == "rows"
+            return kernel.TrailingAggregate(
+                partials, reach, counts_rows=by_rows, has_numbers=numbers, state_limit=limit
+            )
         case windows.PartitionedRows(rows, slide):
             where = None if node.where is None else _name(node.where)
             return kernel.PartitionedRowsAggregate(partials, rows, slide, where=where, state_limit=limit)
         case windows.PairWindow(first, second):
             return kernel.PairAggregate(partials, first, second)
-        case window:
+        case _:
             return kernel.WindowAggregate(
                 partials,
                 in_order=is_in_order(options),
                 buffered=pane_choice(node, options).buffered,
                 groups=groups_of(node),
-                counts_rows=isinstance(window, windows.Window) and window.unit == "rows",
+                has_numbers=numbers,
             )
 
 

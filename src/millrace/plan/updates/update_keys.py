@@ -189,6 +189,8 @@ def _listed(key: Iterable[Names]) -> str:
 
 
 def _aggregated(node: Aggregate) -> ResultKey:
+    if reads_updates(node) and getattr(node.window, "unit", "time") == "number":
+        raise not_yet("a window over numbers", node, "Let the stream progress by a TIMESTAMP")
     given = result_key(node.input) if reads_updates(node) else ResultKey(())
     held = _held(node.keys, node.input.schema)
     update = tuple(_named(held, each) for each in given.update)

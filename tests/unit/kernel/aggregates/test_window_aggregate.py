@@ -224,7 +224,7 @@ def test_rows_of_a_group_without_promises_wait_for_the_stream() -> None:
 
 
 def test_windows_of_rows_have_numbers_as_bounds() -> None:
-    operator = WindowAggregate(Partials(WindowGeometry(4, 2), [], AGGREGATIONS[:1]), counts_rows=True)
+    operator = WindowAggregate(Partials(WindowGeometry(4, 2), [], AGGREGATIONS[:1]), has_numbers=True)
     list(operator.on_batch(0, Batch(pa.record_batch({"n": [1] * 5, TIME: list(range(5))}))))
     found = [each for each in operator.on_punctuation(Punctuation(END_OF_TIME)) if isinstance(each, Batch)]
     rows = [(row["window_start"], row["window_end"], row["rows"]) for each in found for row in each.rows.to_pylist()]

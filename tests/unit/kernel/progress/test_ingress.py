@@ -87,7 +87,7 @@ def test_rows_windows_close_by_sequence_number_after_a_filter() -> None:
     source = graph.outlet("s@sequence", "s", FLOW, SEQUENCE)
     kept = graph.operator("filter", Filter(bind_expression("start > '1970-01-01'", flows((0, 0)).schema)), [source])
     partials = Partials(WindowGeometry(2, 2), [], [FunctionCall("n", "count")])
-    graph.sink("counts", graph.operator("aggregate", WindowAggregate(partials, counts_rows=True), [kept]))
+    graph.sink("counts", graph.operator("aggregate", WindowAggregate(partials, has_numbers=True), [kept]))
     executor = Executor(graph)
     executor.push("s", flows((0, 1), (1, 2), (2, 3), (3, 4), (4, 5)), 0)
     executor.run(StandingClock(0))

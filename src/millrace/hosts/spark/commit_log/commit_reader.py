@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
@@ -105,7 +106,7 @@ def _unheard(queries: Iterable[Query], queues: Mapping[str, QueueReport]) -> dic
     }
 
 
-def _source_metrics(known: Mapping[str, int], queued: InputCounts) -> SourceMetrics:
+def _source_metrics(known: Mapping[str, Any], queued: InputCounts) -> SourceMetrics:
     return SourceMetrics(
         received=known["received"],
         late=known["late"],
@@ -116,4 +117,5 @@ def _source_metrics(known: Mapping[str, int], queued: InputCounts) -> SourceMetr
         enabled=known.get("enabled", 0),
         shed=queued.shed,
         superseded=queued.superseded,
+        unit=known.get("unit", "time"),
     )

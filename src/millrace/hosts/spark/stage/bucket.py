@@ -268,6 +268,7 @@ class Bucket:
             **self.streams.get(stream, {}),
             **edge.progress(self.orders[stream]),
             "enabled": max(ingress.enabled for ingress in own.values()),
+            "unit": edge.contract.unit,
         }
 
     def _waits_for(self) -> dict[str, int]:

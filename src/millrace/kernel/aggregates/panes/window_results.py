@@ -31,7 +31,7 @@ def window_results(partials: Partials, made: pa.Table, bounds: Bounds | None, ti
     return Batch(pa.table(columns, names=names).combine_chunks().to_batches()[0])
 
 
-def window_bounds(starts: Times, ends: Times, *, counts_rows: bool = False) -> Bounds:
-    """Where windows begin and end: times, or numbers of rows."""
-    kind = pa.int64() if counts_rows else TIMESTAMP
+def window_bounds(starts: Times, ends: Times, *, numbers: bool = False) -> Bounds:
+    """Where windows begin and end: times, or numbers."""
+    kind = pa.int64() if numbers else TIMESTAMP
     return pa.array(starts).cast(kind), pa.array(ends).cast(kind)

@@ -1,0 +1,27 @@
+"""How far, in the unit in which rows progress: a length of time, or a number."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from millrace.errors import QueryError
+from millrace.language.grammar.statements import Length, NumberOfRows
+
+
+def measured(size: Length | NumberOfRows, unit: Literal["time", "rows", "number"], what: str) -> int:
+    """The microseconds of a length, or a number where rows are counted or progress by one."""
+    if isinstance(size, Length):
+        if unit == "number":
+            raise QueryError(
+                f"{what} is a length of time, and the rows progress by a BIGINT, which has no unit",
+                hint=f"Write a number: {what} 10.",
+                place=size.place,
+            )
+        return size.micros
+    if unit == "time":
+        raise QueryError(
+            f"{what} is a number without a unit, and the rows progress by time",
+            hint=f"Write a length of time: {what} {size.number} SECONDS.",
+            place=size.place,
+        )
+    return size.number
