@@ -145,17 +145,19 @@ def _conditional(binder: ExpressionBinder, name: str, given: Sequence[exp.Expr])
 
 
 def refuse_unknown(nodes: Iterable[exp.Expr], functions: Functions) -> None:
-    """Refuse calls of unknown functions; functions with OVER are not checked."""
+    """Refuse calls of unknown functions, which may be meant as aggregates; functions with OVER are not checked."""
     for node in nodes:
         for each in node.walk(prune=lambda inner: isinstance(inner, exp.Window)):
             if isinstance(each, exp.Anonymous) and called_name(each) not in (*KNOWN, *functions):
-                raise _unknown(called_name(each), functions, place_of(each))
+                raise _unknown(called_name(each), functions, place_of(each), "AGGREGATE", "Class")
 
 
-def _unknown(name: str, functions: Functions, place: Place | None = None) -> QueryError:
+def _unknown(
+    name: str, functions: Functions, place: Place | None = None, kind: str = "FUNCTION", last: str = "function"
+) -> QueryError:
     known = (*(each.name for each in functions.values()), *KNOWN)
     listed_at = (
         f"{did_you_mean(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "
-        f"CREATE FUNCTION {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:function'."
+        f"CREATE {kind} {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:{last}'."
     )
     return QueryError(f'function "{name}" is unknown', hint=INSTEAD.get(name, listed_at), place=place)

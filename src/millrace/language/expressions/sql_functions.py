@@ -87,7 +87,8 @@ LATER_AGGREGATES: dict[str, str] = {
     "percentile_disc": "Use percentile_cont, or approx_percentile, which gives a value close to one of the rows.",
     "mode": "Count by the column and take the first by rank() in a query around it.",
     **dict.fromkeys(
-        ("collect_list", "collect_set", "array_agg", "listagg", "string_agg"), "Write the rows to a sink instead."
+        ("collect_list", "collect_set", "array_agg", "listagg", "string_agg"),
+        "A column holds single values: select the rows, and group them where they are read.",
     ),
 }
 

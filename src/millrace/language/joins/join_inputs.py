@@ -27,6 +27,11 @@ _AGGREGATE_HINT = (
     "count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE]."
 )
 
+_TABLE_HINT = (
+    "Rows of one minute meet with ON date_trunc('minute', a.ts) = date_trunc('minute', b.ts); to join results of "
+    "windows, aggregate in a subquery for each input."
+)
+
 
 @dataclass(frozen=True)
 class JoinInput:
@@ -127,7 +132,13 @@ def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | Non
 
 def _check_window(clause: WindowClause) -> None:
     if clause.slide is not None:
-        raise QueryError("a window of a join cannot have SLIDE", hint=_AGGREGATE_HINT, place=clause.place)
+        called = clause.place is not None and clause.place.text.upper().startswith(("TUMBLE", "HOP"))
+        fact = (
+            "TUMBLE and HOP are windows of aggregates, not of joins"
+            if called
+            else "a window of a join cannot have SLIDE"
+        )
+        raise QueryError(fact, hint=_TABLE_HINT if called else _AGGREGATE_HINT, place=clause.place)
     if clause.kind == "session":
         raise QueryError("a join cannot have a SESSION window", hint=_AGGREGATE_HINT, place=clause.place)
     if clause.kind == "unlimited":

@@ -13,6 +13,7 @@ from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import OrderItem
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 
 
 def ordered(order: tuple[OrderItem, ...], relation: BoundRelation, functions: Functions) -> BoundRelation:
@@ -22,12 +23,23 @@ def ordered(order: tuple[OrderItem, ...], relation: BoundRelation, functions: Fu
     if found is not None and len(order) == 1:
         return found
     wrong = order[1].expression if found is not None else item.expression
-    names = _names(relation)
     raise QueryError(
         "an unbounded stream can only be ordered by its time, ascending",
-        hint=f"Write ORDER BY {names[0]}." if names else "Leave ORDER BY out: this stream has no time column.",
+        hint=_instead(item, relation),
         place=place_of(wrong),
     )
+
+
+def _instead(item: OrderItem, relation: BoundRelation) -> str:
+    """What to write: a rank, where results of a window are ordered by another column than its bounds."""
+    names = _names(relation)
+    plain = f"Write ORDER BY {names[0]}." if names else "Leave ORDER BY out: this stream has no time column."
+    place = place_of(item.expression)
+    if place is None or place.text in names or not {WINDOW_START, WINDOW_END} & {*names}:
+        return plain
+    order = f"{place.text} DESC" if item.descending else place.text
+    rank = f"row_number() OVER (PARTITION BY {WINDOW_START} ORDER BY {order})"
+    return f"{plain} To have the first of each window, leave ORDER BY out and write QUALIFY {rank} <= 10."
 
 
 def _names(relation: BoundRelation) -> list[str]:

@@ -50,7 +50,8 @@ class Ranks:
         if called_name(node.this) not in RANKS:
             raise NotYet(
                 "functions with OVER other than row_number, rank and dense_rank are not supported yet",
-                hint="Aggregate over a window of the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
+                hint="An aggregate for each row, over the rows before it, is one over a window without SLIDE: FROM s "
+                "[RANGE 5 MINUTES] or FROM s [ROWS 100 PARTITION BY k], with GROUP BY k.",
             )
         ranking = Ranking(
             cast(Function, called_name(node.this)),

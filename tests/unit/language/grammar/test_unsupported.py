@@ -52,6 +52,14 @@ def test_a_clause_of_another_system_is_refused_by_name(text: str, form: str, hin
          "GROUP BY window(ts, '1 minute')"),
         ("SELECT len FROM main1 WHERE ts > now()", "now()", "reads no clock"),
         ("SELECT hop_start() FROM main1", "hop_start()", "window_start"),
+        (f"{COUNT} GROUP BY srcIP ORDER BY n DESC", "n",
+         "QUALIFY row_number() OVER (PARTITION BY window_start ORDER BY n DESC) <= 10"),
+        ("SELECT sum(len) OVER (PARTITION BY srcIP ORDER BY ts) FROM main1",
+         "sum(len) OVER (PARTITION BY srcIP ORDER BY ts)", "[ROWS 100 PARTITION BY k]"),
+        ("SELECT skewness_of(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "skewness_of(len)", "CREATE AGGREGATE skewness_of("),
+        ("SELECT a.len FROM TUMBLE(TABLE main1, DESCRIPTOR(ts), 5 s) a JOIN control b ON a.ts = b.ts",
+         "TUMBLE(TABLE main1, DESCRIPTOR(ts), 5 s)", "date_trunc"),
+        ("SELECT collect_list(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "collect_list(len)", "select the rows"),
     ],
 )  # fmt: skip
 def test_a_statement_or_function_of_another_system_is_answered_with_ours(text: str, place: str, hint: str) -> None:
