@@ -56,7 +56,7 @@ def test_a_clause_of_another_system_is_refused_by_name(text: str, form: str, hin
          "QUALIFY row_number() OVER (PARTITION BY window_start ORDER BY n DESC) <= 10"),
         ("SELECT sum(len) OVER (PARTITION BY srcIP ORDER BY ts) FROM main1",
          "sum(len) OVER (PARTITION BY srcIP ORDER BY ts)", "[ROWS 100 PARTITION BY k]"),
-        ("SELECT skewness_of(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "skewness_of(len)", "CREATE AGGREGATE skewness_of("),
+        ("SELECT skewed(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "skewed(len)", "CREATE AGGREGATE skewed("),
         ("SELECT a.len FROM TUMBLE(TABLE main1, DESCRIPTOR(ts), 5 s) a JOIN control b ON a.ts = b.ts",
          "TUMBLE(TABLE main1, DESCRIPTOR(ts), 5 s)", "date_trunc"),
         ("SELECT collect_list(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "collect_list(len)", "select the rows"),
