@@ -63,7 +63,7 @@ def test_rows_are_pushed_and_answers_are_pushed() -> None:
     with running(ticks) as handle:
         handle.subscribe("prices", take)
         ticks.push([tick(1, "A", 7.0), tick(1, "B", 8.0)])
-        assert both.wait(10)
+        assert both.wait(60)
         assert seen == {"A": 7.0, "B": 8.0}
 
 
@@ -141,7 +141,7 @@ def test_a_run_until_the_end_waits_until_pushed_rows_are_closed() -> None:
     wait_for(lambda: price_of(handle, "A") == 1.0)
     ticks.push([tick(2, "A", 2.0)])
     ticks.close()
-    handle.wait(10)
+    handle.wait(60)
     assert price_of(handle, "A") == 2.0
     with pytest.raises(RequestError, match="the stream has been closed"):
         ticks.push([tick(3, "A", 3.0)])
@@ -152,7 +152,7 @@ def test_a_callable_that_fails_fails_the_run_and_is_named() -> None:
         raise OSError("the line is dead")
 
     with pytest.raises(RunError, match='asked for rows of stream "ticks" failed: OSError: the line is dead'):
-        network(mr.Polled(ask)).run(on="local").wait(10)
+        network(mr.Polled(ask)).run(on="local").wait(60)
     with pytest.raises(RequestError, match="a polled stream needs a callable"):
         mr.Polled([])  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="every is a length of time"):
@@ -321,7 +321,7 @@ def test_who_follows_a_run_that_fails_reads_its_last_answers_and_then_what_made_
 
     def feed() -> Iterator[list[dict[str, Any]]]:
         yield [tick(1, "A", 7.0)]
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         yield [{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}]
 
     handle = network(feed()).run(on=host, background=True)

@@ -71,7 +71,7 @@ def test_who_follows_sees_the_last_answers_of_a_run_with_and_without_a_checkpoin
     ticks.push([tick(1, "A", 7.0)])
     handle.latest("prices", refresh=True)
     follower = Follower(tmp_path / "control")
-    assert follower.begun.wait(10)
+    assert follower.begun.wait(60)
     ticks.push([tick(2, "A", 8.0), tick(2, "B", 9.0)])
     handle.latest("prices", refresh=True)
     handle.stop()
@@ -83,12 +83,12 @@ def test_who_follows_sees_the_last_answers_of_a_run_that_fails(tmp_path: Path, o
     ticks = mr.Pushed()
     handle = running(ticks, control=tmp_path / "control")
     follower = Follower(tmp_path / "control")
-    assert follower.begun.wait(10)
+    assert follower.begun.wait(60)
     ticks.push([tick(1, "A", 7.0)])
     handle.latest("prices", refresh=True)
     ticks.push([{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}])
     with pytest.raises(RunError, match="do not fit"):
-        handle.wait(10)
+        handle.wait(60)
     assert follower.all() == [shown("A", 7.0)]
 
 
@@ -115,7 +115,7 @@ def test_a_run_that_ends_while_it_is_asked_ends_those_who_follow_quietly(
 def test_who_follows_a_run_does_not_go_on_with_the_next_one(tmp_path: Path, one_look: None) -> None:
     handle = running(mr.Pushed(), control=tmp_path / "control")
     follower = Follower(tmp_path / "control")
-    assert follower.begun.wait(10)
+    assert follower.begun.wait(60)
     handle.stop()
     ticks = mr.Pushed()
     handle = running(ticks, control=tmp_path / "control")

@@ -148,7 +148,7 @@ class FakeSession:
 
     def stop(self) -> None:
         self.ending.set()
-        self.may_end.wait(10)
+        self.may_end.wait(60)
         self.ended = True
 
 
@@ -161,7 +161,7 @@ def test_nobody_joins_a_session_that_is_ending(monkeypatch: pytest.MonkeyPatch) 
         assert join_session(None, opened.pop) == (first, True)
     ending = Thread(target=leave_session, args=(first,))
     ending.start()
-    assert first.ending.wait(10)
+    assert first.ending.wait(60)
     found: list[Any] = []
     joining = Thread(target=lambda: found.append(join_session(None, opened.pop)))
     joining.start()
