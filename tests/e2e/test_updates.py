@@ -226,9 +226,9 @@ REFUSED = {
         'rows of "plain" have no key, so that none replaces another',
         "Declare UPDATE KEY",
     ),
-    "AS SELECT * FROM prices LEFT JOIN prices AS p USING (symbol, venue)": (
-        "an outer join is not supported yet over update streams",
-        "Write JOIN",
+    "AS SELECT * FROM prices FULL JOIN prices AS p USING (symbol, venue)": (
+        "FULL JOIN is not supported yet over update streams",
+        "Write LEFT JOIN",
     ),
     "AS SELECT symbol, price FROM prices": ('the update key "venue" is not selected', "add venue"),
     "AS SELECT DISTINCT symbol, venue, ts FROM prices": ("DISTINCT has no meaning", "queue = 'append'"),

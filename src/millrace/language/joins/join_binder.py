@@ -78,14 +78,14 @@ def bind_joins(
         return _bind_rows(given)
     if all(each.kind == "inner" for each in select.joins):
         return _bind_inner(given, unbounded=unbounded)
-    outer = next((each for each in select.joins if each.kind in ("left", "right", "full")), None)
-    if unbounded and outer is not None:
+    full = next((each for each in select.joins if each.kind == "full"), None)
+    if unbounded and full is not None:
         raise NotYet(
-            "an outer join is not supported yet over update streams",
-            hint=f"Write JOIN, or let the query {APPEND}.",
-            place=outer.place,
+            "FULL JOIN is not supported yet over update streams",
+            hint=f"Write LEFT JOIN, or let the query {APPEND}.",
+            place=full.place,
         )
-    return bind_chain(given)
+    return bind_chain(given, unbounded=unbounded)
 
 
 def _written_out(clause: JoinClause, inputs: Sequence[JoinInput], position: int) -> JoinClause:

@@ -47,8 +47,9 @@ class _Step:
 class _Chain:
     """A chain of joins with its conditions laid out; `below` are conditions on single inputs."""
 
-    def __init__(self, given: WrittenJoin) -> None:
+    def __init__(self, given: WrittenJoin, unbounded: bool) -> None:
         self.given = given
+        self.unbounded = unbounded
         self.below: list[list[Expression]] = [[] for _ in given.inputs]
         self.above: list[Expression] = []
         self.timed: list[int] = [0]
@@ -158,7 +159,12 @@ class _Chain:
         windows = [each for each in windows_of(here, absent) if not each.parts & beside]
         times = tuple(each.time for each in here)
         return JoinInputs(
-            tuple(nodes[: position + 1]), times, keys[position - 1].columns, (*conditions, *windows), absent
+            tuple(nodes[: position + 1]),
+            times,
+            keys[position - 1].columns,
+            (*conditions, *windows),
+            absent,
+            self.unbounded,
         )
 
     def _beside(self, position: int) -> frozenset[int]:
@@ -170,14 +176,14 @@ class _Chain:
         return found
 
 
-def bind_chain(given: WrittenJoin) -> BoundJoin:
-    """Joins of several kinds."""
+def bind_chain(given: WrittenJoin, *, unbounded: bool = False) -> BoundJoin:
+    """Joins of several kinds; if they are `unbounded`, rows may match however far apart their times are."""
     window = given.inputs[0].window
     if window is not None and all(each.kind == "asof" for each in given.clauses):
         raise QueryError(
             "an as-of join cannot have a window", hint="It answers every row once: leave the window out.", place=window
         )
-    chain = _Chain(given)
+    chain = _Chain(given, unbounded)
     keys, nodes = chain.keys()
     limits = chain.inputs(len(given.clauses), keys, nodes).limits
     check_limits(limits, given)

@@ -10,7 +10,14 @@ from millrace.plan.explain.join_labels import band_text, names_of
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, below_maps
-from millrace.plan.nodes.update_nodes import AnyQueue, AnyUpdateJoin, TimedUpdateJoin, UpdateQueue, WindowQueue
+from millrace.plan.nodes.update_nodes import (
+    AnyQueue,
+    AnyUpdateJoin,
+    OuterUpdateJoin,
+    TimedUpdateJoin,
+    UpdateQueue,
+    WindowQueue,
+)
 from millrace.plan.updates.queue_configuration import options_at, settings_of
 
 _POLICIES: Mapping[str, str] = {
@@ -89,7 +96,9 @@ def update_join_label(join: AnyUpdateJoin) -> str:
     sides = [Side((), ahead) for ahead in join.within]
     band = (band_text(names, sides) if len(sides) == 2 else "") or _one_sided(names, join.within)
     where = "" if join.residual is None else f", only where {join.residual}"
-    time = ", at each time of a row" if isinstance(join, TimedUpdateJoin) else ""
+    timed = isinstance(join, TimedUpdateJoin) or (isinstance(join, OuterUpdateJoin) and join.timed)
+    time = ", at each time of a row" if timed else ""
+    time += f"; rows of {names[join.kept]} that match none with nulls" if isinstance(join, OuterUpdateJoin) else ""
     return words + (f", {band}" if band else "") + where + time
 
 

@@ -173,7 +173,7 @@ class _GroupReach:
         # A null end says that nothing matches; the least of several ends would ignore it.
         self.exact = len(self.own) == 1 and not self.untils
         self.untils += self.own
-        if self.ahead is None and not self.untils:
+        if self.ahead is None and not self.untils and not inputs.unbounded:
             raise Unbounded(group.parts[0], part)
 
 
@@ -218,7 +218,7 @@ class _InputReach:
             spread = _reach(group, {other: limits.of(each, other) for other in group.parts}, "min")
             if spread is not None:
                 self.untils.append(later(until, spread))
-        if self.ahead is None and not self.untils:
+        if self.ahead is None and not self.untils and not inputs.unbounded:
             raise Unbounded(part, group.parts[0])
 
 

@@ -136,3 +136,17 @@ class UpdateJoin(AnyUpdateJoin):
 @dataclass(frozen=True)
 class TimedUpdateJoin(AnyUpdateJoin):
     """In order of time: at each time at which an input has a row, the latest rows up to then."""
+
+
+@dataclass(frozen=True)
+class OuterUpdateJoin(AnyUpdateJoin):
+    """The same of two inputs, where rows of input `kept` that match none are given with nulls.
+
+    They come as rows come, or `timed`, in order of time.
+    """
+
+    kept: int = 0
+    timed: bool = False
+
+    def gives_keys_of(self, position: int) -> bool:
+        return position == self.kept

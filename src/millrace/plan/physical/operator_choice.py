@@ -140,6 +140,9 @@ def _join(node: joins.AnyJoin, options: Options, method: Method | None) -> kerne
             return kernel.OrderedJoin(schemas, node.sides, node.residual, method=method, alpha=alpha)
         case joins.Join():
             return kernel.Join(schemas, node.sides, node.residual, node.time, joint=node.joint)
+        case updates.OuterUpdateJoin():
+            kind = kernel.TimedUpdateJoin if node.timed else kernel.UpdateJoin
+            return kind(schemas, node.keys, node.within, node.residual, node.kept)
         case updates.TimedUpdateJoin():
             return kernel.TimedUpdateJoin(schemas, node.keys, node.within, node.residual)
         case updates.UpdateJoin():

@@ -30,7 +30,9 @@ from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan, Union, below_maps, scan_of, scans_of
 from millrace.plan.nodes.update_nodes import (
     AnyQueue,
+    AnyUpdateJoin,
     MarkedAggregate,
+    OuterUpdateJoin,
     TimedUpdateJoin,
     UpdateJoin,
     UpdateQueue,
@@ -177,7 +179,7 @@ class _QueuePlacement:
             case Aggregate() if node in self.committed:
                 return _filtered(self._aggregate(node), below)
             case Join() if self.window is None and all(map(_is_of_rows, node.inputs)):
-                return _filtered(UpdateJoin(tuple(map(self.tree, node.inputs)), *_matches(node)), below)
+                return _filtered(_update_join(node, tuple(map(self.tree, node.inputs)), timed=False), below)
             case Scan():
                 return self._queue((_filtered(node, below),), node.stream.update_key)
         return self._queue((_filtered(_counted(node), below),), key_names(node))
@@ -230,7 +232,15 @@ def _counted(node: Node) -> Node:
     inner = node.map_children(_counted)
     if not isinstance(inner, Join) or not isinstance(node, Join) or not reads_updates(node):
         return inner
-    return TimedUpdateJoin(inner.inputs, *_matches(node))
+    return _update_join(node, inner.inputs, timed=True)
+
+
+def _update_join(node: Join, inputs: tuple[Node, ...], *, timed: bool) -> AnyUpdateJoin:
+    """The join of update streams that a join stands for, over its inputs with their queues."""
+    outer = [place for place, side in enumerate(node.sides) if side.outer]
+    if outer:
+        return OuterUpdateJoin(inputs, *_matches(node), outer[0], timed)
+    return (TimedUpdateJoin if timed else UpdateJoin)(inputs, *_matches(node))
 
 
 def _refuse_counted(node: Node) -> None:

@@ -222,6 +222,11 @@ def _joined(node: Join) -> ResultKey:
         )
         for row in places
     ]
+    kept = next((place for place, side in enumerate(node.sides) if side.outer), None)
+    if kept is not None:
+        # Those of the other input may be null.
+        own = frozenset(node.inputs[kept].column_names())
+        found = [names & own for names in found]
     count = len(given[0].update)
     return ResultKey(tuple(found[:count]), tuple(found[count:]))
 
@@ -254,8 +259,10 @@ def _are_keys(row: Equal, keys: Sequence[Sequence[Names]]) -> bool:
 
 
 def _refuse_join(node: Join) -> None:
-    if any(side.outer for side in node.sides):
-        raise not_yet("an outer join", node, "Write JOIN")
+    if sum(side.outer for side in node.sides) > 1:
+        raise not_yet("FULL JOIN", node, "Write LEFT JOIN")
+    if any(side.until is not None for side in node.sides):
+        raise not_yet("an outer join with a limit of time in a column", node, "Write JOIN")
     if node.time != "max" or node.joint:
         raise not_yet("a window over a join by another time than the later one", node, "Leave out WA")
 

@@ -33,6 +33,7 @@ from millrace.plan.nodes.update_nodes import (
     AnyQueue,
     AnyUpdateJoin,
     MarkedAggregate,
+    OuterUpdateJoin,
     TimedUpdateJoin,
     UpdateJoin,
     UpdateQueue,
@@ -75,6 +76,7 @@ NODES: tuple[Node, ...] = (
     QUEUE,
     MarkedAggregate(COUNT.with_children([QUEUE]), MINUTE),
     TimedUpdateJoin((X, Y), KEYS),
+    OuterUpdateJoin((X, Y), KEYS),
     UpdateJoin((UpdateQueue((X,), ("x.k",), "q"), UpdateQueue((Y,), ("y.k",), "q")), KEYS),
 )
 

@@ -22,7 +22,7 @@ from millrace.kernel.elements import (
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 from millrace.kernel.stores.recent_rows import concat_rows
-from millrace.kernel.updates.joins.latest_rows import NUMBER
+from millrace.kernel.updates.joins.latest_rows import NONE, NUMBER
 from millrace.kernel.updates.joins.update_join import KeyNames, UpdateJoin
 
 
@@ -46,8 +46,9 @@ class TimedUpdateJoin(UpdateJoin):
         keys: KeyNames,
         within: Sequence[int | None] = (None, None),
         residual: Expression | None = None,
+        kept: int | None = None,
     ) -> None:
-        super().__init__(schemas, keys, within, residual)
+        super().__init__(schemas, keys, within, residual, kept)
         self._waiting = tuple(HoldBuffer() for _ in schemas)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
@@ -81,9 +82,15 @@ class TimedUpdateJoin(UpdateJoin):
                 kept = concat_rows([kept, side.as_kept(released[port].rows, numbers[port])])
                 side.update(released[port], numbers[port])
             pools.append(kept)
-        places = _latest_at_each_time(pools, before)
-        if len(places[0]):
+        needed = range(len(pools)) if self.kept is None else (self.kept,)
+        places = _latest_at_each_time(pools, before, needed)
+        if not len(places[0]):
+            return
+        if self.kept is None:
             yield from self._joined([pool.take(pa.array(some)) for pool, some in zip(pools, places, strict=True)])
+        else:
+            other = 1 - self.kept
+            yield from self._answered(pools[self.kept].take(pa.array(places[self.kept])), pools[other], places[other])
 
     # State
 
@@ -106,11 +113,13 @@ class TimedUpdateJoin(UpdateJoin):
             each.restore(saved)
 
 
-def _latest_at_each_time(pools: Sequence[pa.RecordBatch], before: Sequence[int]) -> list[Integers]:
+def _latest_at_each_time(
+    pools: Sequence[pa.RecordBatch], before: Sequence[int], needed: Sequence[int]
+) -> list[Integers]:
     """The places in each pool of the latest rows of a key at each time of one of its new rows, in order of time.
 
-    Left out are times at which some input has had no row of the key yet. The first `before` rows of a pool are no new
-    ones.
+    Left out are times at which some input that is `needed` has had no row of the key yet; of others the place is -1
+    then. The first `before` rows of a pool are no new ones.
     """
     sizes = [pool.num_rows for pool in pools]
     ports, places = np.repeat(np.arange(len(pools)), sizes), np.concatenate([np.arange(size) for size in sizes])
@@ -122,8 +131,8 @@ def _latest_at_each_time(pools: Sequence[pa.RecordBatch], before: Sequence[int])
     latest = [np.maximum.accumulate(np.where(ports == port, steps, -1)) for port in range(len(pools))]
     ends = np.append((numbers[1:] != numbers[:-1]) | (times[1:] != times[:-1]), True)
     found: Mask = ends & (places >= np.array(before)[ports])
-    for each in latest:
-        found &= each >= begins
+    for port in needed:
+        found &= latest[port] >= begins
     at = np.flatnonzero(found)
     at = at[np.argsort(times[at], kind="stable")]
-    return [places[each[at]] for each in latest]
+    return [np.where(each[at] >= begins[at], places[each[at]], NONE) for each in latest]

@@ -8,6 +8,7 @@ from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millrace.kernel.columns.comparison import with_whole_keys
 from millrace.kernel.columns.expressions import Expression
@@ -43,6 +44,9 @@ class UpdateJoin(Operator):
     is the match of its last rows, if they match, and results of a key never go back in time. A result has the time of
     the latest row.
 
+    With `kept` (of two inputs) the latest row of that input is given alone, beside nulls, while no row of the other
+    matches it: also when its match has been replaced by a row that does not match.
+
     State: the latest row of each key and input, until it can neither match a row to come nor be told apart from an
     older one. Punctuations: the least bound, for a result is not before the row that made it.
     """
@@ -58,6 +62,7 @@ class UpdateJoin(Operator):
         keys: KeyNames,
         within: Sequence[int | None] = (None, None),
         residual: Expression | None = None,
+        kept: int | None = None,
     ) -> None:
         self.schemas = tuple(schemas)
         self.keys = keys
@@ -65,7 +70,10 @@ class UpdateJoin(Operator):
         self.residual = residual
         self.compared = 0
         self._table = KeyTable([f"k{place}" for place in range(len(keys[0]))])
-        self._sides = tuple(LatestRows(schema, length) for schema, length in zip(schemas, within, strict=True))
+        self.kept = kept
+        # A kept row is needed as long as its match may be replaced by a row that does not match.
+        limits = [None if place == kept else length for place, length in enumerate(within)]
+        self._sides = tuple(LatestRows(schema, length) for schema, length in zip(schemas, limits, strict=True))
         self._bounds = [NO_BOUND] * len(schemas)
         self._promised: Microseconds = NO_BOUND
         self._timed = False
@@ -96,15 +104,22 @@ class UpdateJoin(Operator):
         numbers, others = integer_column(rows, NUMBER), [each for each in range(len(self._sides)) if each != port]
         entries = {each: self._sides[each].entries_of(numbers) for each in others}
         found: Mask = np.logical_and.reduce([each != NONE for each in entries.values()])
+        if self.kept == port:
+            (other,) = others
+            taken = self._sides[other].rows_of(numbers)
+            yield from self._answered(rows, taken, np.where(found, np.cumsum(found) - 1, NONE))
+            return
         if not found.any():
             return
         rows = rows if found.all() else rows.filter(pa.array(found))
-        taken = {each: self._sides[each].rows.take(entries[each][found]) for each in others}
-        yield from self._joined([taken.get(each, rows) for each in range(len(self._sides))])
+        parts = {each: self._sides[each].rows.take(entries[each][found]) for each in others}
+        if self.kept is None:
+            yield from self._joined([parts.get(each, rows) for each in range(len(self._sides))])
+        else:
+            yield from self._answered(parts[self.kept], rows, np.arange(rows.num_rows))
 
     def _joined(self, parts: Sequence[pa.RecordBatch]) -> Iterator[Batch]:
         """Rows of each input side by side, where they match."""
-        self.compared += parts[0].num_rows
         near = self._near(parts)
         if not near.all():
             parts = [each.filter(pa.array(near)) for each in parts]
@@ -115,8 +130,34 @@ class UpdateJoin(Operator):
         if found.num_rows:
             yield Batch(found)
 
+    def _answered(self, rows: pa.RecordBatch, others: pa.RecordBatch, places: Integers) -> Iterator[Batch]:
+        """Rows of the kept input, each beside the row at its place of the other, or nulls if it does not match.
+
+        A place of -1 is none.
+        """
+        assert self.kept is not None
+        known: Mask = places != NONE
+        some = [rows.filter(pa.array(known)), others.take(pa.array(places[known]))]
+        near = self._near(some if self.kept == 0 else some[::-1])
+        if self.residual is not None and len(near):
+            told = self.residual.over(self._beside(some if self.kept == 0 else some[::-1]))
+            near &= pc.fill_null(told, False).to_numpy(zero_copy_only=False)
+        matches = known.copy()
+        matches[known] = near
+        beside = others.take(pa.array(places, mask=~matches))
+        pair = (rows, beside) if self.kept == 0 else (beside, rows)
+        columns = [part.column(name) for part, own in zip(pair, self.schemas, strict=True) for name in own.names]
+        names = [name for schema in self.schemas for name in schema.names]
+        for name in (TIME, ARRIVED) if self._timed else (TIME,):
+            latest = integer_column(rows, name).copy()
+            latest[known] = np.maximum(latest[known], integer_column(some[1], name))
+            names.append(name)
+            columns.append(pa.array(latest))
+        yield Batch(pa.RecordBatch.from_arrays(columns, names=names))
+
     def _near(self, parts: Sequence[pa.RecordBatch]) -> Mask:
         """Where rows are not too far apart."""
+        self.compared += parts[0].num_rows
         times = [integer_column(each, TIME) for each in parts]
         near = np.ones(len(times[0]), np.bool_)
         for first, other in permutations(range(len(parts)), 2):
