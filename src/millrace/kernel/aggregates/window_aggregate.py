@@ -28,12 +28,14 @@ _SMALL = 256
 class WindowAggregate(AggregateOperator):
     """Aggregate rows, or partials that a lower level made of rows, by window id and keys (004 Fig. A-3).
 
-    With `buffered`, rows are kept instead of partials, and aggregated when their window closes (004 section 5.5). With
-    `groups`, key columns, the promises for single groups close those groups' windows; partials are kept then.
+    With `buffered`, rows are kept instead of partials, and aggregated when their window closes (004 section 5.5); if it
+    `adapts`, it goes on with what takes less, as measured. With `groups`, key columns, the promises for single groups
+    close those groups' windows; partials are kept then.
 
-    State: partial aggregates by pane and keys, in sorted runs; with `groups` by the group's hash. Punctuations: a bound
-    closes every window that ends at or before it, and is passed on: the time of a result is the last instant of its
-    window. In order (the baseline of 001 section 6) it is passed on at the ends of windows only, unless it is an ETS.
+    State: partial aggregates by pane and keys, or rows by pane, in sorted runs; with `groups` by the group's hash.
+    Punctuations: a bound closes every window that ends at or before it, and is passed on: the time of a result is the
+    last instant of its window. In order (the baseline of 001 section 6) it is passed on at the ends of windows only,
+    unless it is an ETS.
     Promises for single groups are passed on too: they hold for the results of each group.
     """
 
@@ -46,6 +48,7 @@ class WindowAggregate(AggregateOperator):
         *,
         in_order: bool = False,
         buffered: bool = False,
+        adapts: bool = False,
         groups: tuple[str, ...] = (),
         has_numbers: bool = False,
     ) -> None:
@@ -54,10 +57,15 @@ class WindowAggregate(AggregateOperator):
         self.groups = groups
         self.geometry = partials.geometry
         self.has_numbers = has_numbers
-        self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered)
+        self._panes = GroupedPanes(partials, groups) if groups else Panes(partials, buffered=buffered, adapts=adapts)
         self.stores = (self._panes,)
         self._least_gathered: int | None = None
         """The first pane of rows, and of partials of a lower level, that have been gathered."""
+
+    @property
+    def buffered(self) -> bool:
+        """True if it keeps rows now, False if it makes partials of them."""
+        return isinstance(self._panes, Panes) and self._panes.buffered
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         if _has_panes(batch):

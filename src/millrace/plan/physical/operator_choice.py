@@ -168,7 +168,7 @@ def _state_limit(options: Options) -> int | None:
 
 
 def _aggregate(node: windows.Aggregate, options: Options) -> kernel.Operator:
-    partials, limit = partials_of(node), _state_limit(options)
+    partials, limit, choice = partials_of(node), _state_limit(options), pane_choice(node, options)
     numbers = node.window.bounds_type == pa.int64()
     match node.window:
         case windows.SessionWindow(gap) as sessions:
@@ -188,7 +188,8 @@ def _aggregate(node: windows.Aggregate, options: Options) -> kernel.Operator:
             return kernel.WindowAggregate(
                 partials,
                 in_order=is_in_order(options),
-                buffered=pane_choice(node, options).buffered,
+                buffered=choice.buffered,
+                adapts=choice.adapts,
                 groups=groups_of(node),
                 has_numbers=numbers,
             )

@@ -27,10 +27,14 @@ _RATED = ("generate", "nexmark")
 
 @dataclass(frozen=True)
 class PaneChoice:
-    """`buffered` is True if rows are kept instead of partials; `why` says for what reason."""
+    """`buffered` is True if rows are kept instead of partials; `why` says for what reason.
+
+    If it `adapts`, that is the beginning: the aggregate measures both, and goes on with what takes less.
+    """
 
     buffered: bool
     why: str
+    adapts: bool = False
 
 
 def takes_partials(node: Aggregate, options: Mapping[str, str]) -> bool:
@@ -66,13 +70,13 @@ def pane_choice(node: Aggregate, options: Mapping[str, str]) -> PaneChoice:
     )
     row = sum(_width(each.type_in(given)) for each in node.expressions()) or 1
     rows = _rows_per_pane(node)
+    overlaps = isinstance(node.window, Window) and node.window.range > node.window.slide
     if rows is None:
-        return PaneChoice(
-            False, f"a partial takes {partial} bytes, a row {row}; the number of rows per pane is not known"
-        )
+        known = f"a partial takes {partial} bytes, a row {row}; the number of rows per pane is "
+        return PaneChoice(False, known + ("measured while it runs" if overlaps else "not known"), overlaps)
     words = f"a pane holds {rows:g} rows of {row} bytes, a partial takes {partial}"
     is_tumbling = not isinstance(node.window, Window) or node.window.range == node.window.slide
-    return PaneChoice(rows * row < partial and not is_tumbling, words)
+    return PaneChoice(rows * row < partial and not is_tumbling, words, overlaps)
 
 
 def _rows_per_pane(node: Aggregate) -> float | None:

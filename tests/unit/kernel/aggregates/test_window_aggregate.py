@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate
-from millrace.kernel.aggregates.panes import grouped_panes, panes
+from millrace.kernel.aggregates.panes import grouped_panes, pane_meter, panes
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, Instants, WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
@@ -167,6 +168,49 @@ def test_bounds_of_groups_keep_the_contract(length: int, slide: int, origin: int
 @pytest.mark.parametrize(("length", "slide", "origin"), SHAPES)
 def test_a_buffered_aggregate_keeps_the_contract(length: int, slide: int, origin: int) -> None:
     check_operator(lambda: aggregate(length, slide, origin, buffered=True), seeds=2)
+
+
+class Restless(pane_meter.PaneMeter):
+    """A meter that wants the other whenever it is asked."""
+
+    def smaller_as_rows(self, buffered: bool) -> bool | None:
+        return not buffered if self.rows and self.partials else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("length", "slide", "origin"), [each for each in SHAPES if each[0] > each[1]])
+def test_windows_are_the_same_however_often_panes_and_rows_change_over(
+    length: int, slide: int, origin: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panes, "PaneMeter", Restless)
+    monkeypatch.setattr(panes, "_PAIRS", 50)
+    partials = Partials(WindowGeometry(length, slide, origin), ["k"], AGGREGATIONS)
+    script = random_script(seed, ports=1, batches=30)
+    check_against_reference(WindowAggregate(partials, adapts=True), Reference(length, slide, origin), script)
+    check_operator(lambda: WindowAggregate(partials, adapts=True), seeds=1)
+
+
+def test_an_aggregate_goes_on_with_what_takes_less_memory() -> None:
+    """A percentile takes hundreds of bytes: with a row per pane rows are smaller, with many rows partials are."""
+    partials = Partials(WindowGeometry(20, 1), ["k"], [FunctionCall("p", "approx_percentile", ("n",))])
+    adapting, fixed = WindowAggregate(partials, adapts=True), WindowAggregate(partials)
+    kept, sizes = [], []
+    for time in range(300):
+        count = 1 if time < 200 else 400
+        rows = {"k": ["a"] * count, "n": [float(time)] * count, TIME: [time] * count}
+        for operator in (adapting, fixed):
+            list(operator.on_batch(0, Batch(pa.record_batch(rows))))
+        found, expected = (list(each.on_punctuation(Punctuation(time + 1))) for each in (adapting, fixed))
+        assert [each.rows for each in found if isinstance(each, Batch)] == [
+            each.rows for each in expected if isinstance(each, Batch)
+        ]
+        kept.append(adapting.buffered)
+        sizes.append(adapting.state_bytes / fixed.state_bytes)
+    assert [kept[20], kept[199], kept[299]] == [False, True, False]
+    assert sum(first != second for first, second in itertools.pairwise(kept)) == 2
+    assert sizes[199] < 0.7
+    assert max(sizes[210:]) < 2
 
 
 @pytest.mark.parametrize("buffered", [False, True], ids=["partials", "buffered"])

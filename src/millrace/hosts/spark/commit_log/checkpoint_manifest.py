@@ -24,7 +24,7 @@ from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 6
+_LAYOUT = 7
 _RECORD = "network.json"
 
 

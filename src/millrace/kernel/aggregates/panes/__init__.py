@@ -4,6 +4,7 @@ A row falls into one pane, the greatest common divisor of a window's range and s
 
 - window_geometry.py: times to panes, panes to windows, windows to their bounds
 - panes.py: partials by pane, closed by the bound of the stream
+- pane_meter.py: what rows and partials take, for the choice between them
 - shared_panes.py: how sliding windows share panes
 - grouped_panes.py: the same where single groups have bounds of their own
 - pair_panes.py: the same where promises are about pairs of times

@@ -6,6 +6,8 @@ Rules:
   all windows are grouped at once. Where they are large, windows are combined of shared heads and tails (see
   shared_panes.py), which are kept from one bound to the next but never saved.
 - A table of windows has the window's number as its pane.
+- Rows and partials may stand side by side: then each window is made of both. So an aggregate can go on with the other
+  when windows have been closed, and what it has is left as it is.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from millrace.kernel.aggregates.panes.pane_meter import PaneMeter
 from millrace.kernel.aggregates.panes.shared_panes import SharedPanes, numbered
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.integers import Integers, ranges
-from millrace.kernel.elements import NO_BOUND, Microseconds, concat_tables
-from millrace.kernel.state import Changes
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, concat_tables
+from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
 _PAIRS = 2**18
@@ -31,36 +34,45 @@ _SHARED_ROWS = 2**25
 
 
 class Panes:
-    """Partial aggregates by pane and keys; or, `buffered`, the rows themselves (004 section 4.1)."""
+    """Partial aggregates by pane and keys; or, `buffered`, the rows themselves (004 section 4.1).
 
-    def __init__(self, partials: Partials, *, buffered: bool = False) -> None:
+    If it `adapts`, that is what it begins with, and what is smaller, as measured, is what it goes on with.
+    """
+
+    def __init__(self, partials: Partials, *, buffered: bool = False, adapts: bool = False) -> None:
         self.partials = partials
         self.geometry = partials.geometry
         self.buffered = buffered
-        self._runs = SortedRuns(PANE, concat_tables if buffered else partials.merged)
+        self._meter = PaneMeter() if adapts else None
+        self._measured = NO_BOUND
+        """The last pane that has been measured."""
+        self._runs = SortedRuns(PANE, partials.merged)
+        self._rows = SortedRuns(PANE, concat_tables)
         self._shared: SharedPanes | None = None
         self._closed = NO_BOUND
         """The last bound: every window that ends at or before it has been reported."""
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self._runs) + len(self._rows)
 
     @property
     def nbytes(self) -> int:
         """The memory of all segments, and of shared panes."""
-        return self._runs.nbytes + (0 if self._shared is None else self._shared.nbytes)
+        return self._runs.nbytes + self._rows.nbytes + (0 if self._shared is None else self._shared.nbytes)
 
     def add(self, rows: Sequence[pa.RecordBatch], made: Sequence[pa.Table]) -> None:
         """Keep tagged rows, and partials that a lower level made."""
-        if self.buffered:
-            assert not made, "a buffered aggregate takes rows alone"
-            self._runs.add(pa.Table.from_batches(rows).combine_chunks())
-            return
-        self._runs.add(partials_of(self.partials, rows, made))
+        if self.buffered and rows:
+            self._rows.add(pa.Table.from_batches(rows).combine_chunks())
+            rows = []
+        if rows or made:
+            self._runs.add(partials_of(self.partials, rows, made))
+        if self._meter is not None:
+            self._meter.saw_rows(rows)
 
     def next_end(self, gathered: int | None) -> Microseconds | None:
         """The end of the first window that holds a row; a pane that has not been added yet counts."""
-        held = [pane for pane in (self._runs.least(), gathered) if pane is not None]
+        held = [pane for pane in (self._runs.least(), self._rows.least(), gathered) if pane is not None]
         if not held:
             return None
         return self.geometry.end(max(self.geometry.first_window(min(held)), self._first_open()))
@@ -70,9 +82,39 @@ class Panes:
         last = self.geometry.last_closed(until)
         yield from self._tumbled(last) if self.geometry.tumbling else self._slid(last)
         # A pane is done with when the last window that holds it has been closed.
-        self._runs.drop(self.geometry.panes_of(last + 1)[0] - 1)
+        if self._meter is not None:
+            self._measure(self._meter, self.geometry.panes_of(last)[1])
+        done = self.geometry.panes_of(last + 1)[0] - 1
+        self._runs.drop(done)
+        self._rows.drop(done)
         if self._shared is not None and last + 1 not in self._shared:
             self._shared = None
+
+    def _measure(self, meter: PaneMeter, complete: int) -> None:
+        """Measure the panes that a window has reached, and change over if the other takes less.
+
+        Large windows are made of partials, whatever these take.
+        """
+        span, self._measured = (self._measured + 1, complete), max(complete, self._measured)
+        if self.buffered:
+            meter.saw_both(self._rows.between(*span), self.partials)
+        else:
+            meter.saw_partials(self._runs.between(*span))
+        better = meter.smaller_as_rows(self.buffered)
+        if better is None:
+            return
+        size = len(self._rows) + len(self._runs) * max(1.0, meter.rows / meter.partials)
+        better = better and (size * _SEVERAL <= _PAIRS or self.geometry.overlap < _SEVERAL)
+        if self.buffered and not better:
+            kept = self._rows.between(None, END_OF_TIME)
+            self._rows.clear()
+            self.buffered = False
+            self.add([batch for table in kept for batch in table.to_batches()], [])
+        if better:
+            # Shared panes know nothing of rows.
+            self._shared = None
+        self.buffered = better
+        meter.clear()
 
     def passed(self, until: Microseconds) -> None:
         """Every window up to a bound has been reported."""
@@ -80,24 +122,29 @@ class Panes:
 
     def changes(self) -> Changes:
         """What changed since the last save."""
-        changes = self._runs.changes()
-        return Changes(changes.added, changes.removed, {**changes.note, "closed": self._closed})
+        meter = None if self._meter is None else [self._measured, *self._meter.numbers]
+        note = {"closed": self._closed, "buffered": self.buffered, "meter": meter}
+        return combined([self._runs.changes(), self._rows.changes()], note)
 
     def restore(self, changes: Changes) -> None:
         """Go on from what was saved."""
-        self._runs.restore(changes)
-        self._closed = changes.note["closed"]
+        runs, rows = separated(changes)
+        self._runs.restore(runs)
+        self._rows.restore(rows)
+        self._closed, self.buffered = changes.note["closed"], changes.note["buffered"]
+        if self._meter is not None and changes.note["meter"] is not None:
+            self._measured, *self._meter.numbers = changes.note["meter"]
 
     def _first_open(self) -> int:
         return self.geometry.last_closed(self._closed) + 1
 
     def _tumbled(self, last: int) -> Iterator[pa.Table]:
-        tables = self._runs.between(None, last)
-        if tables:
-            yield self._grouped(tables)
+        made, rows = self._runs.between(None, last), self._rows.between(None, last)
+        if made or rows:
+            yield self._grouped(made, rows)
 
     def _slid(self, last: int) -> Iterator[pa.Table]:
-        panes, counts = self._runs.counts()
+        panes, counts = _together(self._runs.counts(), self._rows.counts())
         windows = self.geometry.windows_holding(panes, self._first_open(), last)
         starts, ends = self.geometry.pane_spans(windows)
         before = np.concatenate([[0], np.cumsum(counts)])
@@ -118,7 +165,7 @@ class Panes:
         """True if shared panes of a window exist, or are worth making."""
         if self._shared is not None and window in self._shared:
             return True
-        return size * _SEVERAL > _PAIRS and self.geometry.overlap >= _SEVERAL and not self.buffered
+        return size * _SEVERAL > _PAIRS and self.geometry.overlap >= _SEVERAL and not len(self._rows)
 
     def _combined(self, windows: Integers, size: int) -> tuple[list[pa.Table], int]:
         """The tables that make up the first of some windows, and how many windows these are."""
@@ -135,19 +182,35 @@ class Panes:
     def _expanded(self, windows: Integers) -> pa.Table:
         """Some windows at once, each row written for every one it is in."""
         first, last = int(windows[0]), int(windows[-1])
-        tables = self._runs.between(self.geometry.panes_of(first)[0], self.geometry.panes_of(last)[1])
-        if first == last:
-            return self._grouped([numbered(table, first) for table in tables])
-        return self._grouped([self._written(table, first, last) for table in tables])
+        span = self.geometry.panes_of(first)[0], self.geometry.panes_of(last)[1]
+        made, rows = (
+            [
+                numbered(each, first) if first == last else self._written(each, first, last)
+                for each in runs.between(*span)
+            ]
+            for runs in (self._runs, self._rows)
+        )
+        return self._grouped(made, rows)
 
     def _written(self, table: pa.Table, first: int, last: int) -> pa.Table:
         lowest, highest = self.geometry.windows_of(table.column(PANE).to_numpy())
         return for_windows(table, np.maximum(lowest, first), np.minimum(highest, last))
 
-    def _grouped(self, tables: list[pa.Table]) -> pa.Table:
-        if self.buffered:
-            return self.partials.of_rows([batch for table in tables for batch in table.to_batches()])
-        return self.partials.merged(tables)
+    def _grouped(self, made: list[pa.Table], rows: list[pa.Table]) -> pa.Table:
+        """Partials and rows of the same windows as one."""
+        if rows:
+            made = [*made, self.partials.of_rows([batch for table in rows for batch in table.to_batches()])]
+        return made[0] if rows and len(made) == 1 else self.partials.merged(made)
+
+
+def _together(first: tuple[Integers, Integers], second: tuple[Integers, Integers]) -> tuple[Integers, Integers]:
+    """Panes in order with how many rows each has, of two such counts."""
+    if not len(second[0]):
+        return first
+    panes, places = np.unique(np.concatenate([first[0], second[0]]), return_inverse=True)
+    counts = np.zeros(len(panes), np.int64)
+    np.add.at(counts, places, np.concatenate([first[1], second[1]]))
+    return panes, counts
 
 
 def partials_of(partials: Partials, rows: Sequence[pa.RecordBatch], made: Sequence[pa.Table]) -> pa.Table:
