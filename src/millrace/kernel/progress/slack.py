@@ -8,37 +8,42 @@ import numpy as np
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Element, Microseconds, Punctuation
 from millrace.kernel.operator import Operator
+from millrace.kernel.progress.order import Entering, Order
 from millrace.kernel.state import Changes
 
 
 class Slack(Operator):
-    """Assume that no row comes more than `slack` behind the greatest time seen (004 section 2, option 2).
+    """Assume that no row comes further behind than an order allows (004 section 2, option 2).
 
-    Rows further behind are dropped and counted, whatever their own stream has promised.
-    State: the greatest time, and how many rows were dropped. Punctuations: those that come in are ignored, but for the
-    end of time; its own is the greatest time less the slack.
+    The order says how far: by a time behind the greatest time seen, or by a number of rows. Rows further behind are
+    dropped and counted, whatever their own stream has promised.
+    State: that of the order, the greatest time, the bound, and how many rows were dropped. Punctuations: those that
+    come in are ignored, but for the end of time; its own are what the rows so far allow.
     """
 
     label = "slack"
     passes_rows = True
     senses_bounds = True
 
-    def __init__(self, slack: Microseconds) -> None:
-        self.slack = slack
-        self._greatest = NO_BOUND + slack
-        """So that the bound below it is NO_BOUND at first."""
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self._greatest = NO_BOUND
+        self._bound = NO_BOUND
         self._turned_away = 0
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         times = batch.times
-        before = np.maximum.accumulate(np.concatenate([[self._greatest], times]))
-        kept = batch.where(times >= before[:-1] - self.slack)
+        greatest = np.maximum(np.maximum.accumulate(times), self._greatest)
+        allowed = self.order.after(Entering(batch.rows, times, greatest, None, NO_BOUND))
+        bounds = np.maximum.accumulate(np.append(self._bound, allowed))
+        kept = batch.where(times >= bounds[:-1])
         self._turned_away += len(batch) - len(kept)
+        self._greatest = int(greatest[-1])
         if len(kept):
             yield kept
-        if before[-1] > self._greatest:
-            self._greatest = int(before[-1])
-            yield Punctuation(self._greatest - self.slack)
+        if bounds[-1] > self._bound:
+            self._bound = int(bounds[-1])
+            yield Punctuation(self._bound)
 
     def on_punctuation(self, punctuation: Punctuation) -> Iterator[Element]:
         if punctuation.until == END_OF_TIME:
@@ -53,7 +58,10 @@ class Slack(Operator):
         return self._turned_away
 
     def changes(self) -> Changes:
-        return Changes(note={"greatest": self._greatest, "turned_away": self._turned_away})
+        numbers = {"greatest": self._greatest, "bound": self._bound, "turned_away": self._turned_away}
+        return Changes(note={**numbers, "order": self.order.save()})
 
     def restore(self, changes: Changes) -> None:
-        self._greatest, self._turned_away = changes.note["greatest"], changes.note["turned_away"]
+        note = changes.note
+        self._greatest, self._bound, self._turned_away = note["greatest"], note["bound"], note["turned_away"]
+        self.order.restore(note["order"])

@@ -98,7 +98,9 @@ OPTIONS: Mapping[str, Option] = {
     "close": Option("bound or own", _one_of("bound", "own")),
     "tick": Option(_INTERVAL, _length),
     "budget": Option("a number of rows such as '500 rows', or a length of time", _budget),
-    "slack": Option(_INTERVAL, _interval),
+    "slack": Option(
+        f"{_INTERVAL}, or a number of rows such as '100 rows'", lambda it: bool(_rows(it)) or _interval(it)
+    ),
     "ets": Option("on or off", _one_of("on", "off"), "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
     "ets_arcs": Option("on or off", _one_of("on", "off")),
     "share": Option("a positive number", _positive),
@@ -188,7 +190,7 @@ def _value(setting: Setting) -> str:
         )
     if option.instead is not None:
         raise NotYet(f'option "{key}" = "{value.text}" is not supported yet', hint=option.instead, place=value.place)
-    if key == "budget" and (rows := _rows(value.text)) is not None:
+    if key in ("budget", "slack") and (rows := _rows(value.text)) is not None:
         return f"{rows} rows"
     # The plan reads lengths of time in microseconds.
     return str(parse_interval(value.text)) if key in ("slack", "tick", "budget") else value.text.lower()

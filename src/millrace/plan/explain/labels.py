@@ -36,6 +36,8 @@ def label(node: Node) -> str:
             return f"rows from {clock_text(node.time, exact=True)} on"
         case relational.RollUp():
             return "roll up: promises per group become one bound, the least of all groups seen"
+        case relational.RowSlack():
+            return f"slack {node.slack} rows: the bound is made of the rows, and rows below it are late"
         case relational.Slack():
             return f"slack {interval_text(node.slack)}: the bound is made of the rows, and rows below it are late"
         case relational.Distinct():

@@ -205,6 +205,11 @@ class Slack(OneInput):
     slack: int
 
 
+@dataclass(frozen=True)
+class RowSlack(Slack):
+    """The same by a number of rows: the bound is the greatest time of the rows before the last `slack`."""
+
+
 def scan_of(prefix: Node) -> Scan:
     """The scan at the bottom of a prefix."""
     scan = next(walk(prefix))

@@ -27,6 +27,7 @@ from millrace.plan.nodes.relational_nodes import (
     OrderByTime,
     Project,
     RollUp,
+    RowSlack,
     Slack,
     Union,
     below_maps,
@@ -149,7 +150,8 @@ class Cuts:
         if None in keys and not _is_transparent(node) and not isinstance(node, AnyQueue):
             placed = self._place(*operands[0], single=single)
             return _Placement(placed.level, _renamed(node, placed.spread))
-        single = single or isinstance(node, OrderByTime)
+        counts_rows = any(isinstance(each, RowSlack) for each in node.children())
+        single = single or counts_rows or isinstance(node, OrderByTime)
         alike = _count(node) > 1
         required = [_Requirement(() if single else each, single, alike) for each in keys]
         ends = [each for one, need in zip(operands, required, strict=True) for each in self._ends(*one, need)]

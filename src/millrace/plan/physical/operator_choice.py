@@ -12,6 +12,7 @@ from millrace.kernel.aggregates.low_aggregate import FlushPolicy
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.progress.order import Order, TrailingRows
 from millrace.plan.nodes import aggregate_nodes as windows
 from millrace.plan.nodes import join_nodes as joins
 from millrace.plan.nodes import relational_nodes as relational
@@ -87,8 +88,10 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
             return kernel.Since(node.time)
         case relational.RollUp():
             return kernel.RollUp()
+        case relational.RowSlack():
+            return kernel.Slack(TrailingRows(node.slack))
         case relational.Slack():
-            return kernel.Slack(node.slack)
+            return kernel.Slack(Order(node.slack))
         case windows.Aggregate():
             return _aggregate(node, options)
         case joins.AnyJoin():

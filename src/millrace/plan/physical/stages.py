@@ -23,7 +23,7 @@ from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.content_names import stream_columns
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Query, QueryNetwork
-from millrace.plan.nodes.relational_nodes import Since, Slack, scan_of, scans_of
+from millrace.plan.nodes.relational_nodes import RowSlack, Since, Slack, scan_of, scans_of
 from millrace.plan.physical.graph_builder import GraphBuilder, port_source, scan_leaf
 from millrace.plan.physical.group_promises import rolled_up
 from millrace.plan.physical.levels import Crossing, Cut, Cuts, Exchange
@@ -183,15 +183,16 @@ def _prepared(query: Query) -> Node:
         return query.tree
     slack = query.options.get("slack")
     root = since_points(optimize(query.root, lambda tree: with_queues(tree, query)), query.starts)
-    return rolled_up(root if slack is None else _with_slack(root, int(slack)))
+    return rolled_up(root if slack is None else _with_slack(root, slack))
 
 
-def _with_slack(node: Node, slack: int) -> Node:
+def _with_slack(node: Node, slack: str) -> Node:
     """The tree with aggregates over time that make their bounds themselves, of the rows that come."""
     node = node.map_children(lambda each: _with_slack(each, slack))
     if not isinstance(node, Aggregate) or node.window.bounds_type == pa.int64():
         return node
-    return replace(node, input=Slack(node.input, slack))
+    length, *rows = slack.split()
+    return replace(node, input=(RowSlack if rows else Slack)(node.input, int(length)))
 
 
 def since_points(node: Node, starts: Mapping[str, int]) -> Node:
