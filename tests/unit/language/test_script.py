@@ -42,6 +42,7 @@ def test_options_of_execution_are_known() -> None:
         ("slack = 5 s", "5000000"),
         ("slack = INTERVAL 5 SECONDS", "5000000"),
         ("baseline = 'in_order_flush'", "in_order"),
+        ("baseline = 'in_order_flush_two_slots'", "in_order(2)"),
         ("flush = 'slow_flush(160, 2)'", "slow_flush(160, 2)"),
         ("flush = 'LAZY_FLUSH(2)'", "lazy_flush(2)"),
         ("low_level_groups = 65536", "65536"),

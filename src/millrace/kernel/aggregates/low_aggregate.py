@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.partials import PANE, Partials
+from millrace.kernel.aggregates.second_slot import chosen_slots
 from millrace.kernel.aggregates.slot_table import SlotTable
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import hashes
@@ -46,7 +47,9 @@ FlushKind = Literal["in_order", "slow_flush", "lazy_flush"]
 class FlushPolicy:
     """How ended windows leave a low-level table (004 section 6).
 
-    `in_order`, the baseline: a slot is looked at for every row, and windows leave one after another (Fig. 7).
+    `in_order`, the baseline: a slot is looked at for every row, and windows leave one after another (Fig. 7). With a
+    `second_slot` a group that would drive an entry of the new window out, and with it all of the old one, tries the
+    next slot first (footnote 1).
     `slow_flush`: one old entry leaves for every `every` rows. `lazy_flush`: only collisions evict entries. An entry
     leaves at most `delay` windows after its own has ended.
     """
@@ -54,6 +57,7 @@ class FlushPolicy:
     kind: FlushKind = "in_order"
     every: int = 1
     delay: int = 1
+    second_slot: bool = False
 
     @classmethod
     def parse(cls, text: str) -> FlushPolicy:
@@ -67,6 +71,8 @@ class FlushPolicy:
         words = "".join(text.lower().split())
         if words in ("in_order", "in_order()"):
             return cls()
+        if words == "in_order(2)":
+            return cls(second_slot=True)
         if found := re.fullmatch(r"slow_flush\(([1-9]\d*),(\d+)\)", words):
             return cls("slow_flush", int(found[1]), int(found[2]))
         if found := re.fullmatch(r"lazy_flush\((\d+)\)", words):
@@ -78,7 +84,11 @@ class FlushPolicy:
         )
 
     def __str__(self) -> str:
-        given = {"in_order": "", "slow_flush": f"({self.every}, {self.delay})", "lazy_flush": f"({self.delay})"}
+        given = {
+            "in_order": "(2)" if self.second_slot else "",
+            "slow_flush": f"({self.every}, {self.delay})",
+            "lazy_flush": f"({self.delay})",
+        }
         return self.kind + given[self.kind]
 
 
@@ -180,6 +190,8 @@ class LowAggregate(Operator):
         """
         keys = [batch.rows.column(name) for name in self.partials.keys]
         slots = (hashes(keys, len(batch)) % np.uint64(self.size)).astype(np.int64)
+        if self.policy.second_slot:
+            slots = self._chosen(batch, panes, slots)
         met = np.unique(slots)
         met = met[self._slots.occupied(met)]
         entries = self._slots.take(met) if len(met) else None
@@ -198,6 +210,16 @@ class LowAggregate(Operator):
         self.evicted += int(len(stays) - stays.sum())
         old = of_run < self._current
         return _some(made, ~stays & old), _some(made, ~stays & ~old)
+
+    def _chosen(self, batch: Batch, panes: Integers, slots: Integers) -> Integers:
+        """The slot of each row: that of its group, or the next one."""
+        members = self._members(None, batch, panes)
+        codes, firsts = codes_of([column.combine_chunks() for column in members.columns], len(slots))
+        order = np.argsort(firsts)
+        groups = members.take(pa.array(firsts[order]))
+        chosen = np.empty(len(firsts), np.int64)
+        chosen[order] = chosen_slots(self._slots, groups, slots[firsts[order]], self._current)
+        return chosen[codes]
 
     def _members(self, entries: pa.Table | None, batch: Batch, panes: Integers) -> pa.Table:
         """The pane and keys of entries, then of rows."""

@@ -46,6 +46,10 @@ class SlotTable:
         taken: Mask = self._place[slots] != _EMPTY
         return taken
 
+    def panes_at(self, slots: Integers) -> Integers:
+        """The pane of the row of each of the slots; anything where there is none."""
+        return self._pane[slots]
+
     def older(self, pane: int, start: int = 0, stop: int | None = None) -> Integers:
         """The slots from `start` up to `stop` whose rows belong to earlier panes, in order."""
         part = slice(start, stop)

@@ -118,6 +118,7 @@ BASELINE = "baseline"
 BASELINES: Mapping[str, tuple[str, str]] = {
     "in_order": ("order", "in"),
     "in_order_flush": ("flush", "in_order"),
+    "in_order_flush_two_slots": ("flush", "in_order(2)"),
     "every_window": ("update_window", "every"),
     "random_windows": ("update_window", "random"),
     LINECUTTING_AS_PRINTED: ("queue", LINECUTTING_AS_PRINTED),

@@ -37,7 +37,7 @@ def label(node: Node) -> str:
         case relational.RollUp():
             return "roll up: promises per group become one bound, the least of all groups seen"
         case relational.RowSlack():
-            return f"slack {node.slack} rows: the bound is made of the rows, and rows below it are late"
+            return f"slack {node.rows} rows: the bound is made of the rows, and rows below it are late"
         case relational.Slack():
             return f"slack {interval_text(node.slack)}: the bound is made of the rows, and rows below it are late"
         case relational.Distinct():

@@ -105,7 +105,7 @@ def _kept(node: Aggregate, options: Mapping[str, str]) -> str:
         words = f", {'rows buffered' if choice.buffered else 'panes'}: {choice.why}"
     asked = low_level(node, options)
     if asked is not None:
-        baseline = " (baseline)" if asked[1] == "in_order" else ""
+        baseline = " (baseline)" if asked[1].startswith("in_order") else ""
         words += f", over a low level: low_level_groups = {asked[0]}, flush = {asked[1]}{baseline}"
     return words
 

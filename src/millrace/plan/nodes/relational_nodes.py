@@ -206,8 +206,10 @@ class Slack(OneInput):
 
 
 @dataclass(frozen=True)
-class RowSlack(Slack):
-    """The same by a number of rows: the bound is the greatest time of the rows before the last `slack`."""
+class RowSlack(OneInput):
+    """The same by a number of rows: the bound is the greatest time of all rows but the last `rows`."""
+
+    rows: int
 
 
 def scan_of(prefix: Node) -> Scan:

@@ -236,7 +236,7 @@ def _is_transparent(node: Node) -> bool:
 
     Promises of groups do not cross: they are rolled up before their rows do, unless the low level brings them.
     """
-    return isinstance(node, Union | Slack) or (isinstance(node, RollUp) and node.input.is_prefix)
+    return isinstance(node, Union | Slack | RowSlack) or (isinstance(node, RollUp) and node.input.is_prefix)
 
 
 def _count(node: Node) -> int:

@@ -89,7 +89,7 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
         case relational.RollUp():
             return kernel.RollUp()
         case relational.RowSlack():
-            return kernel.Slack(TrailingRows(node.slack))
+            return kernel.Slack(TrailingRows(node.rows))
         case relational.Slack():
             return kernel.Slack(Order(node.slack))
         case windows.Aggregate():

@@ -59,6 +59,7 @@ KINDS = {
         "rank among rows of equal time by window_start, window_end, ordered by c DESC",
     ),
     f"SELECT count(*) AS c FROM a {MINUTE} WITH (slack = '5 s')": (kernel.Slack, "slack 5 SECONDS"),
+    f"SELECT count(*) AS c FROM a {MINUTE} WITH (slack = '5 rows')": (kernel.Slack, "slack 5 rows"),
     f"SELECT count(*) AS c FROM a {MINUTE} WITH (low_level_groups = 9, flush = 'lazy_flush(2)')": (
         kernel.LowAggregate,
         "over a low level: low_level_groups = 9, flush = lazy_flush(2)",
