@@ -116,6 +116,16 @@ def test_a_query_without_windows_reads_every_row() -> None:
     assert sorted(row["v"] for each in run.memory["q"] for row in each.to_pylist()) == list(range(1, 50))
 
 
+def test_windows_of_numbers_are_late_alike() -> None:
+    rows = pa.table({"n": pa.array([1, 39, 31, 22, 90, 50], pa.int64())})
+    stream = "CREATE STREAM s (n BIGINT) TIMESTAMP BY n DISORDER 5 LATE BY WINDOW FROM iterable;"
+    query = "CREATE QUERY q AS SELECT count(*) AS c FROM s [RANGE 20 SLIDE 10];"
+    found = Host("virtual").run(stream + query, {"s": rows})["q"]
+    # The row of 22 comes at a bound of 34: of its windows, that from 10 to 30 is closed.
+    counts = {row["window_start"]: row["c"] for row in found}
+    assert counts == {-10: 1, 0: 1, 20: 3, 30: 2, 80: 1, 90: 1}
+
+
 def test_a_bound_that_silence_has_raised_closes_windows_alike() -> None:
     ets = "ETS ON DEMAND SKEW INTERVAL 4 SECONDS LATE BY WINDOW"
     bench = Bench(
