@@ -257,7 +257,8 @@ class Executor:
         fragment.taken += rows
         now = clock.now()
         node.metrics.cost += now - began
-        self.step_size.measured(node, rows, now - began)
+        if node.timed:
+            self.step_size.measured(node, rows, now - began)
         scheduler.charge(fragment, now - began)
         self._continue(fragment, node)
         self.steps += 1

@@ -209,6 +209,8 @@ class GraphNode:
     """The rule of its strategy."""
     most: int | None = None
     """How many rows it takes in a step at most, by its strategy (see step_size.py)."""
+    timed: bool = False
+    """True if it takes as many rows in a step as a moment allows."""
     row_cost: float = 0.0
     """Microseconds that it took per row of late, if it calls functions of a user."""
     metrics: NodeMetrics = field(default_factory=NodeMetrics)

@@ -3,8 +3,12 @@
 Rules:
 - The component that has work and has used the least of its share is next. A component gets no credit for idle time,
   so one that floods takes its share and no more.
-- Break nodes cut a component into fragments. Of those with work the one with the highest priority is next (the memory
-  it frees per unit of work, see chain.py), among equals the one that was served longest ago.
+- Break nodes cut a component into fragments. One that was entered keeps control until its rules give it back. Then the
+  one with work and the highest priority is next (the memory it frees per unit of work, see chain.py), among equals the
+  one that was served longest ago. A fragment of higher priority takes control at once.
+- Components take turns step by step, but a path under round-robin is finished first: its operators empty their inputs
+  before another path is visited (001 section 2.3). What it used counts against its share as ever.
+- A fragment whose input never ends gives way after `_KEEPS` steps.
 - Inside a fragment the rules of the state table decide; it is entered at the operator furthest downstream with input.
 - All parts that have queues are one component, so that the queries together are as fresh as can be: first what queues
   have released is processed, then all input enters the queues, then the most urgent queue releases rows.
@@ -22,6 +26,8 @@ from millrace.kernel.updates.queue import Queue
 
 _Item = TypeVar("_Item")
 
+_KEEPS = 4096
+"""Steps after which a fragment that still has input lets others of its component have a turn."""
 _PROCESSES, _ENTERS, _RELEASES = range(3)
 """What an operator of a component with queues has to do next, in the order in which it is done."""
 
@@ -50,11 +56,18 @@ class Fragment:
         self.priority = 0.0
         self.served = 0
         """At which turn of the scheduler it was served last."""
+        self.kept = 0
+        """For how many steps it has kept control."""
         self._scheduler = scheduler
         for node in nodes:
             node.ready, node.done = self.add, self.remove
             if node.waiting:
                 self.add(node)
+
+    @property
+    def keeps_control(self) -> bool:
+        """True if its rules have named the next operator."""
+        return self.current is not None and self.kept < _KEEPS
 
     def add(self, node: GraphNode) -> None:
         """An operator has input."""
@@ -90,6 +103,9 @@ class Scheduler:
         """What the staleness of a queue counts beside that of others."""
         self._released = dict.fromkeys(self._shares, 0)
         """At which turn each queue released rows last."""
+        self._in_paths = any(node.strategy == "rr" for node in self._fragment_of)
+        self._last: Fragment | None = None
+        """The fragment that was served last."""
         self._gave_way = False
         """True if the last turn went to a queue whose next row saves no staleness."""
         if before is not None:
@@ -115,16 +131,25 @@ class Scheduler:
         """The fragment whose turn it is, and where it is entered; None when nothing has input."""
         if not self._busy:
             return None
-        component = _least(self._busy, _spent)
+        component = (self._visited() if self._in_paths else None) or _least(self._busy, _spent)
         self._floor = max(self._floor, component.spent)
         self._turn += 1
         if component.queued and sum(len(fragment.ready) for fragment in component.busy) > 1:
             fragment, node = self._among_queues(component, now)
         else:
-            fragment = _least(component.busy, _rank)
+            fragment = _least(component.busy, _rank_of_next)
             node = self._entry(fragment, fragment.ready)
-        fragment.served = self._turn
+            if self._in_paths or len(component.busy) > 1:
+                fragment.kept = fragment.kept + 1 if fragment.keeps_control else 0
+        fragment.served, self._last = self._turn, fragment
         return fragment, node
+
+    def _visited(self) -> Component | None:
+        """The component of the path that round-robin has to finish, if it is on one."""
+        last = self._last
+        if last is None or not last.keeps_control:
+            return None
+        return last.component if last.current in last.ready and last.current.strategy == "rr" else None
 
     def _among_queues(self, component: Component, now: Microseconds) -> tuple[Fragment, GraphNode]:
         """An operator that has input before queues may release rows, else the most urgent queue."""
@@ -223,3 +248,7 @@ def _spent(component: Component) -> float:
 
 def _rank(fragment: Fragment) -> tuple[float, int]:
     return -fragment.priority, fragment.served
+
+
+def _rank_of_next(fragment: Fragment) -> tuple[float, bool, int]:
+    return -fragment.priority, not fragment.keeps_control, fragment.served

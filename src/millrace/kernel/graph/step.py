@@ -89,7 +89,7 @@ class Step:
             return 0
         buffer = arc.producer.buffer
         before, by_arc = buffer.size, arc.active
-        element = arc.take(self.size.of(node))
+        element = arc.take(self.size.of(node) if node.timed else node.most)
         self.delivery.queued += buffer.size - before
         rows = element.stop - element.start if isinstance(element, Batch) else 0
         clock.spend(node.name, rows, by_arc)

@@ -43,6 +43,7 @@ class StepSize:
         for node in graph.operators():
             given = [each for each in (self.rows, self._batch_of(node)) if each is not None]
             node.most = min(given, default=None)
+            node.timed = self.moment is not None and node.operator is not None and node.operator.calls_by_row
 
     def _batch_of(self, node: GraphNode) -> int | None:
         name, _, size = node.strategy.partition(":")
@@ -50,14 +51,14 @@ class StepSize:
 
     def of(self, node: GraphNode) -> int | None:
         """How many rows an operator takes in its next step; None is any number."""
-        if self.moment is None or node.operator is None or not node.operator.calls_by_row:
+        if self.moment is None or not node.timed:
             return node.most
         timed = max(1, int(self.moment / node.row_cost)) if node.row_cost else 1
         return timed if node.most is None else min(timed, node.most)
 
     def measured(self, node: GraphNode, rows: int, spent: Microseconds) -> None:
-        """Learn how long an operator took for some rows."""
-        if rows and node.operator is not None and node.operator.calls_by_row:
+        """Learn how long an operator that is timed took for some rows."""
+        if rows:
             each = max(spent, 1) / rows
             node.row_cost = (node.row_cost + each) / 2 if node.row_cost else each
 

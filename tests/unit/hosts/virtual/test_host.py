@@ -70,3 +70,25 @@ def test_a_stream_must_say_when_its_rows_arrive() -> None:
     sql = "CREATE STREAM s (v INT) INTERNAL TIMESTAMP AS ts FROM iterable; CREATE QUERY q AS SELECT v FROM s;"
     with pytest.raises(RequestError, match='stream "s" does not say when its rows arrive'):
         VirtualRun(parse_network(sql), feeds={"s": [pa.table({"v": [1]})]}).run()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "left_at"),
+    [("dfs", [3, 6, 9, 12, 15, 18]), ("bfs", [7, 8, 9, 16, 17, 18]), ("rr", [13, 14, 15, 16, 17, 18])],
+)
+def test_results_leave_when_the_rules_of_the_strategy_say(strategy: str, left_at: list[int]) -> None:
+    """Two paths of a filter and a projection, and a union: three rows on each path come together.
+
+    Depth-first each row takes all three operators, breadth-first each path is followed through the union, and
+    round-robin finishes both paths before it visits the union.
+    """
+    three = table("arrive | v | ts" + "\n 0s | 1 | 00:00:00" * 3, SCHEMA)
+    streams = "".join(
+        f"CREATE STREAM {name} (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;"
+        for name in ("main", "control")
+    )
+    selects = " UNION ALL ".join(f"SELECT v FROM {name} WHERE v > 0" for name in ("main", "control"))
+    query = f"CREATE QUERY q WITH (strategy = '{strategy}') AS {selects};"
+    found = run(streams + query, three, three, cost=Costs(row=1), rows_per_step=1)
+    began = found.deliveries[-1].now - 18
+    assert [each.now - began for each in found.deliveries] == left_at
