@@ -169,7 +169,8 @@ def queue_text(queue: QueueMetrics) -> str:
     'queue inplace, 7 rows wait of 100 keys, 1,200 superseded, stale 500 ms on average, 900 ms now'
     """
     rows = "row waits" if queue.waiting == 1 else "rows wait"
-    words = [f"queue {queue.policy}", f"{queue.waiting:,} {rows} of {queue.keys:,} keys"]
+    policy = queue.policy if queue.mode in ("", queue.policy) else f"{queue.policy} (now {queue.mode})"
+    words = [f"queue {policy}", f"{queue.waiting:,} {rows} of {queue.keys:,} keys"]
     words += [f"{count:,} {word}" for count, word in ((queue.superseded, "superseded"), (queue.shed, "shed")) if count]
     mean = max(queue.application_mean, queue.queue_mean)
     now = max(queue.application_now, queue.queue_now)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from millrace.kernel.metrics import Metrics, QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import JoinMetrics, Metrics, QueueMetrics, SourceMetrics
 
 Ending = Literal["stopped", "available", "end"]
 """Goes on until stopped; processes what is there and leaves windows open; takes the end of files as the end."""
@@ -33,6 +33,8 @@ class Report:
     """Where the time of micro-batches on Spark went, if that was asked for."""
     queues: Mapping[str, QueueMetrics] = field(default_factory=dict)
     """The queue of each query that has one; further ones of a query are `name#2` and so on."""
+    joins: Mapping[str, JoinMetrics] = field(default_factory=dict)
+    """The join of each query whose results leave in order of time; further ones like queues."""
 
     @classmethod
     def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:
@@ -40,7 +42,8 @@ class Report:
         held = sum(rows for name, rows in metrics.held.items() if name not in metrics.queues)
         size, turned_away = sum(metrics.state_bytes.values()), sum(metrics.turned_away.values())
         queues = {metrics.titles[name]: queue for name, queue in metrics.queues.items()}
-        return cls(metrics.sources, results, held, size, elapsed, steps, earlier, turned_away, queues=queues)
+        counts = (held, size, elapsed, steps, earlier, turned_away)
+        return cls(metrics.sources, results, *counts, queues=queues, joins=metrics.joins)
 
     @property
     def received(self) -> int:

@@ -187,8 +187,10 @@ class QueueMetrics:
     application_mean: float = 0.0
     cost: float = 0.0
     """Microseconds that a row takes downstream."""
+    mode: str = ""
+    """What it does at present: its policy; of `auto`, append or inplace, or access with ACCESS."""
     switches: int = 0
-    """How often it switched its policy by itself."""
+    """How often it switched its mode by itself."""
     oldest: Microseconds = 0
     """For how long the key that waits longest has waited."""
     by_input: tuple[InputCounts, ...] = ()
@@ -198,6 +200,20 @@ class QueueMetrics:
     def effective_usage(self) -> float:
         """The share of the allocated locations that hold a row (002 section 7); 1 if there are none."""
         return self.used / self.allocated if self.allocated else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class JoinMetrics:
+    """A join whose results leave in order of time, at one moment."""
+
+    mode: str
+    """What it does at present: sync_filter, filter_order, or draining on the way from the second to the first."""
+    switches: int = 0
+    """How often it changed from one method to the other."""
+    waiting: int = 0
+    """Rows of its inputs that wait to be joined."""
+    hold: int = 0
+    """Results in its hold buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,3 +265,5 @@ class Metrics:
     """By the name of its node."""
     titles: dict[str, str] = field(default_factory=dict)
     """By node the query that a queue belongs to, with a number from its second queue on."""
+    joins: dict[str, JoinMetrics] = field(default_factory=dict)
+    """By query its joins whose results leave in order, with a number from the second on."""

@@ -62,6 +62,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
+from millrace.kernel.metrics import JoinMetrics
 from millrace.kernel.state import Changes, combined, separated
 
 
@@ -142,6 +143,10 @@ class Operator:
     def held(self) -> int:
         """How many rows it holds, or partial results in their place."""
         return 0
+
+    def join_metrics(self) -> JoinMetrics | None:
+        """If it is a join whose results leave in order: how it works at present."""
+        return None
 
     @property
     def held_partials(self) -> int:

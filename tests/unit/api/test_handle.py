@@ -399,6 +399,22 @@ def test_metrics_of_a_run_that_waits_for_a_feed_do_not_wait_for_it() -> None:
         handle.stop()
 
 
+@pytest.mark.parametrize("host", ["local", "virtual"])
+def test_metrics_tell_the_mode_of_in_order_joins_and_of_queues_that_choose(host: str) -> None:
+    net = mr.Network()
+    for name in "ab":
+        net.stream(name, COLUMNS, time="ts", source=[row(at, k="x", n=at) for at in range(5)])
+    net.stream("u", COLUMNS, time="ts", update_key="k", source=[row(1, k="x", n=1)])
+    window = "FROM a [RANGE 2 SECONDS], b [RANGE 2 SECONDS] WHERE a.k = b.k"
+    net.sql(f"CREATE QUERY q AS SELECT a.n {window} ORDER BY greatest(a.ts, b.ts)")
+    net.sql(f"CREATE QUERY f WITH (join = 'filter_order') AS SELECT a.n {window} ORDER BY greatest(a.ts, b.ts)")
+    net.sql("CREATE QUERY chosen WITH (queue = 'auto') AS SELECT k, n FROM u")
+    metrics = net.run(on=host, until="available").metrics()
+    assert {name: each.mode for name, each in metrics.joins.items()} == {"q": "sync_filter", "f": "filter_order"}
+    assert metrics.joins["q"].switches == 0
+    assert (metrics.queues["chosen"].policy, metrics.queues["chosen"].mode) == ("auto", "append")
+
+
 def test_metrics_of_a_run_in_virtual_time_add_up_at_any_moment() -> None:
     rows, net = [row(at / 10, k=f"k{at % 7}", n=at) for at in range(300)], mr.Network()
     net.stream("a", COLUMNS, time="ts", update_key="k", source=rows)

@@ -148,6 +148,11 @@ class Queue(Operator):
         """Its counts, and how stale its keys are."""
         raise AssertionError("a queue counts")
 
+    @property
+    def mode(self) -> str:
+        """What it does at present: its policy, if it does not choose by itself."""
+        return self.settings.policy
+
     def staleness(self, now: Microseconds) -> pa.Table:
         """A row per key: the key columns, `waiting`, `queue_now`, `queue_mean`, `application_now`, `application_mean`
         (microseconds) and `per_second`, how often it is updated."""
@@ -171,6 +176,7 @@ class Queue(Operator):
         return QueueMetrics(
             self.settings.policy,
             len(queue),
+            mode=self.mode,
             **asdict(counts.whole()),
             queue_now=now_and_mean[0],
             queue_mean=now_and_mean[1],

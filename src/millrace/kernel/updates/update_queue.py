@@ -166,6 +166,11 @@ class UpdateQueue(Queue):
     def state_bytes(self) -> int:
         return self._storage.nbytes
 
+    @property
+    def mode(self) -> str:
+        kind = self._storage.kind
+        return self.settings.policy if self.settings.policy != "auto" else "append" if kind == ROWS else kind
+
     def input_counts(self) -> tuple[InputCounts, ...]:
         return self._storage.counts.by_input()
 

@@ -27,7 +27,7 @@ from millrace.plan.updates.queue_configuration import settings_of
 Options = Mapping[str, str]
 Method = Literal["sync_filter", "filter_order", "adaptive"]
 
-ALPHA = 0.3
+ALPHA = 0.05
 """The load from which on an adaptive join joins rows as they arrive, where a query does not say."""
 
 _MEANING: Mapping[type, tuple[str, ...]] = {

@@ -222,7 +222,7 @@ def explained(query: str) -> str:
         (f"SELECT * {BAND}", "| order-agnostic: a row is joined when it arrives"),
         (f"SELECT * {BAND}", "exchange by y.k "),
         (f"SELECT * {BAND} WITH (baseline = 'in_order')", "| baseline in_order: the inputs are sorted before"),
-        (f"SELECT * {BAND} ORDER BY ts", "| in order by Adaptive, alpha 0.3"),
+        (f"SELECT * {BAND} ORDER BY ts", "| in order by Adaptive, alpha 0.05"),
         (f"SELECT * {BAND} ORDER BY ts", "order by time: as the join below gives its rows"),
         (f"SELECT * {BAND} ORDER BY ts WITH (join = 'sync_filter')", "| in order by Sync-Filter"),
         (f"SELECT * {BAND} ORDER BY ts WITH (join = 'filter_order')", "| in order by Filter-Order"),

@@ -20,6 +20,7 @@ import pyarrow as pa
 from millrace.hosts.spark.commit_log.progress_files import Order, ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.rows import unpack
 from millrace.hosts.spark.stage.bucket_input import BucketInput, Summary
+from millrace.hosts.spark.stage.bucket_joins import join_reports
 from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.why.lag import share
@@ -103,6 +104,8 @@ class Bucket:
     """Where in the state store each live segment is."""
     stale_segments: list[Place] = field(default_factory=list)
     """Places in the state store of segments that no operator will need again."""
+    crossing: Mapping[str, str] = field(default_factory=dict)
+    """By port to a later level a query whose rows cross there."""
     version: int = 1
     """The number of the plan that it works by."""
     token: str = ""
@@ -119,12 +122,22 @@ class Bucket:
         for port, exchange in level.exchanges.items():
             if not exchange.attribute:
                 executor.ingress[port].order.share(edges[exchange.stream.name].order)
-        titles = titles_of(executor, plan.queries_of_crossings(), number)
+        crossing = plan.queries_of_crossings()
+        titles = titles_of(executor, crossing, number)
         shares = {query.name: float(query.options.get("share", 1)) for query, _ in plan.roots}
         queues = BucketQueues(executor, titles, place, producers, shares)
         orders = {name: edge.order.changes() for name, edge in edges.items()}
         return Bucket(
-            level, executor, queues, producers, edges, level.streams(), progress_files, orders, version=version
+            level,
+            executor,
+            queues,
+            producers,
+            edges,
+            level.streams(),
+            progress_files,
+            orders,
+            crossing=crossing,
+            version=version,
         )
 
     # Work
@@ -243,6 +256,7 @@ class Bucket:
                 "held": sum(held for name, held in metrics.held.items() if name not in self.queues.titles),
                 "state_bytes": sum(metrics.state_bytes.values()),
                 "turned_away": sum(metrics.turned_away.values()),
+                "joins": join_reports(metrics.joins, self.crossing),
             },
             "now": now,
             "plan": self.version,

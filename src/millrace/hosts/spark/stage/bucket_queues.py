@@ -220,6 +220,7 @@ def _joined(one: QueueReport, other: QueueReport) -> QueueReport:
     for name in _MEANS:
         joined[name] = _mean([(one[name], one["keys"]), (other[name], other["keys"])])
     joined["cost"] = _mean([(one["cost"], one["let_go"]), (other["cost"], other["let_go"])])
+    joined["mode"] = one.get("mode") if one.get("mode") == other.get("mode") else "mixed"
     joined["oldest"] = max(one["oldest"], other["oldest"])
     joined["by_input"] = [
         {name: first[name] + second[name] for name in first}
@@ -236,7 +237,7 @@ def _mean(weighed: Sequence[tuple[float, float]]) -> float:
 
 def metrics_of(told: Mapping[str, Any]) -> QueueMetrics:
     """The metrics of a reported queue."""
-    known = {each.name: told[each.name] for each in fields(QueueMetrics)}
+    known = {each.name: told[each.name] for each in fields(QueueMetrics) if each.name in told}
     return QueueMetrics(**{**known, "by_input": tuple(InputCounts(**each) for each in told["by_input"])})
 
 

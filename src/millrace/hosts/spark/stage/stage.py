@@ -47,7 +47,7 @@ from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.segment_files import SegmentFiles, shared_folder
 from millrace.kernel.elements import Batch
 
-_LAYOUT = 9
+_LAYOUT = 10
 _MOST_BYTES = 64 << 20
 """About how many bytes Spark gets at once; its limit is that of an array in Java."""
 

@@ -5,6 +5,8 @@ Rules:
   length. No clock is read: the same rows give the same rates, however fast they come.
 - Time is cut into slices, a window into sixteen of them. Only slices that the bound has passed count, so that a rate of
   evenly spaced rows does not tremble; before a quarter of a window has passed there are no rates.
+- Until then, the time that the steps took, by the time of the streams that has passed, stands in place of the work: a
+  load that is there from the start is seen within a second.
 - What the work takes is told after every step. It is forgotten with time, a window weighing a third.
 """
 
@@ -51,6 +53,9 @@ class JoinMonitor:
         self._first: list[int | None] = [None] * len(sides)
         self._now = [0] * len(sides)
         """Each input's rows by slice, the first slice that was seen whole, and the slice that its bound is in."""
+        self._begun: list[Microseconds] = [NO_BOUND] * len(sides)
+        self._reached: list[Microseconds] = [NO_BOUND] * len(sides)
+        """The first and the last bound of each input."""
         self._rows = self._pairs = self._micros = 0.0
 
     def arrived(self, port: int, batch: Batch) -> None:
@@ -74,20 +79,30 @@ class JoinMonitor:
         self._micros += micros
 
     def reached(self, port: int, until: Microseconds) -> bool:
-        """Learn how far an input has come; True if that changes its rate."""
+        """Learn how far an input has come; True if that changes what is known of the work."""
         if until in (NO_BOUND, END_OF_TIME):
             return False
+        self._reached[port] = until
+        if self._begun[port] == NO_BOUND:
+            self._begun[port] = until
         place = until // self._length
         if self._first[port] is None:
             self._first[port] = place + 1
         passed, self._now[port] = place - self._now[port], place
         if not passed:
-            return False
+            return not self._is_known
         counts = self._counts[port]
         for old in [each for each in counts if each < place - _SLICES]:
             del counts[old]
         self._forget(passed / len(self._counts))
         return True
+
+    @property
+    def _is_known(self) -> bool:
+        """True if enough of each input has been seen to tell its rate."""
+        return all(
+            first is not None and now - first >= _ENOUGH for first, now in zip(self._first, self._now, strict=True)
+        )
 
     def _forget(self, slices: float) -> None:
         kept = exp(-max(slices, 0.0) / _SLICES)
@@ -96,11 +111,11 @@ class JoinMonitor:
     @property
     def rates(self) -> tuple[float, ...] | None:
         """The rows per second of each input; None before enough of each has been seen."""
+        if not self._is_known:
+            return None
         found = []
         for counts, first, now in zip(self._counts, self._first, self._now, strict=True):
-            if first is None or now - first < _ENOUGH:
-                return None
-            begin = max(first, now - _SLICES)
+            begin = max(first or 0, now - _SLICES)
             rows = sum([count for place, count in counts.items() if begin <= place < now])
             found.append(rows * _SECOND / ((now - begin) * self._length))
         return tuple(found)
@@ -112,14 +127,21 @@ class JoinMonitor:
 
     @property
     def work(self) -> float | None:
-        """c|w|λ1λ2, or what stands in its place; None before there are rates."""
+        """c|w|λ1λ2, or what stands in its place; None before anything is known."""
         rates = self.rates
         if rates is None:
-            return None
+            return self._early_work()
         if self.window is not None:
             return self.pair_cost * self.window * rates[0] * rates[1]
         row_cost = self._micros / self._rows / _SECOND if self._rows else 0.0
         return row_cost * sum(rates) / 2
+
+    def _early_work(self) -> float | None:
+        """Half of what the steps took, by the time that has passed on all inputs; None in its first second."""
+        if NO_BOUND in self._begun or not self._micros:
+            return None
+        passed = min([reached - begun for reached, begun in zip(self._reached, self._begun, strict=True)])
+        return self._micros / passed / 2 if passed >= _LEAST_WINDOW else None
 
     def note(self) -> dict[str, Any]:
         """What to continue from; with rates and c, for a reader of saved state."""
@@ -129,6 +151,7 @@ class JoinMonitor:
             "counts": [sorted(each.items()) for each in self._counts],
             "first": self._first,
             "now": self._now,
+            "ways": [self._begun, self._reached],
             "work": [self._rows, self._pairs, self._micros],
         }
 
@@ -136,4 +159,5 @@ class JoinMonitor:
         """Continue from a note."""
         self._counts = [dict(map(tuple, each)) for each in note["counts"]]
         self._first, self._now = list(note["first"]), list(note["now"])
+        self._begun, self._reached = (list(each) for each in note["ways"])
         self._rows, self._pairs, self._micros = note["work"]

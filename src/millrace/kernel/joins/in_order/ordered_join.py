@@ -13,11 +13,14 @@ from millrace.kernel.joins.any_order.join_core import JoinCore
 from millrace.kernel.joins.in_order.input_queues import InputQueues
 from millrace.kernel.joins.in_order.join_monitor import JoinMonitor
 from millrace.kernel.joins.sides import Side
+from millrace.kernel.metrics import JoinMetrics
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 Method = Literal["sync_filter", "filter_order", "adaptive"]
+BACK = 0.5
+"""An adaptive join goes back to Sync-Filter when the work is below this part of alpha, so that it does not flap."""
 Mode = Literal["sync_filter", "filter_order", "draining"]
 
 
@@ -28,10 +31,10 @@ class OrderedJoin(Operator):
       joined in order of time.
     - Filter-Order (003 section 5): input rows are joined as they come; results wait in the hold buffer. Those that a
       bound releases leave before the rows that brought the bound are joined.
-    - Adaptive (003 section 6): the first until c|w|λ1λ2 reaches `alpha`, then the second; see join_monitor.py. On the
-      way back it drains: rows wait again, but results may yet go to the hold buffer, until that is empty and no row
-      joined is newer than the least bound (the paper's step K looks at the buffer alone, and can emit a result
-      before an older one).
+    - Adaptive (003 section 6): the first until c|w|λ1λ2 reaches `alpha`, then the second until that has fallen to half
+      of it; see join_monitor.py. On the way back it drains: rows wait again, but results may yet go to the hold buffer,
+      until that is empty and no row joined is newer than the least bound (the paper's step K looks at the buffer
+      alone, and can emit a result before an older one).
 
     Results leave when their time is no later than the bound of every input. No side is outer.
 
@@ -59,6 +62,8 @@ class OrderedJoin(Operator):
         self.alpha = alpha
         self.mode: Mode = "filter_order" if method == "filter_order" else "sync_filter"
         """What it does at present; only the adaptive join changes it."""
+        self.switches = 0
+        """How often it changed from one method to the other."""
         self.monitor = JoinMonitor(sides) if method == "adaptive" else None
         self.learns_cost = method == "adaptive"
         self._core = JoinCore(schemas, sides, residual, "max")
@@ -152,9 +157,9 @@ class OrderedJoin(Operator):
         if work is None or self.mode == "draining":
             return
         if work >= self.alpha and self.mode == "sync_filter":
-            self.mode = "filter_order"
-        elif work < self.alpha and self.mode == "filter_order":
-            self.mode = "draining"
+            self.mode, self.switches = "filter_order", self.switches + 1
+        elif work < self.alpha * BACK and self.mode == "filter_order":
+            self.mode, self.switches = "draining", self.switches + 1
 
     def _is_drained(self) -> bool:
         """True if no result waits, and none can come that is older than one emitted."""
@@ -177,12 +182,16 @@ class OrderedJoin(Operator):
     def state_bytes(self) -> int:
         return self._queues.nbytes + self._core.nbytes + self._hold.nbytes
 
+    def join_metrics(self) -> JoinMetrics:
+        return JoinMetrics(self.mode, self.switches, len(self._queues), len(self._hold))
+
     def changes(self) -> Changes:
         note = {
             "bounds": self._bounds,
             "until": self._until,
             "newest": self._newest,
             "mode": self.mode,
+            "switches": self.switches,
             "monitor": None if self.monitor is None else self.monitor.note(),
         }
         return combined([self._core.changes(), self._hold.changes(), *self._queues.changes()], note)
@@ -195,6 +204,7 @@ class OrderedJoin(Operator):
         self._queues.restore(queues)
         self._bounds = list(note["bounds"])
         self._until, self._newest, self.mode = note["until"], note["newest"], note["mode"]
+        self.switches = note["switches"]
         if self.monitor is not None:
             self.monitor.restore(note["monitor"])
         self._held = None

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from millrace.hosts.spark.sink.reports import merge
+from millrace.hosts.spark.stage.bucket_joins import join_reports, joined_of
 from millrace.hosts.spark.stage.bucket_queues import counts_of, metrics_of
-from millrace.kernel.metrics import InputCounts
+from millrace.kernel.metrics import InputCounts, JoinMetrics
 
 
 def test_sources_grow_metrics_add_up_and_the_first_waking_and_least_want_win() -> None:
@@ -86,3 +87,22 @@ def test_counts_of_queues_add_up_and_staleness_is_a_mean_over_keys() -> None:
 def test_of_several_queries_the_one_counts_that_has_processed_least() -> None:
     both = {"q": told(1, 10, 100.0), "r": {**told(1, 30, 100.0), "query": "r"}}
     assert counts_of("s", merge(None, [{"now": 1, "queues": both, "queued": 40}])["queues"]).waiting == 30
+
+
+def test_joins_add_up_over_buckets_and_have_the_mode_of_most() -> None:
+    first, second = JoinMetrics("sync_filter", 2, 3, 4), JoinMetrics("filter_order", 1, 0, 10)
+    reports = [
+        {"now": 1, "metrics": {"joins": join_reports({"port#2": each}, {"port": "q"})}}
+        for each in (first, second, second)
+    ]
+    told = merge(None, reports)["metrics"]["joins"]
+    assert {title: joined_of(each) for title, each in told.items()} == {"q#2": JoinMetrics("filter_order", 4, 3, 24)}
+
+
+def test_a_queue_that_is_not_in_the_same_mode_in_all_buckets_says_so() -> None:
+    modes = [
+        {"now": 1, "queues": {"q": {**told(1, 10, 1.0, "auto"), "mode": mode}}, "queued": 1}
+        for mode in ("append", "inplace")
+    ]
+    assert metrics_of(merge(None, modes)["queues"]["q"]).mode == "mixed"
+    assert metrics_of(merge(None, modes[:1])["queues"]["q"]).mode == "append"

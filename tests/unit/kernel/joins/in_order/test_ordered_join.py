@@ -19,6 +19,7 @@ from millrace.kernel.joins.any_order.join import Join
 from millrace.kernel.joins.in_order.join_monitor import JoinMonitor
 from millrace.kernel.joins.in_order.ordered_join import Method, OrderedJoin
 from millrace.kernel.joins.sides import Side
+from millrace.kernel.metrics import JoinMetrics
 from millrace.testing import Bench
 from tests.unit.kernel.check_by_input import (
     Driven,
@@ -55,7 +56,7 @@ class Wavering(OrderedJoin):
 
     def _adapt(self, monitor: JoinMonitor) -> None:
         self.turns += 1
-        before, self.alpha = self.alpha, 2.0 if self.mode == "filter_order" else 0.0
+        before, self.alpha = self.alpha, 3.0 if self.mode == "filter_order" else 0.0
         super()._adapt(_Working())
         self.alpha = before
 
@@ -303,11 +304,31 @@ def test_the_adaptive_join_knows_its_rates_and_what_a_pair_costs() -> None:
 def test_the_adaptive_join_switches_when_the_work_reaches_alpha_and_drains_on_its_way_back() -> None:
     join = by_number()
     modes = []
-    for begin, rates in ((0, (2, 5)), (30, (4, 10)), (60, (2, 5))):
+    for begin, rates in ((0, (2, 5)), (30, (4, 10)), (60, (2, 5)), (90, (1, 5))):
         for second in range(begin, begin + 30):
             feed(join, second, second + 1, rates, cost=1500)
-        modes.append(join.mode)
-    assert modes == ["sync_filter", "filter_order", "sync_filter"]
+        modes.append((join.mode, join.join_metrics().switches))
+    # On the way back it takes less than half of alpha, so that a load near it does not make it flap.
+    assert modes == [("sync_filter", 0), ("filter_order", 1), ("filter_order", 1), ("sync_filter", 2)]
+
+
+def test_a_load_that_is_there_from_the_start_is_seen_before_rates_are() -> None:
+    """A window of a minute: its rates are known after a quarter of it."""
+    residual = Call("=", (Call("-", (Column("n0"), Column("n1"))), Literal(0, pa.int64())))
+    join = OrderedJoin(schemas(), [Side((), 60 * SECOND)] * 2, residual, method="adaptive", alpha=0.05)
+    feed(join, 0, 4, (1, 10), cost=5000)
+    assert join.monitor is not None and join.monitor.rates is None
+    assert join.mode == "filter_order"
+
+
+def test_its_metrics_tell_what_waits_where() -> None:
+    sync, ordered = by_number("sync_filter"), by_number("filter_order")
+    for join in (sync, ordered):
+        for port, time in ((0, 1), (1, 1), (1, 2), (1, 3)):
+            list(join.on_bound(port, Punctuation(time)))
+            list(join.on_batch(port, rows(port, time)))
+    assert sync.join_metrics() == JoinMetrics("sync_filter", 0, waiting=4, hold=0)
+    assert ordered.join_metrics().waiting == 0
 
 
 def test_it_takes_work_of_exactly_alpha_for_enough() -> None:
