@@ -21,6 +21,7 @@ WRONG_SCRIPTS = {
     "an unclosed bracket": ("WA ts]", "WA ts", '"[" is never closed'),
     "a missing file": ("path 'in'", "path 'elsewhere'", 'the path "elsewhere" of stream "links" is not there'),
     "an unbounded aggregate": ("[RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]", "", "an aggregate without a window"),
+    "a misspelt keyword": ("SELECT k,", "SELEC k,", 'Did you mean "SELECT"?'),
     "an unknown format": ("FROM csv", "FROM cvs", '"cvs"'),
     "an unknown option": ("max_files_per_trigger", "max_file", 'no option "max_file"'),
 }

@@ -26,6 +26,7 @@ _NO_ALIAS = {
     "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
     "TRUTH", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT",
 }  # fmt: skip
+_QUANTITIES = (TokenType.NUMBER, TokenType.STRING)
 _KEYWORD = re.compile(r"\b[A-Z_]{3,}\b")
 _STARTS = {"SELECT", "CREATE", "ALTER", "DROP", "SHOW"}
 _CLAUSES = (
@@ -95,11 +96,8 @@ class Cursor:
     def left_over(self) -> QueryError:
         """The error for a token after the end of a statement."""
         hint = "Something before it is missing or misspelt, or a semicolon is missing."
-        return QueryError(
-            f'unexpected "{self.token.text}"',
-            hint=self.ended(self.meant(_CLAUSES, _CLAUSES) + hint),
-            place=self.place(),
-        )
+        hint = self.ended(self.meant(_CLAUSES, _CLAUSES) + hint)
+        return QueryError(f'unexpected "{self.token.text}"', hint=hint, place=self.place())
 
     def ended(self, hint: str) -> str:
         """A hint for where a statement could have ended, and another seems to begin."""
@@ -223,7 +221,7 @@ class Cursor:
         if token.token_type == TokenType.VAR and (glued := _GLUED.fullmatch(token.text)):
             self.skip()
             return microseconds(glued[1], glued[2], self.source.of_token(token))
-        if not self.at_type(TokenType.NUMBER, TokenType.STRING):
+        if not self.at_type(*_QUANTITIES):
             return None
         if _NUMBER.fullmatch(token.text):
             if not self.second:
@@ -284,7 +282,7 @@ class Cursor:
             return Name(f"{self.length().micros} microseconds", place=self.place_since(first))
         sign = "-" if self.take_type(TokenType.DASH) else ""
         token = self.token
-        if not token or not (_is_quantity(token) or re.fullmatch(r"[\w.]+", token.text)):
+        if not token or not (token.token_type in _QUANTITIES or re.fullmatch(r"[\w.]+", token.text)):
             raise self.wrong("a value", hint)
         self.skip()
         text = sign + token.text
@@ -294,10 +292,6 @@ class Cursor:
         return Name(text, place=self.place_since(first))
 
 
-def _is_quantity(token: Token) -> bool:
-    return token.token_type in (TokenType.NUMBER, TokenType.STRING)
-
-
 def _counts(token: Token) -> bool:
     """True if a token begins a length of time."""
-    return _is_quantity(token) or bool(_GLUED.fullmatch(token.text))
+    return token.token_type in _QUANTITIES or bool(_GLUED.fullmatch(token.text))
