@@ -1,12 +1,8 @@
 """The local host: one process, the machine's clock, milliseconds.
 
 Rules:
-- A turn reads all that there is of each stream, at most a chunk, and lets the kernel work a moment
-  after each, so that a flood on one stream does not delay the rows of another. A stream whose rows still wait for the
-  kernel is not read, and not silent.
-- Where functions of a user run, a stream is read only as far as they keep up (see kernel/graph/step_size.py), so that
-  a commit, a change and other queries need not wait for them.
-- Pushed rows arrive when they are pushed: latency and staleness count from there, and that is their internal time.
+- A turn reads every stream (see stream_reader.py) and lets the kernel work a moment after each, so that a flood on one
+  stream does not delay the rows of another.
 - The ETS of a silent stream is that of the moment when it was last read and had no row. Of a stream that has rows all
   the time partitions may be silent, up to when it has been read.
 - A turn opens the queues, each for its budget of rows, or for the time that its rows are expected to take. A commit and
@@ -23,24 +19,19 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import CHUNK_ROWS, Chunk
-from millrace.connectors.push_pull import PolledInput
-from millrace.errors import MillraceError
-from millrace.hosts.arrivals import stamped
-from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names, has_ended
+from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names
 from millrace.hosts.control.live_changes import LiveChanges, reshape
 from millrace.hosts.local.clock import SystemClock
-from millrace.hosts.local.intake import Intake, RunInput
+from millrace.hosts.local.intake import Intake
 from millrace.hosts.local.pace import PacedInput
+from millrace.hosts.local.stream_reader import StreamReader
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_control import RunControl
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.why.lag import Lag
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, Batch, integer_column
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
 from millrace.plan.evolution.start_points import StreamProgress
@@ -51,14 +42,12 @@ _MOMENT = 10_000
 """Microseconds that the kernel works before the streams are read again."""
 _WHILE = 1_000
 """Microseconds of work, or of reading, after which results are delivered and rows are processed before the rest."""
-_STEP = 5_000
+_STEP = 10_000
 """Microseconds that functions of a user may take before others get their turn (see kernel/graph/step_size.py)."""
 _AT_LEAST = 200
 """Microseconds to sleep when a wake-up that should have come is overdue."""
 _INTERVAL = 1_000_000
 """Microseconds between two commits, unless the run is asked for others."""
-_FEW = 1_024
-"""Rows of a stream that a turn reads before it reads the next one, if they come in small pieces."""
 
 
 class LocalRun:
@@ -101,13 +90,11 @@ class LocalRun:
         self._results = {query.name: 0 for query in plan.network.queries}
         self._epoch = self._earlier = 0
         self._replay()
-        self._silent: dict[str, int] = {}
-        """The streams that had nothing when they were last read, and when that was."""
-        self._dry: set[str] = set()
+        self._reader = StreamReader(self.executor, self._clock.now, self._commit, live=self.ending == "stopped")
         self._started = time.monotonic()
         self._commit_due = self._started + self._interval
-        self._worked = False
-        """True if there has been work since the last commit."""
+        self._worked = 0
+        """How much had been done at the last commit."""
         self._unsaved = False
         if resumed is not None:
             self._resume(resumed)
@@ -161,7 +148,7 @@ class LocalRun:
                         break
                     self._sleep()
                 self._commit_if_due()
-            self._take_begun()
+            self._reader.take_begun(self.intake.inputs)
             if self.ending == "end" and not self._control.stopping.is_set():
                 self._end()
             self._commit()
@@ -181,12 +168,7 @@ class LocalRun:
         self._open_queues()
         some, until = False, self._clock.now() + _WHILE
         for name, source in self.intake.inputs.items():
-            allowed = self.executor.step_size.allowance(name)
-            if allowed == 0 or self.executor.backlog(name) > CHUNK_ROWS:
-                self._silent.pop(name, None)
-                some = True
-            else:
-                some |= self._take_all(name, source, allowed)
+            some |= self._reader.take_all(name, source)
             if some and self._clock.now() > until:
                 # A long read must not keep what was read before it waiting. Silence is judged below.
                 self._work(())
@@ -211,79 +193,18 @@ class LocalRun:
         budgets = (queue.settings.budget_time for queue in self.executor.queue_gate.queues().values())
         return max([_MOMENT, *(each for each in budgets if each is not None)])
 
-    def _take_all(self, name: str, source: RunInput, limit: int | None) -> bool:
-        """Push what there is of a stream, small pieces at most for a moment; True if it held rows."""
-        ingress, until = self.executor.ingress[name], self._clock.now() + _MOMENT
-        most = ingress.received + (_FEW if limit is None else min(_FEW, limit))
-        some = taken = self._take(name, source, limit)
-        while taken and source.more and self._clock.now() < until and ingress.received < most:
-            taken = self._take(name, source, None if limit is None else most - ingress.received)
-        return some
-
-    def _take(self, name: str, source: RunInput, limit: int | None = None) -> bool:
-        """Push the next chunk of a stream, or so many rows of it; True if it held rows."""
-        looked = self._clock.now()
-        chunk = self._read(source, limit)
-        (self._dry.add if chunk is None else self._dry.discard)(name)
-        if chunk is None or not (chunk.rows.num_rows or chunk.malformed):
-            self._silent[name] = looked
-            return False
-        self._silent.pop(name, None)
-        self._worked = True
-        if chunk.rows.num_rows and self.executor.ingress[name].bound == END_OF_TIME:
-            raise has_ended(name, f"{chunk.rows.num_rows} rows more")
-        self.executor.reject(name, chunk.malformed)
-        self._push(name, chunk, paced=isinstance(source, PacedInput))
-        if self.ending == "stopped" and (ingress := self.executor.ingress[name]).contract.partitions:
-            # Rows that are pushed come in the order of their arrival; other sources are as far as their rows say.
-            arrived = chunk.arrived
-            ingress.read_until = (
-                ingress.reached(looked) if arrived is None or not len(arrived) else int(arrived[-1]) - 1
-            )
-        return True
-
-    def _take_begun(self) -> None:
-        """Push the rest of what a source gave at once and cannot give again."""
-        for name, source in self.intake.inputs.items():
-            chunk = source.read_begun() if isinstance(source, PolledInput) else None
-            if chunk is not None:
-                self._push(name, chunk, paced=False)
-
-    def _push(self, name: str, chunk: Chunk, *, paced: bool) -> None:
-        """Push rows with their arrival, which those of a paced input have already."""
-        now, rows, ingress = self._clock.now(), chunk.rows, self.executor.ingress[name]
-        if not paced:
-            rows = stamped(rows, np.full(rows.num_rows, now) if chunk.arrived is None else chunk.arrived)
-        elif rows.num_rows and ingress.clock is not None:
-            # Silence counts from when the last row was due, not from when the host came to read it.
-            now = int(integer_column(rows, ARRIVED)[-1])
-        if chunk.arrived is None or ingress.contract.kind == "external":
-            self.executor.push(name, rows, now)
-        else:
-            self.executor.push_stamped_ahead(name, Batch(ingress.stamped_ahead(rows, chunk.arrived)), now)
-
-    def _read(self, source: RunInput, limit: int | None) -> Chunk | None:
-        try:
-            return source.read(limit)
-        except MillraceError:
-            # All that came before the fault is worth keeping.
-            self._commit()
-            raise
-
     def _silent_streams(self) -> Container[str]:
         """The streams that ETS may be made for: what a bounded run has not read yet is unread, not silent."""
-        return self._silent if self.ending == "stopped" else ()
+        return self._reader.silent if self.ending == "stopped" else ()
 
     def _work(self, silent: Container[str], budget: int | None = _MOMENT) -> bool:
         """Let the kernel work for a moment and deliver its results as they come; True if it is at rest."""
         until = None if budget is None else self._clock.now() + budget
-        steps = self.executor.steps
         while not (at_rest := self.executor.run(self._clock, silent, _WHILE)):
             self._deliver()
             if until is not None and self._clock.now() >= until:
                 break
         self._deliver()
-        self._worked |= self.executor.steps > steps
         return at_rest
 
     def _deliver(self) -> None:
@@ -298,8 +219,8 @@ class LocalRun:
         if self.ending == "stopped":
             # What silence will still release is waited for.
             ended = all(source.finished for source in inputs.values())
-            return ended and self.executor.ets_demand.release_at(self._silent) is None
-        return all(name in self._dry and not source.pending for name, source in inputs.items())
+            return ended and self.executor.ets_demand.release_at(self._reader.silent) is None
+        return all(name in self._reader.dry and not source.pending for name, source in inputs.items())
 
     def _sleep(self) -> None:
         """Wait until there may be something to do."""
@@ -324,7 +245,7 @@ class LocalRun:
     def _commit_if_due(self) -> None:
         if time.monotonic() < self._commit_due:
             return
-        if self._worked:
+        if self._worked != self.executor.steps + self._reader.chunks:
             self._commit()
         else:
             self._commit_due = time.monotonic() + self._interval
@@ -339,7 +260,7 @@ class LocalRun:
             self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.saved())
         self.outputs.publish(staged)
         self._epoch += 1
-        self._worked = False
+        self._worked = self.executor.steps + self._reader.chunks
         ended = time.monotonic()
         # Work goes on between two commits for as long as one takes, even where that is longer than the interval.
         self._commit_due = max(began + self._interval, ended + min(ended - began, self._interval))
@@ -373,7 +294,7 @@ class LocalRun:
             take_sinks()
             self._replay()
             self._results = {query.name: self._results.get(query.name, 0) for query in plan.network.queries}
-            self._silent = {name: looked for name, looked in self._silent.items() if name in self.intake.inputs}
+            self._reader.forget_all_but(self.intake.inputs)
 
         return take_into_use
 
@@ -395,7 +316,7 @@ class LocalRun:
     def refresh(self, query: str) -> None:
         """Poll the streams of a query now, and process what waits for it; other queries wait."""
         for source in self.intake.demand(self.changes.streams_of(query)):
-            while self._take(source.stream.name, source) and source.wakes:
+            while self._reader.take(source.stream.name, source) and source.wakes:
                 pass
         self.executor.queue_gate.open_query(query)
         self.executor.ets_demand.periodic = False
@@ -404,7 +325,7 @@ class LocalRun:
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""
-        return Lag.of(self.executor, self._clock.now(), live=self.ending == "stopped", silent=self._silent)
+        return Lag.of(self.executor, self._clock.now(), live=self.ending == "stopped", silent=self._reader.silent)
 
     def report(self) -> Report:
         """The run at this moment."""

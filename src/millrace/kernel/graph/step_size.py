@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph.graph import Graph, GraphNode
 
-_AHEAD = 10
+_AHEAD = 5
 _GROWTH = 4
 """How many times the rows that have come so far may come at once, while the functions may not have been measured."""
 

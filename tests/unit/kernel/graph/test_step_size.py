@@ -77,14 +77,14 @@ def test_a_stream_gives_as_many_rows_as_its_functions_keep_up_with() -> None:
     assert run.step_size.allowance("s") == 4, "no more than some times what has come so far"
     run.push("s", rows(*range(1, 1_001)), now=0)
     run.run(clock)
-    assert run.step_size.allowance("s") == 10 * 100 // 20
+    assert run.step_size.allowance("s") == 5 * 100 // 20
 
 
 def test_rows_that_a_function_does_not_see_do_not_count() -> None:
     run, clock = executor(100, selects=900), Costly(select=1, call=20)
     run.push("s", rows(*range(1_000)), now=0)
     run.run(clock)
-    assert run.step_size.allowance("s") == 10 * 10 * 100 // 20
+    assert run.step_size.allowance("s") == 10 * 5 * 100 // 20
 
 
 def test_a_stream_without_functions_gives_all_it_has() -> None:
