@@ -26,7 +26,6 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import Row
 from millrace.hosts.spark.sink.network_sink import NetworkWriter
@@ -71,9 +70,7 @@ class SparkByHand:
 
     def run_to_the_end(self) -> None:
         """All that is there, and then the end of every stream."""
-        self.run()
-        CommitLog(self.folder / "commits").mark_end()
-        self.reader = self._reader()
+        self.reader.ends = True
         self.run()
 
     def micro_batch(self) -> bool:

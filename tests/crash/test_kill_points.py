@@ -13,6 +13,7 @@ import pytest
 
 from millrace.hosts.sinks.writers import WriterSpec
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
+from millrace.hosts.spark.failures import CarriedError
 from millrace.language import parse_network
 from tests.crash.kills import Kill
 from tests.crash.network import SCRIPT, SINKS, add_minute, expected, project, results
@@ -109,7 +110,8 @@ def test_a_run_over_a_finished_checkpoint_adds_nothing(site: Site) -> None:
     site.check()
     forget()
     add_minute(site.folder, FILES)
-    assert not site.start().micro_batch(), "the streams have ended"
+    with pytest.raises(CarriedError):
+        site.start().micro_batch()
     site.check()
 
 

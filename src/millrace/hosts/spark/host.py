@@ -82,7 +82,7 @@ class SparkRun:
         self._plans = PlanLog(self.folder / "plans")
         self._committed = CommitReader(self._commits, profiled=options.profile)
         self._query: StreamingQuery | None = None
-        self._held = self._again = self._shares_session = False
+        self._held = self._again = self._ends = self._shares_session = False
         self._control = RunControl(network, changes, options.control, self.folder)
         self.changes = self._control.changes
         try:
@@ -210,20 +210,18 @@ class SparkRun:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _drive(self) -> None:
-        # A run that was killed after marking the end, or while it held the source, left the mark behind.
-        self._commits.clear_end()
+        # A run that was killed while it held the source left the mark behind.
         self._commits.release()
         while self.ending == "end" and not self._python_streams.polls.closed() and not self._control.stopping.is_set():
             self._control.stopping.wait(_POLL)
-        self._pass()
-        if self.ending == "end" and not self._control.stopping.is_set():
-            # An end marker that is there from the start would overtake the data.
-            self._commits.mark_end()
-            self._pass()
+        if self.ending == "end" and _reads_natively(self.network):
+            # The end would overtake what Spark itself reads.
+            self._pass(ends=False)
+        self._pass(ends=self.ending == "end")
 
-    def _pass(self) -> None:
+    def _pass(self, *, ends: bool) -> None:
         """Run Spark's streaming query until it ends, again and again if a change asks for it."""
-        self._again = True
+        self._again, self._ends = True, ends
         while self._again and not self._control.stopping.is_set():
             self._again = False
             try:
@@ -279,7 +277,7 @@ class SparkRun:
             for stream in self.network.streams()
             if is_native(stream.connector)
         ]
-        own = network_rows(self.session, self.folder, version, self.buckets, live=live)
+        own = network_rows(self.session, self.folder, version, self.buckets, live=live, ends=self._ends)
         return reduce(DataFrame.union, [own, *natives])
 
     # Changes (see live_changes.py)

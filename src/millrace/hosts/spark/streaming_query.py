@@ -20,12 +20,14 @@ _STARTING = Lock()
 """Held while the session is changed for a query: runs of one process share it."""
 
 
-def network_rows(session: SparkSession, folder: Path, plan: int, buckets: Sequence[int], *, live: bool) -> DataFrame:
-    """The exchange rows of all streams that Millrace reads itself, and of its wake-ups."""
+def network_rows(
+    session: SparkSession, folder: Path, plan: int, buckets: Sequence[int], *, live: bool, ends: bool
+) -> DataFrame:
+    """The exchange rows of all streams that Millrace reads itself, and of its wake-ups; see `NetworkSource`."""
     with _STARTING:
         session.dataSource.register(NetworkSource)
     reader = session.readStream.format(NetworkSource.name()).option("folder", str(folder)).option("plan", plan)
-    reader = reader.option("buckets", json.dumps(list(buckets))).option("live", live)
+    reader = reader.option("buckets", json.dumps(list(buckets))).option("live", live).option("ends", ends)
     return reader.name("network").load()
 
 

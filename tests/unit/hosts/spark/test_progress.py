@@ -209,7 +209,7 @@ def test_a_periodic_ets_wakes_micro_batches_and_closes_windows(tmp_path: Path, s
     assert all(after[name]["enabled"] == before[name]["enabled"] + 1 for name in after), "whether or not someone waits"
 
 
-def test_an_end_that_a_killed_run_left_behind_does_not_overtake_new_files(tmp_path: Path, spark_session: Any) -> None:
+def test_an_end_does_not_overtake_new_files_and_comes_once(tmp_path: Path, spark_session: Any) -> None:
     from millrace.hosts.spark.host import SparkRun
 
     sql = (
@@ -223,7 +223,6 @@ def test_an_end_that_a_killed_run_left_behind_does_not_overtake_new_files(tmp_pa
     SparkRun(
         parse_network(sql), RunOptions("spark", "available", checkpoint=tmp_path / "state"), session=spark_session
     ).run()
-    CommitLog(tmp_path / "state" / "commits").mark_end()
     for number in (1, 2, 3):
         write(tmp_path, "a", number, at(10 * number + 1))
     report = SparkRun(

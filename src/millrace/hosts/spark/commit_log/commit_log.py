@@ -25,7 +25,7 @@ from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 
 Record = dict[str, Any]
 
-_END, _HOLD, _HELD = "end", "hold", "held"
+_HOLD, _HELD = "hold", "held"
 _DIGITS = 8
 
 
@@ -73,19 +73,6 @@ class CommitLog:
                 # Before a record that lacks it the stream had another life, if any.
                 return known or {}
         return {}
-
-    def mark_end(self) -> None:
-        """Say that all streams end."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.folder / _END, "")
-
-    def clear_end(self) -> None:
-        """Take the mark back; an end that a batch has carried already stays in Spark's offsets."""
-        (self.folder / _END).unlink(missing_ok=True)
-
-    def ended(self) -> bool:
-        """True if the end has been marked."""
-        return (self.folder / _END).exists()
 
     def hold(self) -> None:
         """Ask the source not to advance."""

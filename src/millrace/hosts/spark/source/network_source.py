@@ -7,7 +7,7 @@ Rules:
 - The offset also holds when the micro-batch before was committed, as its record says: then its results were delivered.
 - A source that is held does not advance: the plan can be changed between two micro-batches.
 - The clock is read before any stream is listed: an ETS never passes a file that comes after it.
-- Streams end with what had been read of them when the end was marked: files that come later are refused.
+- In a run to the end, streams end when nothing more is to be read of any: files that come later are refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NetworkSource(DataSource):
     """All streams that are read from files, and the wake-ups of a network, as exchange rows.
 
     Options: `folder` (the checkpoint's), `plan` (the least version), `buckets` (a JSON list of ids), `live` ("true" if
-    the run goes on until it is stopped).
+    the run goes on until it is stopped), `ends` ("true" if the streams end with what is there now).
     """
 
     @classmethod
@@ -76,6 +76,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.least = int(options["plan"])
         self.buckets: tuple[int, ...] = tuple(json.loads(options["buckets"]))
         self.live = options.get("live") == "true"
+        self.ends = options.get("ends") == "true"
         self.commits = CommitLog(folder / "commits")
         self.plans = PlanLog(folder / "plans")
         self.waking = Wakeups(self.commits, clock_on=self.live)
@@ -92,7 +93,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         with carrying():
             self.bounded = True
-            self.waking.prepare()
+            self.waking.clock_on = False
             self._follow(self.least)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
@@ -102,7 +103,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             version, now = max(self.least, start["plan"], self.plans.newest()), time.time_ns() // 1000
             self._follow(version)
             before = {name: start["streams"].get(name, START) for name in self.streams}
-            streams = before if self.waking.ends else self._looked(before, now)
+            streams = self._looked(before, now)
             new = [name for name, offset in streams.items() if offset is not before[name]]
             for name in start["control"]["ended"]:
                 if name in new:
@@ -110,6 +111,8 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             names = {stream.name for stream in self.plans.read(version).network.streams()}
             anew = start["plan"] not in (0, version)
             control = self.waking.next_offset(start["control"], now, names, anew=anew)
+            if not new and self.ends and control is start["control"]:
+                control = self.waking.next_offset(control, now, names, ends=True)
             if not new and control is start["control"]:
                 return start
             committed = (self.commits.newest() or {}).get("committed", 0)

@@ -3,9 +3,9 @@
 Rules:
 - The offset is the clock of the last wake-up, so that a replay sees the same time.
 - It advances only for a reason: a wake-up that is due by the newest commit, rows that queues held back there, a bound
-  that a later level has begun to wait for, another plan, or the end marker. So no batch runs without need, and after
+  that a later level has begun to wait for, another plan, or the end. So no batch runs without need, and after
   downtime there is one wake-up, not a backlog.
-- Under `availableNow` only the end marker and rows in queues count; otherwise such a run might never end. Its queues
+- Under `availableNow` only the end and rows in queues count; otherwise such a run might never end. Its queues
   become empty, for no rows come in.
 - A stream ends once; a stream that joins the network later has an end of its own.
 """
@@ -45,26 +45,18 @@ class Wakeups:
     def __init__(self, commits: CommitLog, *, clock_on: bool) -> None:
         self.commits = commits
         self.clock_on = clock_on
-        self.ended: bool | None = None
 
-    def prepare(self) -> None:
-        """Look at the end marker once: what comes later is for the next run."""
-        self.ended = self.commits.ended()
-        self.clock_on = False
-
-    @property
-    def ends(self) -> bool:
-        """True if streams end with what has been read of them."""
-        return self.commits.ended() if self.ended is None else self.ended
-
-    def next_offset(self, start: Offset, clock: int, streams: Collection[str], *, anew: bool = False) -> Offset:
+    def next_offset(
+        self, start: Offset, clock: int, streams: Collection[str], *, anew: bool = False, ends: bool = False
+    ) -> Offset:
         """Where to go on to from `start` at this time of the clock; `start` itself if nowhere.
 
-        `streams` are those of the network; `anew` says that its plan is another one, which all buckets must learn.
+        `streams` are those of the network; `anew` says that its plan is another one, which all buckets must learn;
+        `ends` that all streams end with what has been read of them.
         """
         if not anew and set(streams) <= set(start["ended"]):
             return start
-        ended = sorted(streams if self.ends else set(start["ended"]).intersection(streams))
+        ended = sorted(streams if ends else set(start["ended"]).intersection(streams))
         end = bool(set(ended).difference(start["ended"]))
         newest = self.commits.newest() or {}
         known = newest if self.clock_on else {}

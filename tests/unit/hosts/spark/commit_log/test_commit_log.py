@@ -15,7 +15,6 @@ def test_an_empty_log_knows_nothing(tmp_path: Path) -> None:
     assert log.before(3) is None
     assert list(log.records()) == []
     assert log.source("bids", 0) == {}
-    assert not log.ended()
 
 
 def test_records_come_back_in_batch_order_whatever_order_they_were_written_in(tmp_path: Path) -> None:
@@ -45,14 +44,12 @@ def test_a_record_written_again_replaces_the_first_and_leaves_no_draft(tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["00000000.json"]
 
 
-def test_pruning_keeps_the_newest_records_and_the_end_marker(tmp_path: Path) -> None:
+def test_pruning_keeps_the_newest_records(tmp_path: Path) -> None:
     log = CommitLog(tmp_path)
     for batch in range(5):
         log.write(batch, record(batch))
-    log.mark_end()
     log.prune(keep=2)
     assert [batch for batch, _ in log.records()] == [3, 4]
-    assert log.ended()
 
 
 def test_a_record_that_is_pruned_while_others_are_read_is_left_out(tmp_path: Path) -> None:

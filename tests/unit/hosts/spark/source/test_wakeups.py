@@ -44,7 +44,7 @@ def test_without_a_clock_only_the_end_counts(tmp_path: Path, quiet: str) -> None
     CommitLog(tmp_path).write(0, {"wake_at": 50, "wants": {"p": 50}})
     control = reader(tmp_path, clock="off" if quiet == "clock off" else "on")
     if quiet == "available now":
-        control.prepare()
+        control.clock_on = False
     assert control.next_offset(START, 70, STREAMS) is START
 
 
@@ -52,7 +52,7 @@ def test_without_a_clock_only_the_end_counts(tmp_path: Path, quiet: str) -> None
 def test_queues_that_hold_rows_back_are_woken_until_they_are_empty(tmp_path: Path, how: str) -> None:
     control = reader(tmp_path, clock="off" if how == "clock off" else "on")
     if how == "available now":
-        control.prepare()
+        control.clock_on = False
     CommitLog(tmp_path).write(0, {"wake_at": None, "queued": 7})
     woken = control.next_offset(START, 70, STREAMS)
     assert woken == {"now": 70, "ended": [], "wants": {}}
@@ -64,35 +64,23 @@ def test_queues_that_hold_rows_back_are_woken_until_they_are_empty(tmp_path: Pat
 
 
 def test_the_end_comes_once_and_nothing_after_it(tmp_path: Path) -> None:
-    CommitLog(tmp_path).mark_end()
     control = reader(tmp_path)
-    end = control.next_offset(START, 70, STREAMS)
+    end = control.next_offset(START, 70, STREAMS, ends=True)
     assert end == {"now": 70, "ended": ["a", "b"], "wants": {}}
     CommitLog(tmp_path).write(0, {"wake_at": 50})
-    assert control.next_offset(end, 90, STREAMS) is end
+    assert control.next_offset(end, 90, STREAMS, ends=True) is end
 
 
 def test_a_stream_that_joins_after_the_end_has_one_of_its_own(tmp_path: Path) -> None:
-    log = CommitLog(tmp_path)
-    log.mark_end()
-    end = reader(tmp_path).next_offset(START, 70, STREAMS)
-    log.clear_end()
+    end = reader(tmp_path).next_offset(START, 70, STREAMS, ends=True)
     control = reader(tmp_path)
     joined = control.next_offset(end, 80, (*STREAMS, "c"), anew=True)
     assert [part.end for part in control.partitions(end, joined)] == [False]
-    log.mark_end()
-    again = control.next_offset(joined, 90, (*STREAMS, "c"))
+    again = control.next_offset(joined, 90, (*STREAMS, "c"), ends=True)
     assert [part.end for part in control.partitions(joined, again)] == [True]
-    assert control.next_offset(again, 99, (*STREAMS, "c")) is again
+    assert control.next_offset(again, 99, (*STREAMS, "c"), ends=True) is again
     left = control.next_offset(again, 99, ("c",), anew=True)
     assert left["ended"] == ["c"], "one that has left and comes back is another one"
-
-
-def test_an_end_that_is_marked_during_an_available_now_run_is_for_the_next_one(tmp_path: Path) -> None:
-    control = reader(tmp_path)
-    control.prepare()
-    CommitLog(tmp_path).mark_end()
-    assert control.next_offset(START, 70, STREAMS) is START
 
 
 def test_a_waking_is_one_row_per_bucket(tmp_path: Path) -> None:
