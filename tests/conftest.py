@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.e2e.commands import RunOn, millrace, millrace_here
+from tests.e2e.commands import RunOn, millrace
 
 pytest_plugins = ["millrace.testing.fixtures"]
 
@@ -39,7 +39,7 @@ def run_on(request: pytest.FixtureRequest) -> RunOn:
         request.getfixturevalue("spark_session")
         file = folder / script
         file.write_text(re.sub(r"path '(?!/)", f"path '{folder}/", file.read_text()))
-        return millrace_here("run", file, *arguments, folder=folder)
+        return millrace("run", file, *arguments, folder=folder)
 
     return run
 

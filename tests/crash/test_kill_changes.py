@@ -17,7 +17,7 @@ from millrace.errors import RequestError, RunError
 from millrace.hosts.control.request_folder import ask
 from tests.crash.kills import Kill, killing
 from tests.crash.test_kill import growing
-from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.commands import Started, millrace_process, wait_for
 from tests.e2e.scripts import expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_change_is_made_whole_or_not_at_all(seed: int, tmp_path: Path) -> None
 
 def check(run: list[object], folder: Path, files: int, starts: dict[str, int], last: Container[str]) -> None:
     """Run to the end, and hold that all queries have answered for the rows since their start, each once."""
-    ended = millrace(*run, "--until-end", folder=folder)
+    ended = millrace_process(*run, "--until-end", folder=folder)
     assert ended.returncode == 0, ended.stderr
     assert results(folder) == expected(files)
     assert starts, "some change was made"

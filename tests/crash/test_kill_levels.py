@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.commands import Started, millrace_process, wait_for
 from tests.e2e.scripts import HEAD
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]
@@ -58,6 +58,6 @@ def test_a_killed_run_with_two_levels_goes_on_and_repeats_nothing(tmp_path: Path
             time.sleep(pause)
         add_minute(tmp_path, files)
         files += 1
-    ended = millrace(*run, "--until-end", folder=tmp_path)
+    ended = millrace_process(*run, "--until-end", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert results(tmp_path) == sorted((f"00:{number:02d}", str(n), "3") for number in range(files) for n in (1, 2, 3))

@@ -17,7 +17,7 @@ import pytest
 
 from tests.crash.kills import Kill, killing
 from tests.crash.network import add_minute, expected, project, results
-from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.commands import Started, millrace_process, wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -83,7 +83,7 @@ class Site:
 
     def finish(self) -> None:
         """A run to the end of what is there."""
-        ended = millrace(*self._run(), "--until-end", folder=self.folder)
+        ended = millrace_process(*self._run(), "--until-end", folder=self.folder)
         assert ended.returncode == 0, ended.stderr
 
     def _run(self) -> list[object]:

@@ -1,4 +1,4 @@
-"""The command line as a user starts it, in a process of its own; or in this one, where a Spark session is open."""
+"""The command line as a user starts it: in this process, which costs no start of Python, or in one of its own."""
 
 from __future__ import annotations
 
@@ -26,23 +26,26 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command run to its end in a folder."""
+def millrace_process(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command run to its end in a folder, in a process of its own."""
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, cwd=folder, timeout=300, check=False, env=environment()
     )
 
 
-def millrace_here(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command run to its end in this process: on Spark, in the session that is open here."""
+def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command run to its end in a folder, in this process: on Spark, in the session that is open here."""
     out, err = StringIO(), StringIO()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    command = [str(each) for each in arguments]
+    command, paths = [str(each) for each in arguments], list(sys.path)
     try:
         with chdir(folder), redirect_stdout(out), redirect_stderr(err):
             code = main(command)
+    except SystemExit as left:
+        code = int(left.code or 0)
     finally:
+        sys.path[:] = paths
         for number, handler in handlers.items():
             signal.signal(number, handler)
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())

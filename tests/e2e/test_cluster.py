@@ -15,7 +15,7 @@ import pytest
 
 from tests.crash.network import SCRIPT, add_minute, expected, project, results
 from tests.e2e.cluster import SPARK_CLASS, Cluster, NoClusterError, cluster_in
-from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.commands import Started, millrace_process, wait_for
 
 # A master, workers and executors fill the machine: nothing else runs beside them.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
@@ -94,7 +94,9 @@ def test_a_cluster_gives_the_same_files_with_shipped_code(cluster: Cluster, tmp_
     (tmp_path / "scales.py").write_text(SCALES)
     script = project(tmp_path, 6)
     script.write_text(SCRIPT + OWN)
-    ended = millrace("run", script, "--master", cluster.url, "--until-end", "--checkpoint", "state", folder=tmp_path)
+    ended = millrace_process(
+        "run", script, "--master", cluster.url, "--until-end", "--checkpoint", "state", folder=tmp_path
+    )
     assert ended.returncode == 0, ended.stderr
     assert results(tmp_path) == expected(6)
     assert widths(tmp_path) == Counter({("a", "3"): 3, ("b", "0"): 3})
@@ -134,6 +136,6 @@ def test_lost_executors_and_workers_lose_and_repeat_nothing(cluster: Cluster, tm
             files += 1
             lose(1)
             go_on()
-    ended = millrace(*run, "--until-end", folder=tmp_path)
+    ended = millrace_process(*run, "--until-end", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert results(tmp_path) == expected(files)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import COMMAND, Started, environment, millrace, wait_for
+from tests.e2e.commands import COMMAND, Started, environment, millrace, millrace_process, wait_for
 from tests.e2e.scripts import add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def test_queries_come_and_go_while_a_network_runs(tmp_path: Path, host: str) -> 
         assert (query["query"], query["options"], query["streams"]) == ("totals", {"strategy": "bfs"}, ["links"])
         code, _, said = started.interrupt()
     assert code == 0, said
-    ended = millrace(*run, "--until-end", folder=tmp_path)
+    ended = millrace_process(*run, "--until-end", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert results(tmp_path) == expected(3), "it was dropped before its fourth minute was complete"
     assert totals(tmp_path) == [2 + 1, 3 + 1]

@@ -13,7 +13,7 @@ import pytest
 
 from millrace.commands.latest import latest
 from millrace.errors import RunError
-from tests.e2e.commands import COMMAND, Started, environment, millrace, wait_for
+from tests.e2e.commands import COMMAND, Started, environment, millrace, millrace_process, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def test_the_latest_answers_are_asked_for_while_a_run_works_and_when_it_has_ende
     none = millrace("latest", "state", "prices", "--key", "Z", "1", "--json", folder=tmp_path)
     assert (none.returncode, none.stdout) == (1, "")
     add(tmp_path, 3, ("B", 1, 11.0))
-    again = millrace(*run, "--available-now", folder=tmp_path)
+    again = millrace_process(*run, "--available-now", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert prices(tmp_path) == expected | {("B", 1): 11.0}
 
@@ -101,7 +101,7 @@ def test_answers_that_were_committed_outlive_a_kill(tmp_path: Path) -> None:
         started.kill()
     assert prices(tmp_path) == first
     add(tmp_path, 2, ("A", 1, 9.0))
-    again = millrace(*run, "--available-now", folder=tmp_path)
+    again = millrace_process(*run, "--available-now", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert prices(tmp_path) == first | {("A", 1): 9.0}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Started, chatter, millrace, wait_for
+from tests.e2e.commands import Started, chatter, millrace, millrace_process, wait_for
 from tests.e2e.scripts import SHOWN, add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("host", ["local", "virtual"])
 def test_a_run_until_the_end_writes_every_window(host: str, tmp_path: Path) -> None:
-    ran = millrace("run", project(tmp_path), "--on", host, "--until-end", folder=tmp_path)
+    ran = millrace_process("run", project(tmp_path), "--on", host, "--until-end", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
     assert results(tmp_path) == expected(3)
     assert re.search(r"^6 rows in ", ran.stderr, re.MULTILINE)

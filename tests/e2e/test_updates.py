@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.commands import Started, millrace, millrace_here, wait_for
+from tests.e2e.commands import Started, millrace, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ def last_of(given: list[tuple[Key, float]]) -> dict[Key, float]:
 
 def ended(folder: Path, *options: str) -> dict[str, Any]:
     """The summary of a run that ends by itself."""
-    ran = millrace_here(*RUN, *options, "--json", folder=folder)
+    ran = millrace(*RUN, *options, "--json", folder=folder)
     assert ran.returncode == 0, ran.stderr
     summary: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])["summary"]
     return summary
@@ -106,7 +106,7 @@ def test_a_run_in_steps_gives_the_last_value_of_every_key_after_each(tmp_path: P
     assert len(answers(tmp_path)) == own["let_go"] == own["entered"] - own["superseded"]
     if queue != "auto":
         assert own["superseded"] > 0
-    asked = millrace_here("latest", "state", "valued", "--key", *map(str, KEYS[0]), "--json", folder=tmp_path)
+    asked = millrace("latest", "state", "valued", "--key", *map(str, KEYS[0]), "--json", folder=tmp_path)
     assert json.loads(asked.stdout) == {"symbol": "A", "venue": 0, "price": 8.0}
 
 
@@ -246,7 +246,7 @@ REFUSED = {
 @pytest.mark.parametrize("query", REFUSED)
 def test_what_has_no_meaning_for_updates_is_refused_before_anything_runs(tmp_path: Path, query: str) -> None:
     project(tmp_path, f"CREATE QUERY valued {query};")
-    refused = millrace_here(*RUN, "--available-now", folder=tmp_path)
+    refused = millrace(*RUN, "--available-now", folder=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     fact, hint = refused.stderr.split("\nhint: ")
     assert REFUSED[query][0] in fact

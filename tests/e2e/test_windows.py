@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import RunOn, chatter, millrace, millrace_here
+from tests.e2e.commands import RunOn, chatter, millrace
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +117,7 @@ def test_a_run_that_goes_on_from_its_checkpoint_writes_the_same(host: str, run_o
 )
 def test_a_wrong_request_is_refused_with_what_to_do(query: str, said: str, tmp_path: Path) -> None:
     script = project(tmp_path, f"{STREAM}CREATE QUERY q AS {query};")
-    ran = millrace_here("run", script, "--on", "local", "--until-end", folder=tmp_path)
+    ran = millrace("run", script, "--on", "local", "--until-end", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr

@@ -11,7 +11,7 @@ import pytest
 from millrace.errors import MalformedRow
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
-from tests.e2e.commands import millrace, millrace_here
+from tests.e2e.commands import millrace
 from tests.e2e.scripts import SCRIPT, add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def refused(ran: subprocess.CompletedProcess[str], code: int, fact: str) -> None
 def test_a_wrong_script_is_refused_before_anything_runs(case: str, tmp_path: Path) -> None:
     old, new, fact = WRONG_SCRIPTS[case]
     script = project(tmp_path, SCRIPT.replace(old, new))
-    refused(millrace_here("run", script, "--on", "local", "--until-end", folder=tmp_path), 2, fact)
+    refused(millrace("run", script, "--on", "local", "--until-end", folder=tmp_path), 2, fact)
     assert results(tmp_path) == []
 
 
@@ -56,12 +56,12 @@ def test_a_malformed_row_stops_the_run_and_loses_nothing(line: str, fact: str, t
     add_file(tmp_path, 2, line)
     add_file(tmp_path, 3)
     run = ["run", script, "--on", "local", "--checkpoint", "state", "--until-end"]
-    ran = millrace_here(*run, folder=tmp_path)
+    ran = millrace(*run, folder=tmp_path)
     refused(ran, 1, fact)
     assert "0002.csv" in ran.stderr
     assert "4" in ran.stderr, "the line of the file is named"
     add_file(tmp_path, 2)
-    again = millrace_here(*run, folder=tmp_path)
+    again = millrace(*run, folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert results(tmp_path) == expected(4)
 
@@ -69,7 +69,7 @@ def test_a_malformed_row_stops_the_run_and_loses_nothing(line: str, fact: str, t
 def test_malformed_rows_may_be_skipped_and_are_counted(tmp_path: Path) -> None:
     script = project(tmp_path, SCRIPT.replace("path 'in'", "path 'in', on_malformed 'skip'"), files=2)
     add_file(tmp_path, 2, "a,many,2024-01-01 00:02:40")
-    ran = millrace_here("run", script, "--on", "local", "--until-end", folder=tmp_path)
+    ran = millrace("run", script, "--on", "local", "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "7 rows, 6 processed, 1 quarantined" in ran.stderr
     assert results(tmp_path) == expected(3)
@@ -97,19 +97,19 @@ def test_a_malformed_row_on_spark_stops_the_run_and_loses_nothing(
 def test_results_of_another_run_are_not_mixed_with_new_ones(tmp_path: Path) -> None:
     script = project(tmp_path)
     run = ["run", script, "--on", "local", "--until-end"]
-    assert millrace_here(*run, folder=tmp_path).returncode == 0
-    refused(millrace_here(*run, folder=tmp_path), 2, "holds results of another run")
+    assert millrace(*run, folder=tmp_path).returncode == 0
+    refused(millrace(*run, folder=tmp_path), 2, "holds results of another run")
     assert results(tmp_path) == expected(3)
 
 
 def test_a_checkpoint_of_another_stream_is_refused(tmp_path: Path) -> None:
     script = project(tmp_path)
     run = ["run", script, "--on", "local", "--checkpoint", "state", "--available-now"]
-    assert millrace_here(*run, folder=tmp_path).returncode == 0
+    assert millrace(*run, folder=tmp_path).returncode == 0
     script.write_text(SCRIPT.replace("INTERVAL 5", "INTERVAL 6"))
-    refused(millrace_here(*run, folder=tmp_path), 2, "its time contract has changed")
+    refused(millrace(*run, folder=tmp_path), 2, "its time contract has changed")
     script.write_text(SCRIPT)
-    ran = millrace_here("run", script, "--on", "local", "--checkpoint", "state", "--until-end", folder=tmp_path)
+    ran = millrace("run", script, "--on", "local", "--checkpoint", "state", "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert results(tmp_path) == expected(3)
 
@@ -117,16 +117,14 @@ def test_a_checkpoint_of_another_stream_is_refused(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_host_is_refused(tmp_path: Path) -> None:
     script = project(tmp_path)
     assert (
-        millrace_here(
-            "run", script, "--on", "local", "--checkpoint", "local", "--available-now", folder=tmp_path
-        ).returncode
+        millrace("run", script, "--on", "local", "--checkpoint", "local", "--available-now", folder=tmp_path).returncode
         == 0
     )
-    refused(millrace_here("run", script, "--checkpoint", "local", folder=tmp_path), 2, "a checkpoint of the local host")
+    refused(millrace("run", script, "--checkpoint", "local", folder=tmp_path), 2, "a checkpoint of the local host")
     for name in ("commits", "spark"):
         (tmp_path / "spark" / name).mkdir(parents=True)
     (tmp_path / "spark" / "network.json").write_text("{}")
-    ran = millrace_here("run", script, "--on", "local", "--checkpoint", "spark", folder=tmp_path)
+    ran = millrace("run", script, "--on", "local", "--checkpoint", "spark", folder=tmp_path)
     refused(ran, 2, "a checkpoint of the Spark host")
-    ran = millrace_here("run", script, "--on", "virtual", "--checkpoint", "local", folder=tmp_path)
+    ran = millrace("run", script, "--on", "virtual", "--checkpoint", "local", folder=tmp_path)
     refused(ran, 2, "the virtual host keeps no checkpoint")

@@ -19,7 +19,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
-from tests.e2e.commands import millrace_here, wait_for
+from tests.e2e.commands import millrace, wait_for
 from tests.unit.hosts.fed import row
 
 UPDATES = """CREATE STREAM s (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM iterable;
@@ -191,11 +191,11 @@ def test_the_command_line_sets_the_commit_interval(tmp_path: Path) -> None:
     (tmp_path / "q.sql").write_text(UPDATES.replace("iterable", "csv OPTIONS (path 'in')"))
     found = {}
     for interval in ("1 hour", "0 seconds"):
-        ran = millrace_here(
+        ran = millrace(
             "run", "q.sql", "--on", "local", "--until-end", "--json", "--commit-interval", interval, folder=tmp_path
         )
         assert ran.returncode == 0, ran.stderr
         found[interval] = ran.stdout
     assert '"steps": 1' in found["1 hour"] and '"steps": 1' not in found["0 seconds"]
-    refused = millrace_here("run", "q.sql", "--on", "virtual", "--commit-interval", "1 second", folder=tmp_path)
+    refused = millrace("run", "q.sql", "--on", "virtual", "--commit-interval", "1 second", folder=tmp_path)
     assert refused.returncode == 2 and "virtual has no commit interval" in refused.stderr
