@@ -78,7 +78,7 @@ def totals_since(start: int, files: int) -> list[tuple[str, int]]:
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])
 def test_a_change_is_made_whole_or_not_at_all(seed: int, tmp_path: Path) -> None:
     moments = random.Random(seed)
     run: list[object] = ["run", project(tmp_path), "--on", "local", "--checkpoint", "state"]

@@ -17,8 +17,7 @@ from tests.crash.network import SCRIPT, add_minute, expected, project, results
 from tests.e2e.cluster import SPARK_CLASS, Cluster, NoClusterError, cluster_in
 from tests.e2e.commands import Started, millrace_process, wait_for
 
-# A master, workers and executors fill the machine: nothing else runs beside them.
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MEASURES = """
 import widths

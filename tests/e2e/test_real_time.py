@@ -1,4 +1,4 @@
-"""000 section 6 in real time: 50 rows a second on one stream, three in a minute on the other, united in order.
+"""000 section 6 in real time: 50 rows a second on one stream, three in all on the other, united in order.
 
 All four variants run at once, each with streams of its own whose rows come 5 milliseconds apart and take turns, so that
 what else the machine does hits them alike.
@@ -27,8 +27,8 @@ VARIANTS = {
     "on_demand": f"{INTERNAL} ETS ON DEMAND",
     "latent": "LATENT TIMESTAMP",
 }
-SECONDS = 60
-SLOW = (12.0, 30.0, 59.4)
+SECONDS = 20
+SLOW = (4.0, 10.0, 19.4)
 MILLISECOND = 1_000
 
 Latencies = npt.NDArray[np.float64]
@@ -107,7 +107,7 @@ def test_on_demand_ets_cost_less_than_a_millisecond_and_save_orders() -> None:
             break
     table = {name: (mean_and_p99(each) / MILLISECOND).round(3).tolist() for name, each in found.items()}
     assert close, table
-    assert all(each.shape[1] > 2700 for each in found.values()), "95 % of 3000 rows pass"
+    assert all(each.shape[1] > 0.9 * 50 * SECONDS for each in found.values()), "95 % of the rows pass"
     assert (mean_and_p99(found["none"]) > 100 * mean_and_p99(on_demand)).all(), table
     none, periodic, demanded = (mean_and_p99(found[name])[0] for name in ("none", "periodic", "on_demand"))
     assert demanded < periodic < none, table

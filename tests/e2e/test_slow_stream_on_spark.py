@@ -1,4 +1,4 @@
-"""A fast stream beside one with a row every 20 seconds, united in order on Spark in real time.
+"""A fast stream beside one with a row every ten seconds, united in order on Spark in real time.
 
 Two such pairs are queries of one network: external time by the clock of the sender with SKEW, and internal time.
 """
@@ -37,8 +37,8 @@ PAUSE = 0.3
 MARKS = {"fast": 0, "slow": 1}
 """The streams of a pair, and how their rows can be told apart."""
 WARM_UP = 3
-BUSY = 7.5
-SILENCE = 20.0
+BUSY = 5.0
+SILENCE = 12.5
 
 
 def script(folder: Path) -> str:
