@@ -131,7 +131,7 @@ def test_joins_of_joins_and_windows_of_joins_go_on_from_their_checkpoint(tmp_pat
     ended(tmp_path, "--until-end")
 
     def latest(query: str, value: str) -> dict[Key, float]:
-        asked = millrace_here("latest", "state", query, "--json", folder=tmp_path)
+        asked = millrace("latest", "state", query, "--json", folder=tmp_path)
         assert asked.returncode == 0, asked.stderr
         rows = [json.loads(line) for line in asked.stdout.splitlines()]
         return {(row["symbol"], row.get("venue", 0)): row[value] for row in rows}
