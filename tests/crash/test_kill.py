@@ -25,7 +25,8 @@ def growing(
     done, count = Event(), [first]
 
     def grow() -> None:
-        while not done.wait(every):
+        # A file is a minute of one day.
+        while not done.wait(every) and count[0] < 1_400:
             add(folder, count[0])
             count[0] += 1
 
