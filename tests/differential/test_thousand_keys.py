@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.experiments.figures.update_queues import keys_of
+from millrace.experiments.figures.updates.update_queues import keys_of
 from millrace.hosts.local import host
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions

@@ -114,8 +114,11 @@ def number_axes(axes: Axes, log: str) -> None:
         if name not in log:
             axis.set_major_locator(MaxNLocator(7, steps=(1, 2, 5, 10)))
             continue
-        # A decade or two have few powers of ten: 2 and 5 are marked as well.
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if log10(high / low) < 2.2 else (1,)))
+        # A decade or two have few powers of ten, and less than one may have none.
+        decades = log10(high / low)
+        axis.set_major_locator(
+            LogLocator(subs=(1,) if decades > 2.2 else (1, 2, 5) if decades > 1 else (1, 1.5, 2, 3, 5, 7))
+        )
         axis.set_minor_formatter(NullFormatter())
 
 

@@ -54,6 +54,16 @@ def test_a_logarithmic_axis_is_marked_also_where_it_spans_little_more_than_a_dec
     assert {"0.5", "1", "2", "5", "10"} <= set(words("axes_1"))
 
 
+def test_a_logarithmic_axis_without_a_power_of_ten_is_marked_all_the_same() -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    axes.plot([20, 80], [300, 700])
+    drawing.number_axes(axes, log="xy")
+    low, high = axes.get_ylim()
+    assert [tick for tick in axes.get_yticks() if low <= tick <= high] == [300, 500, 700]
+
+
 def test_the_legend_has_every_name_once_and_shows_how_its_line_is_drawn() -> None:
     assert sorted(words("legend_1")) == ["A", "B", "B & <C>", "formula"]
     strokes = [each.attrib.get("style", "") for each in below("legend_1") if each.tag.endswith("}path")]

@@ -61,10 +61,12 @@ def redraw_figures(name: str, output: Path, *, out: TextIO | None = None) -> int
         raise RequestError("matplotlib, which draws pictures, is not installed", hint=f"{HOW_TO_DRAW.capitalize()}.")
     for figure in _named(name):
         table = output / f"{figure.name}.csv"
-        if not table.exists():
-            hint = f"Make it first: millrace figures {figure.name} --output {output}"
-            raise RequestError(f'there is no "{table}" to draw figure "{figure.name}" from', hint=hint)
-        (picture := table.with_suffix(".svg")).write_text(_picture(figure, table.read_text()))
+        try:
+            drawn = _picture(figure, table.read_text())
+        except (FileNotFoundError, KeyError):
+            fact = f'"{table}" is not there, or has not the columns of figure "{figure.name}"'
+            raise RequestError(fact, hint=f"Make it first: millrace figures {figure.name} --output {output}") from None
+        (picture := table.with_suffix(".svg")).write_text(drawn)
         (out or sys.stdout).write(f"{picture}\n")
     return 0
 

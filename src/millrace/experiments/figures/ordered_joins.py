@@ -29,6 +29,8 @@ WINDOW = 60.0
 """Seconds."""
 ALPHA = 0.29
 _SECOND = 1_000_000
+_NOBODY = -1_000_000
+"""No slow row's number."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,10 @@ class JoinArrivals:
     slow: Times
     fast: Times
 
-    def feeds(self) -> dict[str, list[pa.Table]]:
-        """The rows: a slow one has a number, and a fast one that of its partner."""
+    def feeds(self, every: int = 1) -> dict[str, list[pa.Table]]:
+        """The rows: a slow one has a number, and `every` so many fast ones that of a partner."""
         partners = np.searchsorted(self.slow, self.fast, side="right") - 1
+        partners[np.arange(len(partners)) % every != 0] = _NOBODY
         slow = {"id": np.arange(len(self.slow)), "ts": pa.array(self.slow).cast(TIMESTAMP)}
         return {
             "slow": [pa.table(slow)],
@@ -67,15 +70,15 @@ def poisson(slow: float, fast: float, seconds: float, seed: int) -> JoinArrivals
     return JoinArrivals(first, second)
 
 
-def network(method: str, window: float = WINDOW, alpha: float = ALPHA) -> str:
-    """The query, joined by a method."""
+def network(method: str, window: float = WINDOW, alpha: float = ALPHA, partners: int = 1) -> str:
+    """The query, joined by a method; a fast row is joined with so many slow ones up to its partner."""
     length = f"{round(window * _SECOND)} MICROSECONDS"
     options = f"join = '{METHODS[method]}'" + (f", alpha = {alpha}" if method == ADAPTIVE else "")
     return f"""CREATE STREAM slow (id BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS NONE FROM iterable;
 CREATE STREAM fast (partner BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS NONE FROM iterable;
 CREATE QUERY joined WITH ({options}) AS
   SELECT f.ts FROM slow [RANGE {length}] AS s, fast [RANGE {length}] AS f
-  WHERE s.id - f.partner = 0 ORDER BY greatest(s.ts, f.ts);"""
+  WHERE s.id - f.partner BETWEEN {1 - partners} AND 0 ORDER BY greatest(s.ts, f.ts);"""
 
 
 def responses(run: VirtualRun) -> tuple[Times, Times]:
@@ -88,7 +91,10 @@ def responses(run: VirtualRun) -> tuple[Times, Times]:
 
 @dataclass(frozen=True)
 class JoinCase:
-    """The join of two streams for so many seconds: a pair takes `pair` seconds; with a seed, rows come at random."""
+    """The join of two streams for so many seconds: a pair takes `pair` seconds; with a seed, rows come at random.
+
+    `matches` is how many results a fast row has; if it is less than 1, only some of them have one.
+    """
 
     method: str
     pair: float
@@ -96,6 +102,7 @@ class JoinCase:
     fast: float
     seconds: float
     seed: int | None = None
+    matches: float = 1.0
 
     def arrivals(self) -> JoinArrivals:
         """What arrives when."""
@@ -105,31 +112,15 @@ class JoinCase:
 
     def measure(self) -> Measured:
         """The mean response time of a fast row that comes when windows are full and before the last slow row does."""
-        arrivals = self.arrivals()
-        costs = Costs(pair=self.pair * _SECOND)
-        run = VirtualRun(parse_network(network(self.method)), feeds=arrivals.feeds(), cost=costs, rows_per_step=1)
+        arrivals, costs = self.arrivals(), Costs(pair=self.pair * _SECOND)
+        text = network(self.method, partners=max(1, round(self.matches)))
+        feeds = arrivals.feeds(every=max(1, round(1 / self.matches)))
+        run = VirtualRun(parse_network(text), feeds=feeds, cost=costs, rows_per_step=1)
         run.run()
         arrived, taken = responses(run)
         counted = taken[(arrived >= WINDOW * _SECOND) & (arrived < arrivals.slow[-1])]
-        return {"results": len(counted), "response": float(counted.mean()) / _SECOND}
-
-
-@dataclass(frozen=True)
-class FormulaCase:
-    """The mean response time of a method by the equations of 003."""
-
-    method: str
-    cost: JoinCost
-
-    def measure(self) -> Measured:
-        """Equation 3 or equation 5."""
-        cost = self.cost
-        return {
-            "response": cost.sync_filter if self.method == SYNC else cost.filter_order,
-            "pair": cost.pair,
-            "slow": cost.slow,
-            "fast": cost.fast,
-        }
+        peak = run.metrics().peak_queued
+        return {"results": len(counted), "response": float(counted.mean()) / _SECOND, "peak": peak}
 
 
 def improvement(found: Results, curves: str, method: str = FILTER) -> dict[float, float]:
@@ -138,64 +129,13 @@ def improvement(found: Results, curves: str, method: str = FILTER) -> dict[float
     return {place: 1 - ratio for place, ratio in ratios.items()}
 
 
-def _improvements(found: Results, curves: str) -> list[Curve]:
+def improvements(found: Results, curves: str) -> list[Curve]:
     """By how much each other method is faster than Sync-Filter."""
     methods = [method for method in (ADAPTIVE, FILTER) if found.along(f"{curves}, {method}", "response")]
     return [Curve(method, list(improvement(found, curves, method).items())) for method in methods]
 
 
-_SECONDS, _BETTER, _WORK = "mean response time, seconds", "faster than Sync-Filter by", "c |w| λ1 λ2, windows of a day"
-DAY = 86_400.0
-FIG_5, FIG_6 = "Fig. 5, c varies", "Fig. 6, λ1 varies"
-_LIMIT = 1 / (DAY * 1 * 10)
-"""The cost of a pair up to which equation 1 holds for 1 and 10 rows per second."""
-COSTS = {
-    FIG_5: tuple(JoinCost(pair, DAY, 1, 10) for pair in (*(1e-8 * 2**doubled for doubled in range(7)), _LIMIT)),
-    FIG_6: tuple(JoinCost(1e-4, DAY, slow, 1) for slow in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1)),
-}
-
-
-@figure(
-    cases=lambda: {
-        (f"{name}, {method}", cost.work): FormulaCase(method, cost)
-        for name, costs in COSTS.items()
-        for method in (SYNC, FILTER)
-        for cost in costs
-    },
-    columns={
-        "pair_seconds": "pair",
-        "slow_rows_per_second": "slow",
-        "fast_rows_per_second": "fast",
-        "work": PLACE,
-        "mean_response_seconds": "response",
-    },
-    panels=[
-        Chart(_WORK, _SECONDS, "response", log="x", under=f"{FIG_5}, ", title="Fig. 5(a): c varies"),
-        Chart(_WORK, _BETTER, partial(_improvements, curves=FIG_5), log="x", title="Fig. 5(b)"),
-        Chart(_WORK, _SECONDS, "response", under=f"{FIG_6}, ", title="Fig. 6(a): λ1 varies"),
-        Chart(_WORK, _BETTER, partial(_improvements, curves=FIG_6), log="x", title="Fig. 6(b)"),
-    ],
-    sort_rows=False,
-)
-def wjoin_analytic(found: Results) -> list[Claim]:
-    """003 Figs. 5, 6: response time of in-order joins by the equations.
-
-    Over c|w|λ1λ2, by which the methods differ: Fig. 5 varies what a pair costs, Fig. 6 the rate of the slow stream.
-    """
-    flat = [seconds / 0.55 for seconds in found.along(f"{FIG_5}, {FILTER}", "response").values()]
-    improved = improvement(found, FIG_5)
-    off = round(max(abs(improved[cost.work] - cost.improvement) for cost in COSTS[FIG_5]), 9)
-    limit, last = COSTS[FIG_5][-1].work, COSTS[FIG_6][-1].work
-    sync, ordered = (found[f"{FIG_6}, {method}", last]["response"] for method in (SYNC, FILTER))
-    return [
-        about("Fig. 5: Filter-Order takes 0.55 s whatever a pair costs; the furthest ratio", furthest(flat), 1.0, 0.01),
-        Claim("Fig. 5: the improvement is as equation 7 says; the greatest difference", off, high=1e-6, unit="%"),
-        about("Fig. 5: it comes to 50 % where equation 1 ends to hold", improved[limit], 0.5, 0.001, "%"),
-        about("Fig. 6: Sync-Filter at 0.1 slow rows per second", sync, 10.3, 0.01, "s"),
-        about("Fig. 6: Filter-Order there", ordered, 5.5, 0.01, "s"),
-    ]
-
-
+RESPONSE, FASTER = "mean response time, seconds", "faster than Sync-Filter by"
 EVEN, POISSON = "even", "Poisson"
 """How rows come: the equations are about evenly spaced rows; the paper measured with Poisson streams."""
 
@@ -209,10 +149,10 @@ def _join_panels(x: str, cost: Callable[[float], JoinCost], names: Sequence[str]
     seven: dict[str, Callable[[float], float]] = {"equation 7": lambda place: cost(place).improvement}
     absolute, relative = names
     return [
-        Chart(x, _SECONDS, "response", log=log, under=f"{POISSON}, ", title=f"{absolute}, Poisson streams"),
-        Chart(x, _SECONDS, "response", equations, log=log, under=f"{EVEN}, ", title=f"{absolute}, even rows"),
-        Chart(x, _BETTER, partial(_improvements, curves=POISSON), log="x", title=f"{relative}, Poisson streams"),
-        Chart(x, _BETTER, partial(_improvements, curves=EVEN), seven, log="x", title=f"{relative}, even rows"),
+        Chart(x, RESPONSE, "response", log=log, under=f"{POISSON}, ", title=f"{absolute}, Poisson streams"),
+        Chart(x, RESPONSE, "response", equations, log=log, under=f"{EVEN}, ", title=f"{absolute}, even rows"),
+        Chart(x, FASTER, partial(improvements, curves=POISSON), log="x", title=f"{relative}, Poisson streams"),
+        Chart(x, FASTER, partial(improvements, curves=EVEN), seven, log="x", title=f"{relative}, even rows"),
     ]
 
 
@@ -287,7 +227,7 @@ def cost_at_rate(rate: float) -> JoinCost:
 
 
 def _rate_case(arrivals: str, method: str, rate: float) -> JoinCase:
-    """Long enough for some slow rows after the first window; for at least 30 rows of a Poisson stream."""
+    """For 30 slow rows of a Poisson stream, and at least ten minutes; evenly spaced ones meet the same every time."""
     if arrivals == POISSON:
         return JoinCase(method, SWITCHING, rate, FAST, max(600.0, 30 / rate), seed=2)
     return JoinCase(method, SWITCHING, rate, FAST, WINDOW + max(120.0, 8 / rate))
@@ -321,4 +261,42 @@ def wjoin_rate(found: Results) -> list[Claim]:
         Claim(says, random[SPARSEST], 0.0021, 0.0039, "%", reproduces=False),
         _adaptive_claim(found, cost_at_rate),
         Claim("Poisson: above a minute at 0.01 slow rows per second, by either method", sparse, low=60, unit="s"),
+    ]
+
+
+MATCHES = (0.1, 1.0, 10.0, 60.0)
+"""Results of a fast row; in its window are 60 slow ones."""
+
+
+def _memory_panel(arrivals: str, title: str) -> Chart:
+    windows: dict[str, Callable[[float], float]] = {"rows of both windows": lambda _: WINDOW * (SLOW + FAST)}
+    return Chart(
+        "results per fast row", "most rows at a time", "peak", windows, log="x", under=f"{arrivals}, ", title=title
+    )
+
+
+@figure(
+    cases=lambda: {
+        (f"{arrivals}, {method}", matches): JoinCase(method, SWITCHING, SLOW, FAST, 240.0, seed, matches)
+        for matches in reversed(MATCHES)
+        for arrivals, seed in ((POISSON, 3), (EVEN, None))
+        for method in (SYNC, FILTER)
+    },
+    columns={"results_per_row": PLACE, "results": "results", "most_rows": "peak"},
+    panels=[_memory_panel(POISSON, "Poisson streams"), _memory_panel(EVEN, "even rows")],
+)
+def wjoin_memory(found: Results) -> list[Claim]:
+    """003 section 5.2: memory of in-order joins by how many results a row has.
+
+    All rows are counted: those of the windows, those that wait for a bound or for the processor, and results held.
+    """
+    ratios = {each: found.ratios(f"{each}, {FILTER}", f"{each}, {SYNC}", "peak") for each in (POISSON, EVEN)}
+    least, most = MATCHES[0], MATCHES[-1]
+    selective, held = max(each[least] for each in ratios.values()), min(each[most] for each in ratios.values())
+    extra = found[f"{EVEN}, {FILTER}", most]["peak"] - WINDOW * (SLOW + FAST)
+    return [
+        Claim("a result for every tenth row: Filter-Order holds no more; the greater ratio", selective, high=1.01),
+        Claim("there it holds less; the greater ratio", selective, high=0.99, reproduces=False),
+        Claim("60 results per row: it holds more; the lesser ratio", held, low=1.5),
+        about("even: beside the windows it then holds the results of a second", extra, FAST * most, 0.1),
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millrace.experiments.figures.curves import Measured
-from millrace.experiments.figures.overload import ANSWERED, BY_SHARES, FORMULA, KINDS, MIXED, PHASES
-from millrace.experiments.figures.queue_staleness import expected
+from millrace.experiments.figures.updates.overload import ANSWERED, BY_SHARES, FORMULA, KINDS, MIXED, PHASES
+from millrace.experiments.figures.updates.queue_staleness import expected
 
 Law = Callable[[str, float], Measured]
 
@@ -66,10 +66,23 @@ def switching(curve: str, _: float) -> Measured:
     return {**stale(mean), "switches": switches, **parts}
 
 
+def active(curve: str, load: float) -> Measured:
+    factors = {"IN-PLACE": 1.0, "update FIFO": 2.0, "LINECUTTING as printed": 3.0, "LINECUTTING": 0.8}
+    return stale(10 * load * factors[curve])
+
+
+def bursts(curve: str, slow: float) -> Measured:
+    cut = curve != "IN-PLACE" and slow <= 5
+    starved = 2.0 if curve == "LINECUTTING as printed" and slow == 9 else 1.0
+    return {"slow": 1.0 if cut else 4.0, "fast": 12.0 * starved, "all": 9.0 if cut else 10.0}
+
+
 QUEUE_LAWS: dict[str, Law] = {
     "staleness-app-queue": application,
     "staleness-queues": queues,
+    "key-activity": active,
     "linecutting": cutting,
+    "slow-bursts": bursts,
 }
 OVERLOAD_LAWS: dict[str, Law] = {
     "overload": overloaded,
@@ -118,6 +131,26 @@ BROKEN_QUEUES: list[tuple[str, Law, list[str]]] = [
         "linecutting",
         lambda curve, slow: cutting(curve, 1.0 if slow == 10.0 and curve[0] == "L" else slow),
         ["with none", *(f"{rule}, load {load}: above" for rule in ("printed", "guarded") for load in (3, 5))],
+    ),
+    (
+        "key-activity",
+        lambda curve, load: active("IN-PLACE", load),
+        ["as printed", "update FIFO"],
+    ),
+    (
+        "key-activity",
+        lambda curve, load: {**active(curve.replace("LINECUTTING", "update FIFO")[:11], load), "wrong": 1},
+        ["LINECUTTING is fresher", "keys that"],
+    ),
+    (
+        "slow-bursts",
+        lambda curve, slow: bursts("IN-PLACE", slow),
+        ["as printed: up to 5", "guarded: so", "as printed, 9"],
+    ),
+    (
+        "slow-bursts",
+        lambda curve, slow: {**bursts(curve, slow), "fast": len(curve) * 1.0, "all": len(curve) * 1.0},
+        ["the fast ones", "guarded: all"],
     ),
     (
         "overload",

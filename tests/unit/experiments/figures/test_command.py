@@ -114,9 +114,10 @@ def test_a_figure_is_drawn_again_from_its_table(tmp_path: Path) -> None:
     picture.unlink()
     assert command.redraw_figures("tiny", tmp_path, out=out) == 0
     assert (picture.read_bytes(), out.getvalue()) == (before, f"{picture}\n")
-    (tmp_path / "tiny.csv").unlink()
-    with pytest.raises(RequestError, match=r'there is no ".*tiny.csv" to draw figure "tiny" from'):
-        command.redraw_figures("tiny", tmp_path)
+    for spoil in (lambda table: table.write_text("curve,other\nC,1\n"), Path.unlink):
+        spoil(tmp_path / "tiny.csv")
+        with pytest.raises(RequestError, match=r'tiny.csv" is not there, or has not the columns of figure "tiny"'):
+            command.redraw_figures("tiny", tmp_path)
 
 
 @pytest.mark.usefixtures("made")

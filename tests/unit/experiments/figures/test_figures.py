@@ -17,7 +17,8 @@ from millrace.experiments.figures.command import table_text
 from millrace.experiments.figures.curves import Measured, Results
 from millrace.experiments.figures.enabling_timestamps import waiting
 from millrace.experiments.figures.flush_smoothing import burst_rate
-from millrace.experiments.figures.ordered_joins import COSTS, FIG_5, FIG_6, SPARSEST, cost_at_rate, cost_of_pair
+from millrace.experiments.figures.join_equations import COSTS, FIG_5, FIG_6
+from millrace.experiments.figures.ordered_joins import SPARSEST, cost_at_rate, cost_of_pair
 from millrace.experiments.figures.out_of_order import SLACK
 from millrace.experiments.figures.query_graph import BIN, FORMULAS
 from millrace.plan.joins.join_cost import JoinCost
@@ -136,6 +137,10 @@ def slow_rates(curve: str, rate: float) -> Measured:
     return window_join(curve, cost_at_rate(rate))
 
 
+def held_rows(curve: str, matches: float) -> Measured:
+    return outcome(peak=672 + 10 * matches * curve.endswith("Filter-Order"))
+
+
 LAWS: dict[str, Law] = {
     "ets-latency": ets_latency,
     "ets-idle": idle,
@@ -149,6 +154,7 @@ LAWS: dict[str, Law] = {
     "wjoin-analytic": equations,
     "wjoin-cost": pair_costs,
     "wjoin-rate": slow_rates,
+    "wjoin-memory": held_rows,
     "oop-skew": skews,
     "oop-smoothing": smoothing,
     "oop-tumbling-join": late_windows,
@@ -240,6 +246,9 @@ def test_the_committed_table_of_a_figure_is_one_that_it_reads(name: str) -> None
             lambda curve, rate: outcome(response=slow_rates(curve, rate)["response"] / 2),
             ["Poisson: above a minute"],
         ),
+        ("wjoin-memory", lambda curve, matches: held_rows("Sync-Filter", matches), ["60 results", "even: beside"]),
+        ("wjoin-memory", lambda curve, matches: held_rows(curve, max(matches, 1.0)), ["a result for every tenth"]),
+        ("wjoin-memory", lambda curve, matches: held_rows(curve, matches - 1), ["there it holds less"]),
         ("oop-skew", lambda curve, skew: skews("in order", skew), ["order-agnostic starts", "order-agnostic needs"]),
         (
             "oop-skew",

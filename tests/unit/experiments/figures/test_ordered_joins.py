@@ -29,6 +29,12 @@ def test_evenly_spaced_fast_rows_begin_right_after_a_slow_one() -> None:
     assert (arrivals.fast[::4] - arrivals.slow).tolist() == [1] * 5
 
 
+def test_a_fast_row_has_as_many_results_as_are_asked_for() -> None:
+    many, few = (JoinCase(FILTER, 0.0, 1, 2, 2 * WINDOW, matches=matches).measure() for matches in (5.0, 0.1))
+    assert (many["results"], few["results"]) == (5 * 118, 12)
+    assert many["peak"] > few["peak"] >= 3 * WINDOW
+
+
 @pytest.mark.parametrize("method", [SYNC, FILTER, ADAPTIVE])
 def test_the_query_is_one_ordered_join(method: str) -> None:
     operators = [node.operator for node in physical(parse_network(network(method))).whole().operators()]

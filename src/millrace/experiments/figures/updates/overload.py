@@ -11,7 +11,7 @@ import numpy as np
 from millrace.experiments.figures.claims import Claim, about
 from millrace.experiments.figures.curves import Chart, Curve, Measured, Point, Results
 from millrace.experiments.figures.experiment import PLACE, figure
-from millrace.experiments.figures.update_queues import (
+from millrace.experiments.figures.updates.update_queues import (
     APPEND,
     FIFO,
     GUARDED,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from millrace.experiments.figures.overload import (
+from millrace.experiments.figures.updates.overload import (
     AUTO,
     KEYS,
     MIXED,
@@ -20,7 +20,7 @@ from millrace.experiments.figures.overload import (
     PhasesCase,
     QueriesCase,
 )
-from millrace.experiments.figures.update_queues import APPEND, GUARDED, IN_PLACE, QueueCase
+from millrace.experiments.figures.updates.update_queues import APPEND, GUARDED, IN_PLACE, QueueCase
 
 
 @pytest.mark.slow

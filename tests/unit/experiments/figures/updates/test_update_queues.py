@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.experiments.figures.queue_staleness import expected
-from millrace.experiments.figures.update_queues import (
+from millrace.experiments.figures.updates.queue_staleness import expected
+from millrace.experiments.figures.updates.update_queues import (
     APPEND,
     FIFO,
     GUARDED,

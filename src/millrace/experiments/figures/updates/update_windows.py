@@ -17,7 +17,7 @@ import pyarrow as pa
 from millrace.experiments.figures.claims import Claim, about, furthest, growth
 from millrace.experiments.figures.curves import Chart, Curve, Measured, Point, Results
 from millrace.experiments.figures.experiment import PLACE, figure
-from millrace.experiments.figures.update_queues import SECOND, keys_of
+from millrace.experiments.figures.updates.update_queues import SECOND, keys_of
 from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.columns.integers import Integers

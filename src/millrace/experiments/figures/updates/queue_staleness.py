@@ -9,7 +9,7 @@ from itertools import pairwise
 from millrace.experiments.figures.claims import Claim, about, furthest
 from millrace.experiments.figures.curves import Chart, Curve, Point, Results
 from millrace.experiments.figures.experiment import PLACE, figure
-from millrace.experiments.figures.update_queues import (
+from millrace.experiments.figures.updates.update_queues import (
     APPEND,
     FIFO,
     GUARDED,

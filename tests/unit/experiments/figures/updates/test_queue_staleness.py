@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millrace.experiments.figures.queue_staleness import NAIVE, PAGED, SERVED, page_case, turns
+from millrace.experiments.figures.updates.queue_staleness import NAIVE, PAGED, SERVED, page_case, turns
 
 
 def test_a_curve_turns_where_it_begins_to_fall_and_where_it_rises_again() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from millrace.experiments.figures.update_queues import keys_of
-from millrace.experiments.figures.update_windows import (
+from millrace.experiments.figures.updates.update_queues import keys_of
+from millrace.experiments.figures.updates.update_windows import (
     BOUND,
     EAGER,
     EVERY,

@@ -105,17 +105,23 @@ class EvenUpdates:
 
 @dataclass(frozen=True)
 class SlowKeys:
-    """Keys that are updated at even intervals, `slow` of them ten times as long; all together once per second."""
+    """Keys that are updated at even intervals, `slow` of them ten times as long; all together once per second.
+
+    The slow keys are updated `at_once`, or at any time.
+    """
 
     keys: int
     slow: int
     ticks: int
+    at_once: bool = False
 
     def updates(self) -> KeyUpdates:
         """All of them; the keys begin at any moment of their intervals."""
         rates = np.where(np.arange(self.keys) < self.keys - self.slow, 1.0, 0.1)
         rates /= rates.sum()
         begins = np.random.default_rng(1).random(self.keys)
+        if self.at_once:
+            begins[self.keys - self.slow :] = 0.5
         came = [
             np.round((np.arange(int(self.ticks * rate) + 1) + begin) / rate * SECOND).astype(np.int64)
             for rate, begin in zip(rates, begins, strict=True)
