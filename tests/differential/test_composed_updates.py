@@ -382,3 +382,30 @@ def test_restarts_and_budgets_change_no_result(name: str) -> None:
             check_three(inputs, driver.results)
         else:
             expected(inputs)[name].check(name, driver.results)
+
+
+COUNTED = {
+    "trailing": "SELECT k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [RANGE 9 SECONDS] GROUP BY k",
+    "rows": "SELECT k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [ROWS 20 SLIDE 5] GROUP BY k",
+    "own_rows": "SELECT k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [ROWS 4 PARTITION BY k] GROUP BY k",
+    "calendar": "SELECT k, date_trunc('year', ts) AS at, count(*) AS n, sum(v) AS total FROM s GROUP BY k, 2",
+    "recent": "SELECT t.k, t.v AS n, s.v AS total, t.ts AS at FROM s SEQ t ON s.k = t.k MODE RECENT",
+}
+
+
+@pytest.mark.slow
+def test_windows_of_all_kinds_are_those_over_all_rows() -> None:
+    inputs = {stream: rows_of(seed, 120) for seed, stream in enumerate("st", 3)}
+    # Rows are counted in order of arrival, so they come at once.
+    pieces = {stream: cut(rows, 1, (120,)) for stream, rows in inputs.items()}
+    every = {f"all_{name}": f"{text} WITH (queue = 'append')" for name, text in COUNTED.items()}
+    declared = "".join(f"CREATE QUERY {name} AS {text};" for name, text in {**COUNTED, **every}.items())
+    found = Host("local").run(STREAMS + declared, pieces)
+    for name in COUNTED:
+        exact: dict[str, list[Row]] = defaultdict(list)
+        for row in found[f"all_{name}"]:
+            exact[row["k"]].append(row)
+        last = {row["k"]: row for row in found[name]}
+        assert last.keys() == exact.keys(), name
+        for key, row in last.items():
+            assert row in exact[key] and row["at"] == max(each["at"] for each in exact[key]), (name, key)
