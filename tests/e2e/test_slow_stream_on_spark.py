@@ -126,7 +126,7 @@ def warm_up(sender: Sender, log: CommitLog) -> None:
     for number in range(1, WARM_UP + 1):
         sender.send("slow", "fast")
         wait_for(
-            lambda number=number: all(known["files"] == number for known in sources(log).values()) and sources(log)
+            lambda number=number: all(known["files"] == number for known in sources(log).values()) and sources(log), 300
         )
 
 
@@ -166,7 +166,7 @@ def test_a_slow_stream_holds_no_row_back_for_more_than_two_triggers(tmp_path: Pa
         # The slow rows come just after a trigger, when they are read last, and in the middle between two.
         sender.silent(began + SILENCE + 0.1)
         sender.silent(began + 2 * SILENCE + TRIGGER / 2)
-        wait_for(lambda: all(left(tmp_path, kind).keys() >= set(sender.sent[f"fast_{kind}"]) for kind in PROMISES), 10)
+        wait_for(lambda: all(left(tmp_path, kind).keys() >= set(sender.sent[f"fast_{kind}"]) for kind in PROMISES))
     at_last = log.newest() or {}
     for kind in PROMISES:
         assert longest(tmp_path, kind, sender.sent[f"fast_{kind}"]) <= 2

@@ -2,6 +2,7 @@
 
     streams         CREATE STREAM and CREATE SINK: columns, keys, options, late rows
     contracts       the time contract of a stream: order, partitions, enabling timestamps
+    partitions      partitions that are declared ahead, and the grace for others
     user_code       CREATE FUNCTION and CREATE AGGREGATE
     query_options   WITH of a query: known keys, checked values, baselines
     future_guard    the option max_future_skew of a query, which guards its streams
