@@ -101,6 +101,7 @@ OPTIONS: Mapping[str, Option] = {
     "slack": Option(
         f"{_INTERVAL}, or a number of rows such as '100 rows'", lambda it: bool(_rows(it)) or _interval(it)
     ),
+    "smooth": Option(_INTERVAL, _length),
     "ets": Option("on or off", _one_of("on", "off"), "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
     "ets_arcs": Option("on or off", _one_of("on", "off")),
     "share": Option("a positive number", _positive),
@@ -194,7 +195,7 @@ def _value(setting: Setting) -> str:
     if key in ("budget", "slack") and (rows := _rows(value.text)) is not None:
         return f"{rows} rows"
     # The plan reads lengths of time in microseconds.
-    return str(parse_interval(value.text)) if key in ("slack", "tick", "budget") else value.text.lower()
+    return str(parse_interval(value.text)) if key in ("slack", "smooth", "tick", "budget") else value.text.lower()
 
 
 # Options that are for some windows or joins alone
@@ -218,6 +219,10 @@ def _joins(root: Node) -> bool:
     return any(isinstance(each, Join) for each in walk(root))
 
 
+def _joins_outer(root: Node) -> bool:
+    return any(isinstance(each, Join) and any(side.outer for side in each.sides) for each in walk(root))
+
+
 def _by_time(root: Node) -> bool:
     """True if no rows progress by a number, which has no length of time."""
     return all(each.stream.time.unit == "time" for each in scans_of(root))
@@ -235,6 +240,7 @@ _EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
     ),
     "slack": (_by_time, "it is a length of time, and rows of this query progress by a BIGINT, which has no unit"),
     "join": (_joins, "it is for joins over time"),
+    "smooth": (_joins_outer, "it is for outer joins over time"),
     "alpha": (_joins, "it is for joins over time that are ordered by it"),
 }
 

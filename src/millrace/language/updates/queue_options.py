@@ -17,7 +17,7 @@ from millrace.plan.updates.queue_placement import has_queue_per_stream, mode_of
 from millrace.plan.updates.update_keys import reads_updates
 from millrace.plan.updates.window_commitments import committed
 
-_ORDINARY = ("order", "join", "alpha", "slack", "panes", "flush", "low_level_groups", "state_limit")
+_ORDINARY = ("order", "join", "alpha", "slack", "smooth", "panes", "flush", "low_level_groups", "state_limit")
 """The options that are for queries over all rows."""
 _APPEND = "write queue = 'append', which answers over all rows"
 

@@ -47,6 +47,8 @@ def content_of(node: Node, options: Options, method: Method | None = None) -> ob
     if isinstance(node, windows.Aggregate) and node.window.is_same_for_groups:
         # The rate of a stream decides too, and is not among what it means.
         further.append(pane_choice(node, options).buffered)
+    if isinstance(node, joins.Join) and "smooth" in options:
+        further.append(options["smooth"])
     return meaning(node), is_in_order(options), further if method is None else [*further, method]
 
 
@@ -142,7 +144,8 @@ def _join(node: joins.AnyJoin, options: Options, method: Method | None) -> kerne
             alpha = float(options.get("alpha", ALPHA))
             return kernel.OrderedJoin(schemas, node.sides, node.residual, method=method, alpha=alpha)
         case joins.Join():
-            return kernel.Join(schemas, node.sides, node.residual, node.time, joint=node.joint)
+            delay = int(options.get("smooth", 0)) if any(side.outer for side in node.sides) else 0
+            return kernel.Join(schemas, node.sides, node.residual, node.time, joint=node.joint, delay=delay)
         case updates.OuterUpdateJoin():
             kind = kernel.TimedUpdateJoin if node.timed else kernel.UpdateJoin
             return kind(schemas, node.keys, node.within, node.residual, node.kept)

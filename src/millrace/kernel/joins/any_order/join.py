@@ -17,6 +17,7 @@ from millrace.kernel.elements import (
     Punctuation,
 )
 from millrace.kernel.joins.any_order.join_core import JoinCore
+from millrace.kernel.joins.any_order.slow_release import SlowRelease
 from millrace.kernel.joins.sides import JoinTime, Side
 from millrace.kernel.operator import StoringOperator
 
@@ -29,7 +30,8 @@ class Join(StoringOperator):
 
     State: the rows of each input that rows still to come of the others may match. Punctuations: the bound on the time
     of joined rows, which follows from the bounds of the inputs and, where that time is not the latest, from what is
-    kept; and, if asked for, both bounds as one promise about pairs of times.
+    kept; and, if asked for, both bounds as one promise about pairs of times. With a `delay`, rows of an outer side that
+    match nothing leave little by little, at most so much later than they could (see slow_release.py).
     """
 
     label = "join"
@@ -46,9 +48,11 @@ class Join(StoringOperator):
         time: JoinTime = "max",
         *,
         joint: bool = False,
+        delay: Microseconds = 0,
     ) -> None:
         self.core = JoinCore(schemas, sides, residual, time)
-        self.stores = (self.core,)
+        self._slow = SlowRelease(delay) if delay else None
+        self.stores = (self.core,) if self._slow is None else (self.core, self._slow)
         self.holds = any(side.outer for side in sides)
         self.joint = joint
         self._outer = [port for port, side in enumerate(sides) if side.outer]
@@ -69,15 +73,29 @@ class Join(StoringOperator):
                 pieces.append(piece)
         if pieces:
             yield Batch(pa.concat_batches(pieces))
+        if self._slow is not None and len(self._slow):
+            yield from self._slow.oldest(len(batch))
+            yield from self._told(ets=False)
 
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
+        before = self.core.bounds[port]
         made = self.core.raise_bound(port, punctuation.until)
+        if self._slow is not None:
+            if made is not None:
+                self._slow.add(port, made, before)
+            made = self._slow.due(port, punctuation.until)
         if made is not None:
             yield made
+        yield from self._told(punctuation.ets)
+
+    def _told(self, ets: bool) -> Iterator[Element]:
+        """What the bounds of the inputs say about joined rows."""
         until = self.core.until()
+        if self._slow is not None:
+            until = min(until, self._slow.least_time())
         if until > self._promised:
             self._promised = until
-            yield Punctuation(until, punctuation.ets)
+            yield Punctuation(until, ets)
         if self.joint:
             yield from self._jointly()
 
@@ -95,6 +113,9 @@ class Join(StoringOperator):
             until = self.core.stores[port].least_until()
             if until is not None:
                 ways.append({1 - port: _after(until)})
+            due = None if self._slow is None else self._slow.least_due(1 - port)
+            if due is not None:
+                ways.append({1 - port: due})
         return ways
 
     def required(self, until: Microseconds, port: int = 0) -> Microseconds | None:
@@ -106,8 +127,15 @@ class Join(StoringOperator):
             # Rows that hold the bound back: those whose time may become that of a result, and those given alone.
             if other != port and (time in ("min", other) or store.side.outer):
                 last = store.last_until(until, unmatched=time not in ("min", other))
-                needed += [] if last is None else [_after(last)]
+                needed += [] if last is None else [self._delayed(_after(last))]
+        due = None if self._slow is None else self._slow.last_due(port, until)
+        needed += [] if due is None else [due]
         return max(needed, default=None)
+
+    def _delayed(self, until: Microseconds) -> Microseconds:
+        """The bound at which the rows have left that a bound releases."""
+        delay = 0 if self._slow is None else self._slow.delay
+        return min(until, END_OF_TIME - delay) + delay
 
 
 def _after(until: Microseconds) -> Microseconds:

@@ -243,3 +243,27 @@ def test_memory_is_told() -> None:
     driven.step(0, rows(0, list(range(2000))))
     assert driven.operator.state_bytes >= 2000 * 24
     assert driven.told.get(0, NO_BOUND) == NO_BOUND
+
+
+def test_rows_without_a_match_leave_one_for_each_row_that_comes() -> None:
+    """A hundred rows of S0 match nothing: the bound of S1 that shows it lets all of them leave at once, or none yet."""
+    sides = Side(("k0",), MINUTE, outer=True), Side(("k1",), MINUTE)
+    schemas = [pa.schema([(f"k{port}", pa.int64()), (f"ts{port}", pa.int64())]) for port in (0, 1)]
+    bursts = {}
+    for delay in (0, 5 * MINUTE):
+        driven = Driven(lambda delay=delay: Join(schemas, sides, delay=delay))  # type: ignore[misc]
+        driven.step(0, rows(0, list(range(100)), [1] * 100))
+        driven.step(1, Punctuation(MINUTE))
+        driven.step(0, Punctuation(3 * MINUTE))
+        left = [len(batches(driven.step(1, Punctuation(2 * MINUTE))))]
+        left += [len(batches(driven.step(1, rows(1, [2 * MINUTE + each], [2])))) for each in range(40)]
+        left.append(len(batches(driven.step(1, Punctuation(6 * MINUTE)))))
+        assert sum(left) == 100
+        assert last_bound(driven.found) == 3 * MINUTE
+        bursts[delay] = left
+    assert bursts[0] == [100, *[0] * 40, 0]
+    assert bursts[5 * MINUTE] == [0, *[1] * 40, 60]
+
+
+def batches(elements: Sequence[Element]) -> list[int]:
+    return [time for each in elements if isinstance(each, Batch) for time in each.times.tolist()]

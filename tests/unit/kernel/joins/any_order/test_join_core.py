@@ -157,6 +157,23 @@ def test_join_of_two_keeps_the_contract_of_operators_that_work_by_input(name: st
     check_by_input(lambda: Join(schemas(), PAIRS[name], None, time), seeds=2, compares=name != "empty band")
 
 
+OUTER = [name for name, sides in PAIRS.items() if any(side.outer for side in sides)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", ["max", 0])
+@pytest.mark.parametrize("name", OUTER)
+@pytest.mark.parametrize("delay", [3, 40])
+def test_a_join_that_releases_slowly_gives_the_same_and_keeps_the_contract(
+    name: str, time: JoinTime, delay: int
+) -> None:
+    for seed in range(3):
+        script = random_scripts(seed, batches=12)
+        found = rows_of(outputs(lambda: Join(schemas(), PAIRS[name], None, time, delay=delay), script))
+        assert found == expected(script, PAIRS[name], time), seed
+    check_by_input(lambda: Join(schemas(), PAIRS[name], None, time, delay=delay), seeds=2)
+
+
 @pytest.mark.parametrize("name", ["until", "full"])
 def test_join_keeps_the_contract_in_short(name: str) -> None:
     for time in ("max", 0):
