@@ -8,6 +8,7 @@
     join_scopes       the names of all inputs
     join_conditions   conditions sorted into keys, limits on times, and the rest
     bands             what a condition says about the times of two inputs
+    spans             times plus constants, as conditions write them
     joined_rows       the relation of a join, the times its rows may have, and joins that are refused
 
 Comes in: a `Select` and the relations of its inputs. Goes out: a `BoundJoin`. Imported by `select.query_binder`.

@@ -12,8 +12,9 @@ from millrace.errors import Place
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.progressing import Kinds, kinds_of
-from millrace.language.joins.bands import Band, Times, band_of
+from millrace.language.joins.bands import Band, band_of
 from millrace.language.joins.join_inputs import JoinInput, key_value, owners_of, times_of
+from millrace.language.joins.spans import Times
 from millrace.plan.joins.join_steps import JoinCondition
 from millrace.plan.joins.time_limits import TimeLimit
 from millrace.plan.nodes.conditions import conjuncts

@@ -14,8 +14,8 @@ from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.progressing import as_time
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import FromItem, Name, WindowClause
-from millrace.language.joins.bands import Times
 from millrace.language.joins.join_scopes import JoinScope, Merged, inner
+from millrace.language.joins.spans import Times
 from millrace.language.windows.outlets import progressing_by
 from millrace.language.windows.window_clauses import by_attribute, extent
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow
