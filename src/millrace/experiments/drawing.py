@@ -117,7 +117,7 @@ def number_axes(axes: Axes, log: str) -> None:
         # A decade or two have few powers of ten, and less than one may have none.
         decades = log10(high / low)
         axis.set_major_locator(
-            LogLocator(subs=(1,) if decades > 2.2 else (1, 2, 5) if decades > 1 else (1, 1.5, 2, 3, 5, 7))
+            LogLocator(subs=(1,) if decades > 2.2 else (1, 2, 5) if decades > 1 else (1, 2, 3, 5, 7))
         )
         axis.set_minor_formatter(NullFormatter())
 
