@@ -18,9 +18,6 @@ from millrace.kernel.state import Changes
 from millrace.kernel.stores import key_table, row_blocks, row_gather
 from millrace.kernel.stores.key_table import KeyTable
 from millrace.kernel.stores.row_blocks import RowBlocks
-from millrace.kernel.updates.held_keys import Locations
-from millrace.kernel.updates.key_cells import NONE, KeyCells
-from millrace.kernel.updates.pages import Pages
 
 pytestmark = pytest.mark.slow
 
@@ -87,101 +84,6 @@ def test_keys_are_numbered_as_a_dictionary_would(
         known = table.keys()
         named = zip(known.column("a").to_pylist(), known.column("b").to_pylist(), strict=True)
         assert [canonical(key) for key in named] == list(model)
-
-
-class ZoneModel:
-    """Pages, and beside them what they must say: who has which zone, and which pages are in use."""
-
-    def __init__(self, page: int, zone: int) -> None:
-        self.page, self.zone = page, zone
-        self.pages = Pages(page, zone)
-        self.per_page = max(page // zone, 1)
-        self.taken: set[int] = set()
-
-    def in_use(self) -> set[int]:
-        return {zone // self.per_page for zone in self.taken}
-
-    def allocate(self, count: int) -> None:
-        before = self.in_use()
-        free = len(before) * self.per_page - len(self.taken)
-        zones = self.pages.allocate(count).tolist()
-        assert len(zones) == len(set(zones)) == count
-        assert not self.taken & set(zones)
-        self.taken |= set(zones)
-        new_pages = -(-max(count - free, 0) // self.per_page)
-        assert len(self.in_use() - before) == new_pages
-        self.check()
-
-    def release(self, zones: list[int]) -> None:
-        self.taken -= set(zones)
-        self.pages.release(np.array(zones, np.int64))
-        self.check()
-
-    def restore(self) -> None:
-        self.pages = Pages(self.page, self.zone)
-        self.pages.restore(np.array(sorted(self.taken), np.int64))
-        self.check()
-
-    def check(self) -> None:
-        assert self.pages.allocated == len(self.taken) * self.zone
-        assert self.pages.pages == len(self.in_use())
-        assert all(zone < self.pages.capacity for zone in self.taken)
-
-
-@given(page=st.integers(1, 9), zone=st.integers(1, 4), steps=st.integers(0, 40), data=st.data())
-def test_locations_are_handed_out_once_and_pages_only_when_needed(
-    page: int, zone: int, steps: int, data: st.DataObject
-) -> None:
-    model = ZoneModel(page, zone)
-    for _ in range(steps):
-        step = data.draw(st.sampled_from(["allocate", "release", "release", "restore"]))
-        if step == "allocate":
-            model.allocate(data.draw(st.integers(0, 30)))
-        elif step == "release" and model.taken:
-            model.release(data.draw(st.lists(st.sampled_from(sorted(model.taken)), unique=True)))
-        elif step == "restore":
-            model.restore()
-
-
-@pytest.mark.parametrize("most", [1, 2, 9])
-@pytest.mark.parametrize("page", [1, 2, 3, 8])
-def test_locations_stay_right_through_a_long_run(page: int, most: int) -> None:
-    model, generator = ZoneModel(page, 1), np.random.default_rng(page)
-    for step in range(600):
-        # The load rises and falls, so that pages come and go.
-        if generator.random() < 0.5 + 0.3 * math.sin(step / 40):
-            model.allocate(int(generator.integers(1, most + 1)))
-        elif model.taken:
-            model.release(generator.permutation(sorted(model.taken))[: int(generator.integers(1, most + 1))].tolist())
-
-
-@given(
-    batches=st.lists(st.lists(st.integers(0, 12), unique=True, min_size=1, max_size=10), max_size=25),
-    naive=st.booleans(),
-    data=st.data(),
-)
-def test_the_rows_of_keys_stand_in_locations(batches: list[list[int]], naive: bool, data: st.DataObject) -> None:
-    cells, slots, page = KeyCells(), KeyCells(), 4
-    locations = Locations(cells, slots, page, naive=naive)
-    cells.grow(13)
-    waits, kept = dict[int, int](), dict[int, int]()
-    for number, batch in enumerate(batches):
-        locations.put_one(batch[0], number * 100)
-        locations.put(np.array(batch[1:], np.int64), number * 100 + np.arange(1, len(batch)))
-        waits.update({key: number * 100 + at for at, key in enumerate(batch)})
-        gone = data.draw(st.lists(st.sampled_from(sorted(waits)), unique=True)) if waits else []
-        assert locations.free(np.array(gone, np.int64)).tolist() == [waits.pop(key) for key in gone]
-        if data.draw(st.booleans()):
-            page = data.draw(st.sampled_from([1, 4, 9]))
-            locations = Locations(cells, slots, page, naive=naive)
-            locations.restore()
-        found = {key: int(place) for key, place in enumerate(cells["location"][:13]) if place >= 0}
-        assert set(found) == (set(kept) | set(batch) if naive else set(waits))
-        assert len(set(found.values())) == len(found) == locations.allocated
-        assert all(found[key] == place for key, place in kept.items() if key in found and key not in batch)
-        kept = found
-        expected = [waits.get(key, NONE) for key in range(13)]
-        assert locations.entries(np.arange(13)).tolist() == [locations.entry(key) for key in range(13)] == expected
 
 
 @contextmanager

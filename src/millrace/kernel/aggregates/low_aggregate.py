@@ -64,9 +64,9 @@ class FlushPolicy:
         """The policy that an option names.
 
         >>> FlushPolicy.parse("slow_flush(160, 2)")
-        FlushPolicy(kind='slow_flush', every=160, delay=2)
+        FlushPolicy(kind='slow_flush', every=160, delay=2, second_slot=False)
         >>> FlushPolicy.parse("lazy_flush(2)")
-        FlushPolicy(kind='lazy_flush', every=1, delay=2)
+        FlushPolicy(kind='lazy_flush', every=1, delay=2, second_slot=False)
         """
         words = "".join(text.lower().split())
         if words in ("in_order", "in_order()"):
