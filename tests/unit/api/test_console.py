@@ -23,7 +23,14 @@ REPORT = Report(
 
 def test_the_summary_accounts_for_every_row() -> None:
     text = "\n".join(summary_lines(REPORT))
-    for part in ("10 rows in 2.0 s (5/s)", "2 late", "1 quarantined", "3 ETS", "-> q: 4 results", "5 rows or partial results held"):
+    for part in (
+        "10 rows in 2.0 s (5/s)",
+        "2 late",
+        "1 quarantined",
+        "3 ETS",
+        "-> q: 4 results",
+        "5 rows or partial results held",
+    ):
         assert part in text
 
 
