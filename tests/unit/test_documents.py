@@ -31,6 +31,11 @@ def test_every_package_is_on_the_page_of_the_architecture() -> None:
     assert [str(package) for package in packages if str(package) not in {*rows, *named}] == []
 
 
+def test_every_decision_has_a_number_of_its_own() -> None:
+    for number, path in enumerate(sorted((ROOT / "docs" / "decisions").iterdir()), start=1):
+        assert path.name.startswith(f"{number:04d}-") and path.read_text().startswith(f"# {number:04d} "), path.name
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())

@@ -16,6 +16,6 @@
     lengths             a length, or a number where rows progress by one
 
 Every parser has a cursor, none inherits from another. Sqlglot reads expressions; statements and clauses are ours
-(docs/decisions/0027 says why).
+(docs/decisions/0034 says why).
 Comes in: text. Goes out: statements, or a `QueryError` at its place. Imported by all other parts of the language.
 """
