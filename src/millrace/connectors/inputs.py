@@ -59,7 +59,7 @@ class StreamInput(Protocol):
 
     @property
     def more(self) -> bool:
-        """True if another read may give more rows, and will not wait for them."""
+        """True if what comes is in small pieces, so that more of it is worth a read, which will not wait."""
 
     def read(self) -> Chunk | None:
         """The next rows; None if there are none now."""
@@ -101,10 +101,10 @@ def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
 
 
 class FileInput:
-    """Files of a folder in name order, followed as new ones come."""
+    """Files of a folder in name order, followed as new ones come; a read gives as much of a file as is worth a turn."""
 
     pending = False
-    more = True
+    more = False
 
     def __init__(self, stream: Stream, schema: pa.Schema, position: Position | None) -> None:
         self.stream = stream
