@@ -87,7 +87,7 @@ def test_eight_changes_to_four_queries_on_spark(tmp_path: Path, spark_session: S
     def on_spark(network: QueryNetwork, ending: Ending, checkpoint: Path, **given: Any) -> SparkRun:
         return SparkRun(network, RunOptions("spark", ending, checkpoint, stages=3), session=spark_session, **given)
 
-    check_all(tmp_path, 2, on_spark)
+    check_all(tmp_path, 1, on_spark)
 
 
 def check_all(tmp_path: Path, pieces: int, host: Host) -> None:
@@ -102,7 +102,7 @@ def check_all(tmp_path: Path, pieces: int, host: Host) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_micro_batch_that_was_begun_ends_by_its_own_plan(tmp_path: Path, spark_session: SparkSession) -> None:
+def test_a_micro_batch_that_was_begun_ends_by_its_own_plan_on_spark(tmp_path: Path, spark_session: SparkSession) -> None:
     from millrace.hosts.spark.host import SparkRun
 
     def run(text: str) -> LiveChanges:

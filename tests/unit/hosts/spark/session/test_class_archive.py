@@ -136,7 +136,7 @@ java.wait()
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_later_start_maps_the_classes_from_the_archive(tmp_path: Path) -> None:
     unset = {"SPARK_HOME", "SPARK_CONF_DIR"}
     environment = {name: value for name, value in os.environ.items() if name not in unset}

@@ -15,7 +15,7 @@ from millrace.hosts.spark.exchange.buckets import bucket_ids
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_bucket_ids_hit_each_partition_once_by_the_hash_of_spark_itself(spark_session: SparkSession) -> None:
+def test_bucket_ids_hit_each_partition_once_by_the_hash_of_spark_itself_on_spark(spark_session: SparkSession) -> None:
     ids = [(count, number) for count in (1, 2, 7) for number in bucket_ids(count)]
     given = spark_session.createDataFrame(ids, "count int, id int")
     rows = given.selectExpr("count", "pmod(hash(id), count) AS partition")
