@@ -67,7 +67,7 @@ ACCESS = (
 )
 
 
-def chosen(policy: str, memory: str = "paged") -> QueueSettings:
+def chosen(policy: str, memory: str = "released") -> QueueSettings:
     """The settings of a policy, or of one that serves keys by when they are read."""
     if policy == "access":
         return QueueSettings("inplace", memory=memory, access=ACCESS)
@@ -167,7 +167,7 @@ def test_a_queue_that_changes_its_policy_loses_nothing(
 
     def between(served: int, queue: UpdateQueue) -> UpdateQueue:
         if served in changes:
-            other = chosen(changes[served], "naive" if served % 2 else "paged")
+            other = chosen(changes[served], "naive" if served % 2 else "released")
             if restarts:
                 queue = restored(queue, segments, other)
             else:

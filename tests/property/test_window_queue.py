@@ -51,9 +51,8 @@ class Case:
     inputs: int
     truth: int | None
 
-    def queue(self, page: int = 16) -> WindowQueue:
-        settings = QueueSettings(page=page)
-        return queue_of(self.length, self.slide, self.mode, self.tick, settings, self.inputs, self.truth)
+    def queue(self) -> WindowQueue:
+        return queue_of(self.length, self.slide, self.mode, self.tick, QueueSettings(), self.inputs, self.truth)
 
     def port_of(self, row: Row) -> int:
         return self.ports[row[2]]
@@ -212,7 +211,7 @@ class _Run:
         self.passed = -(2**63)
 
     def _queue(self) -> WindowQueue:
-        return self.case.queue(page=4)
+        return self.case.queue()
 
     def _aggregate(self) -> MarkedAggregate:
         frames = WindowGeometry(self.case.length, self.case.slide)

@@ -36,8 +36,9 @@ _MARGIN = 5
 
 _FILTER, _FOLDED = "NOT s0.ts >= s1.ts", "s0.ts < s1.ts"
 """The same condition in two ways; as a comparison of two times it becomes part of the band."""
-_PAIR, _ONE = "s0.ts", "unix_micros(s0.ts)"
-"""The first time as it is, so that groups are pairs of times; and as a number, so that the second alone progresses."""
+_PAIR, _ONE = "s0.ts", "unix_micros(s0.ts) + 0 * s0.link"
+"""The first time as it is, so that groups are pairs of times; and as a number that is no function of the time alone, so
+that the second alone progresses."""
 _FORMS = {
     JOINT: (_PAIR, _FILTER, 0.0),
     INDIVIDUAL: (_ONE, _FILTER, 0.0),
