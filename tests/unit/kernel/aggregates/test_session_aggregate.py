@@ -219,8 +219,8 @@ def test_a_promise_closes_the_sessions_of_its_group_alone() -> None:
 @pytest.mark.slow
 def test_the_calendar_does_not_grow_while_only_groups_promise() -> None:
     operator = by_group(5)
-    for time in range(0, 50_000, 10):
+    for time in range(0, 16_000, 10):
         list(operator.on_batch(0, batch(time)))
         list(operator.on_groups(promise(a=time + 5)))
     assert operator.held == 0
-    assert operator.state_bytes < 100_000
+    assert operator.state_bytes < 20_000
