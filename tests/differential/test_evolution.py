@@ -102,7 +102,9 @@ def check_all(tmp_path: Path, pieces: int, host: Host) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_micro_batch_that_was_begun_ends_by_its_own_plan_on_spark(tmp_path: Path, spark_session: SparkSession) -> None:
+def test_a_micro_batch_that_was_begun_ends_by_its_own_plan_on_spark(
+    tmp_path: Path, spark_session: SparkSession
+) -> None:
     from millrace.hosts.spark.host import SparkRun
 
     def run(text: str) -> LiveChanges:
