@@ -100,6 +100,7 @@ def test_a_row_counts_in_the_windows_that_are_open(host: Host) -> None:
     assert sum(n for _, n, _ in wanted["minutes"]) > sum(n for _, n, _ in wanted["tens"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("strategy", ["dfs", "bfs", "batch:1"])
 def test_the_answer_depends_on_the_rows_alone(seed: int, strategy: str) -> None:

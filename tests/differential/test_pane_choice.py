@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.testing import Bench, Host
@@ -38,6 +39,7 @@ def windows(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted((int(row["window_start"].timestamp()), row["n"], row["most"], row["middle"]) for row in rows)
 
 
+@pytest.mark.slow
 def test_the_answer_is_that_of_panes_and_that_of_rows(host: Host) -> None:
     times = seconds()
     found = host.run(SQL, {"s": [table(times[start : start + 400]) for start in range(0, len(times), 400)]})
@@ -46,6 +48,7 @@ def test_the_answer_is_that_of_panes_and_that_of_rows(host: Host) -> None:
     assert windows(found["measured"]) == windows(found["partials"]) == windows(found["buffered"])
 
 
+@pytest.mark.slow
 def test_an_aggregate_changes_over_while_it_runs() -> None:
     bench = Bench(f"{STREAM} CREATE QUERY q AS {QUERY};")
     kept, rows = [], []

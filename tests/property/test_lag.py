@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def told(stream: StreamLag, awaited: Awaited, short: int) -> list[Row]:
     return [Row(awaited.stream, key, until + stream.disorder, None) for key in keys]
 
 
+@pytest.mark.slow
 @given(orders=st.tuples(st.sampled_from(ORDERS), st.sampled_from(ORDERS)), arriving=st.lists(rows, max_size=12))
 def test_what_is_asked_for_releases_something_and_less_does_not(orders: tuple[str, str], arriving: list[Row]) -> None:
     columns = "(k STRING, ts TIMESTAMP, promised TIMESTAMP)"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ ACTIONS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(
     policies=st.tuples(*[st.sampled_from(POLICIES)] * 3),
     least=st.integers(0, 9),

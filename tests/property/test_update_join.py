@@ -121,6 +121,7 @@ def test_the_join_gives_what_a_naive_one_gives(within: Within, residual: bool, s
     assert kept.join.held == 0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(within=st.tuples(_limits, _limits), residual=st.booleans(), steps=_steps, cuts=st.lists(st.integers(1, 6)))
 def test_the_last_result_is_the_match_of_the_last_rows(

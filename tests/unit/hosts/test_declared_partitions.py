@@ -85,6 +85,7 @@ def cut_for_spark(clause: str, folder: Path) -> tuple[int, list[int]]:
 HOSTS = {"virtual": on_virtual, "local": on_local, "spark": cut_for_spark}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("clause", [VALUES, GRACE])
 def test_a_slow_partition_that_first_appears_late_loses_no_row(host: str, clause: str, tmp_path: Path) -> None:

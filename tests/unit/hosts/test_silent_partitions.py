@@ -62,6 +62,7 @@ def finished(arrivals: list[float], each: float, until: float) -> float:
     return clock
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "load"), [(LULL, 1.0), (LULL, 1.5), (SKEW, 1.0), (EVERY, 1.0)])
 def test_a_dead_partition_does_not_stall_a_stream_that_is_flooded(order: str, load: float) -> None:
     # Thirty rows a second; from a load of 1 on there is always a row that waits.
@@ -104,6 +105,7 @@ def test_a_partition_whose_rows_wait_unread_is_not_silent(tmp_path: Path) -> Non
     assert late == 0
 
 
+@pytest.mark.slow
 def test_a_dead_partition_does_not_stall_a_stream_of_which_spark_always_has_more(tmp_path: Path) -> None:
     network = parse_network(script(LULL, FILES))
     staged, came = Staged(network, tmp_path, live=True), {}
@@ -118,6 +120,7 @@ def test_a_dead_partition_does_not_stall_a_stream_of_which_spark_always_has_more
     assert staged.batch({"s": [rows((0, 43.5, 0))]}, 44 * SECOND, all=False)["q"], "it goes on after a restart"
 
 
+@pytest.mark.slow
 def test_a_dead_partition_does_not_stall_a_local_run_that_always_has_rows() -> None:
     def endless() -> Iterator[Any]:
         began = time.time()

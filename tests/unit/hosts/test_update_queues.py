@@ -208,6 +208,7 @@ def written(tmp_path: Path) -> list[pa.Table]:
     return [pq.read_table(path) for path in sorted((tmp_path / "out").glob("part-*.parquet"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["append", "update_fifo", "inplace", "linecutting", "auto"])
 def test_a_run_that_is_stopped_keeps_its_queue_in_the_checkpoint(policy: str, tmp_path: Path) -> None:
     files(tmp_path / "in", updates(5000, 5000))

@@ -41,6 +41,7 @@ def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
     return WindowAggregate(Partials(WindowGeometry(length, slide), keys, AGGREGATIONS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "ports"),
     [

@@ -86,6 +86,7 @@ def test_months_are_rolled_up_too(policy: FlushPolicy) -> None:
     assert rolled_up(between, partials) == rows_of(outputs(WindowAggregate(partials), script))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 8), policy=st.sampled_from(POLICIES))
 def test_an_entry_leaves_within_the_promised_delay_and_the_table_keeps_its_size(
@@ -191,6 +192,7 @@ class Paper:
         self.table[slot] = None
 
 
+@pytest.mark.slow
 def test_a_second_slot_saves_flushes() -> None:
     """A step that flushes more than the slot that is looked at had to make room for an entry of the new window."""
     bursts = {}

@@ -175,6 +175,7 @@ def test_results_carry_the_arrival_column_when_rows_do() -> None:
     assert closed.rows.column(ARRIVED).to_pylist() == [NO_BOUND]
 
 
+@pytest.mark.slow
 def test_a_moved_end_does_not_stay_in_the_calendar() -> None:
     operator = sessions(10)
     for time in range(0, 600, 3):

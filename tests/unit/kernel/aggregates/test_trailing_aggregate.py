@@ -271,6 +271,7 @@ def test_long_frames_cost_little_more_than_short_ones() -> None:
     assert partials.rows < 10_000 * 20
 
 
+@pytest.mark.slow
 def test_what_a_row_costs_does_not_follow_how_many_it_looks_back_to() -> None:
     def cost(range: int) -> float:
         partials = Counting(Instants(), ["k"], AGGREGATIONS[:2])

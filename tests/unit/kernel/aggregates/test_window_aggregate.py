@@ -191,6 +191,7 @@ def test_windows_are_the_same_however_often_panes_and_rows_change_over(
     check_operator(lambda: WindowAggregate(partials, adapts=True), seeds=1)
 
 
+@pytest.mark.slow
 def test_an_aggregate_goes_on_with_what_takes_less_memory() -> None:
     """A percentile takes hundreds of bytes: with a row per pane rows are smaller, with many rows partials are."""
     partials = Partials(WindowGeometry(20, 1), ["k"], [FunctionCall("p", "approx_percentile", ("n",))])

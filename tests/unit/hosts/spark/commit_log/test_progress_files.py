@@ -110,6 +110,7 @@ def answers(staged: Staged) -> dict[str, int]:
     return dict(zip(progress_files.names, progress_files.allowed.tolist(), strict=True))
 
 
+@pytest.mark.slow
 def test_a_partition_that_is_silent_for_long_still_holds_the_bound(tmp_path: Path) -> None:
     staged = Staged(network("partitions"), tmp_path)
     staged.batch({"s": [rows(("slow", 1), ("a", 1), ("b", 1))]}, now=1)

@@ -35,6 +35,7 @@ def names(archive: Path) -> set[str]:
         return set(opened.namelist())
 
 
+@pytest.mark.slow
 def test_modules_of_the_user_are_found_and_installed_ones_are_not(own_code: Path) -> None:
     found = user_code()
     assert {own_code / "shipped_module.py", own_code / "shipped_package"} <= set(found)

@@ -166,6 +166,7 @@ def column_of(rows: Sequence[Row], name: str) -> list[Any]:
     return [row[NAMES.index(name)] for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(rows=rows(), cuts=st.lists(st.integers(0, 99), max_size=4))
 def test_a_function_of_one_column_is_what_its_name_says(rows: list[Row], cuts: list[int]) -> None:

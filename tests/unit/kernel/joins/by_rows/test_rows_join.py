@@ -111,6 +111,7 @@ def test_a_pair_is_given_once_if_one_is_in_its_window_at_the_time_of_the_other(s
         assert rows_of(outputs(make(sides, by_entry), script)) == naive(script, SIDES[sides], by_entry)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sides", SIDES)
 def test_the_answer_does_not_depend_on_which_input_came_first(sides: str) -> None:
     for seed in range(2):

@@ -54,6 +54,7 @@ def test_eager_waits_from_window_starters_and_is_stale_from_closers() -> None:
     assert (key["waiting"], key["queue_now"], key["application_now"]) == (False, 0.0, 3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 2, 5, 10])
 def test_tumbling_eager_windows_are_stale_by_half_a_tick_each(length: int) -> None:
     ticks = 50 * length
@@ -61,6 +62,7 @@ def test_tumbling_eager_windows_are_stale_by_half_a_tick_each(length: int) -> No
     assert server.queue.queue_metrics(ticks + 1).application_mean == pytest.approx(0.5 / length, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 2, 5, 10])
 def test_tumbling_lazy_windows_are_stale_by_half_their_length(length: int) -> None:
     ticks = 50 * length
