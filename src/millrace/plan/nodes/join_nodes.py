@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -19,9 +20,9 @@ class AnyJoin(SeveralInputs):
     tells_rows_apart: ClassVar[bool] = False
     """True if the order of rows of equal time decides: where it is not that of their entry, all columns decide it."""
 
+    @abstractmethod
     def matched_by(self, position: int) -> Sequence[str]:
         """The columns of an input that decide which rows match."""
-        raise NotImplementedError
 
     @property
     def schema(self) -> pa.Schema:

@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -22,7 +23,7 @@ from millrace.kernel.columns.expressions import Expression
 Keys = tuple[str, ...]
 
 
-class Node:
+class Node(ABC):
     """A part of a query's tree: rows, made of the rows of its children."""
 
     is_row_wise: ClassVar[bool] = False
@@ -53,13 +54,13 @@ class Node:
         return self.with_children(operands)
 
     @property
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """The columns that it gives."""
-        raise NotImplementedError
 
+    @abstractmethod
     def column_names(self) -> list[str]:
         """The names of its columns; that is much less work than its schema."""
-        raise NotImplementedError
 
     def reads(self, wanted: Sequence[str]) -> list[list[str]]:
         """For each child the columns that it reads to give the wanted ones."""
