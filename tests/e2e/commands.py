@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
@@ -26,12 +26,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def millrace_process(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command run to its end in a folder, in a process of its own."""
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, timeout=300, check=False, env=environment()
-    )
+def millrace_process(
+    *arguments: object, folder: Path, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A command run to its end in a folder, in a process of its own; `settings` join its environment."""
+    command, around = [*COMMAND, *map(str, arguments)], {**environment(), **(settings or {})}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False, env=around)
 
 
 def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pytest
 from millrace.errors import MalformedRow
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
-from tests.e2e.commands import millrace
+from tests.e2e.commands import millrace, millrace_process
 from tests.e2e.scripts import SCRIPT, add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -128,3 +128,13 @@ def test_a_checkpoint_of_another_host_is_refused(tmp_path: Path) -> None:
     refused(ran, 2, "a checkpoint of the Spark host")
     ran = millrace("run", script, "--on", "virtual", "--checkpoint", "local", folder=tmp_path)
     refused(ran, 2, "the virtual host keeps no checkpoint")
+
+
+def test_a_file_of_queries_is_utf_8_whatever_the_locale_and_what_it_cannot_show_is_spelled_out(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("k,ts\n1,2024-01-01 00:00:00\n")
+    stream = "CREATE STREAM s (k INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');"
+    (tmp_path / "q.sql").write_text(f"{stream} SELECT k, '€' AS e FROM s;", encoding="utf-8")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ran = millrace_process("run", "q.sql", "--on", "local", "--until-end", folder=tmp_path, settings=ascii_only)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "1\t\\u20ac"

@@ -48,14 +48,20 @@ def timeout_seconds(options: argparse.Namespace) -> float:
 def read_network(file: Path) -> tuple[str, QueryNetwork]:
     """The text of a file, and the network that it describes."""
     try:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise RequestError(
             f'there is no file "{file}"', hint="Name a file with CREATE STREAM and SELECT statements."
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise RequestError(
-            f'the file "{file}" cannot be read: {error}', hint="Name a text file with queries."
+            f'the file "{file}" is not UTF-8: line {line} holds the byte 0x{error.object[error.start]:02x}',
+            hint="Save it as UTF-8, whatever the language of this machine.",
+        ) from None
+    except OSError as error:
+        raise RequestError(
+            f'the file "{file}" cannot be read: {error.strerror}', hint="Name a text file with queries."
         ) from error
     _find_modules_beside(file)
     network = parse_network(text)

@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from millrace import __version__
 from millrace.commands import check, control, demo, doctor, explain, figures, latest, run, why
@@ -21,6 +22,9 @@ _COMMANDS = (run, control, why, latest, check, explain, doctor, demo, figures)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out a command; the exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A character that the terminal cannot show must not end a run.
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     # Libraries that log an error which they also raise would print it on the terminal; we print it once.
     logging.getLogger().addHandler(logging.NullHandler())

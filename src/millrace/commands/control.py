@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 
 from millrace.commands.arguments import Commands, add_json, add_timeout, timeout_seconds
@@ -27,6 +28,8 @@ def add_to(commands: Commands) -> None:
 
 
 def _control(options: argparse.Namespace) -> int:
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8-sig")
     text = sys.stdin.read() if options.statement == "-" else options.statement
     for answer in ask(options.folder, text, timeout_seconds(options)):
         print(json.dumps(answer) if options.json else reply_text(answer))

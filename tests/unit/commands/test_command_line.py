@@ -47,3 +47,18 @@ def test_a_class_beside_the_file_is_found_from_any_folder(
     assert sys.path[0] == str(code)
     if command[0] == "run":
         assert capsys.readouterr().out.splitlines()[-1].endswith("\t2")
+
+
+def test_a_file_is_utf_8_with_or_without_a_mark_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.csv").write_text("k,ts\n")
+    text = SCRIPT.format(folder=tmp_path, module="-").replace("counter(k)", "count(*)").split("\n")
+    file = tmp_path / "q.sql"
+    file.write_text("\n".join([text[1], "-- é", text[3]]), encoding="utf-8-sig")
+    assert main(["check", str(file)]) == 0
+    file.write_text("\n".join([text[1], "-- é", text[3]]), encoding="latin-1")
+    assert main(["check", str(file)]) == 2
+    assert (
+        f'the file "{file}" is not UTF-8: line 2 holds the byte 0xe9\nhint: Save it as UTF-8' in capsys.readouterr().err
+    )

@@ -1,6 +1,7 @@
 """Files of streams and sinks: csv, json (one object per line) and parquet.
 
 - `input_files` lists the files of a stream in the order of their names, and opens their bytes uncompressed.
+- `path_patterns` says whether a stream would read what a sink is going to write.
 - `file_reader` reads a file of any format in bounded memory, as batches in the declared schema.
 - `csv_reader` (with `csv_records`), `json_reader` and `parquet_reader` yield `file_blocks`: good rows, and what is
   wrong with the others.

@@ -68,7 +68,7 @@ class RequestFolder:
     def _taken(self, kind: str) -> Iterator[tuple[str, str]]:
         for path in sorted(self.folder.glob(f"{kind}*")):
             try:
-                text = path.read_text()
+                text = path.read_text(encoding="utf-8")
                 path.unlink()
             except FileNotFoundError:
                 # Taken back by the client.

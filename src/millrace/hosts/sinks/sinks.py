@@ -14,10 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from string import digits
 
 import pyarrow as pa
 
-from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink, refuse_sink
+from millrace.connectors.files.path_patterns import reads
+from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native, is_native_sink, refuse_sink
 from millrace.errors import RequestError
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.durable_files import make_folder
@@ -26,6 +28,8 @@ from millrace.plan.nodes.endpoints import Sink, Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 _RESULTS = re.compile(r"part-\d{8}(-\d{4})?\.\w+")
+_RESULT_NAMES = ([*"part-", *[digits] * 8], [*"part-", *[digits] * 8, "-", *[digits] * 4])
+"""The same names without their ends, as `reads` takes them."""
 
 
 class Sinks:
@@ -164,14 +168,24 @@ def _one_folder(one: str, other: str) -> RequestError:
 
 
 def _keep_apart(sink: Sink, streams: Sequence[Stream]) -> None:
-    """Refuse a sink that writes where a stream reads."""
+    """Refuse a sink whose results a stream would read."""
+    end = f".{sink.connector.format}"
+    names = None if is_native_sink(sink) else [[*each, *end] for each in _RESULT_NAMES]
     for stream in streams:
-        path = stream.connector.options.get("path")
-        if path and Path(path).resolve() == _place(sink):
+        if any(reads(path, _place(sink), names) for path in _paths(stream)):
             raise RequestError(
                 f'sink "{sink.name}" writes to the folder that stream "{stream.name}" reads',
                 hint="Give the sink a folder of its own: its results would be read as input.",
             )
+
+
+def _paths(stream: Stream) -> tuple[str, ...]:
+    """The paths of the files that a stream reads; Spark also reads what is in the folders that a pattern matches."""
+    path = stream.connector.options.get("path", "")
+    if not path or not is_native(stream.connector):
+        return (path,) if path else ()
+    path = re.sub(r"\{[^}]*\}", "*", re.sub(r"^file:/+", "/", path))
+    return path, f"{path}/*"
 
 
 def _refuse_results(sink: Sink) -> None:

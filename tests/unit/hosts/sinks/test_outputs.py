@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import millrace as mr
 from millrace.errors import CheckpointError, RequestError, RunError
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
@@ -47,6 +48,25 @@ def test_overwriting_removes_results_and_nothing_else(tmp_path: Path) -> None:
 def test_a_sink_may_not_write_where_a_stream_reads(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match='writes to the folder that stream "s" reads'):
         file_sinks(network(tmp_path, sink="in").queries)
+
+
+def test_a_sink_may_not_feed_the_pattern_of_its_stream(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    put(tmp_path, "a.csv", 1)
+    columns = "CREATE STREAM s (n BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED"
+    stream = f"{columns} FROM csv OPTIONS (path '{tmp_path}/in/*.csv');"
+    sink = "CREATE SINK o TO {} OPTIONS (path '{}/in'); CREATE QUERY q INTO o AS SELECT n, ts FROM s;"
+    with pytest.raises(RequestError, match='writes to the folder that stream "s" reads'):
+        file_sinks(parse_network(stream + sink.format("csv", tmp_path)).queries)
+    assert list(file_sinks(parse_network(stream + sink.format("json", tmp_path)).queries)) == ["q"]
+    native = stream.replace("FROM csv", "FROM text").replace("/in/*.csv", "/{in,other}")
+    with pytest.raises(RequestError, match='writes to the folder that stream "s" reads'):
+        file_sinks(parse_network(native + sink.format("csv", tmp_path)).queries, relayed=True)
+    net = mr.Network()
+    rows = net.stream("s", "n BIGINT, ts TIMESTAMP", time="ts", source="csv", path=f"{tmp_path}/**/*.csv")
+    net.query("q", rows, sink="csv", path=f"{tmp_path}/in")
+    with pytest.raises(RequestError, match='writes to the folder that stream "s" reads'):
+        net.run(on="local", until="end")
 
 
 def test_a_file_in_the_way_of_a_folder_is_told(tmp_path: Path) -> None:
