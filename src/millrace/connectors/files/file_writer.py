@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,33 +18,51 @@ from millrace.connectors.files.timestamps import text_of
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _SHORT_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2"}
 _CONTROL_CHARACTERS = [chr(code) for code in range(0x20)]
 
 
-def write_file(path: Path, format: str, rows: pa.Table, options: Mapping[str, str] = _NO_OPTIONS) -> None:
-    """Write rows as one file; csv and json are compressed when the path ends in .gz or .bz2."""
+def _create(path: Path) -> Any:
+    return pa.OSFile(str(path), "wb")
+
+
+def write_file(
+    path: Path,
+    format: str,
+    rows: pa.Table,
+    options: Mapping[str, str] = _NO_OPTIONS,
+    create: Callable[[Path], AbstractContextManager[Any]] = _create,
+) -> None:
+    """Write rows as one file; csv and json are compressed when the path ends in .gz or .bz2.
+
+    `create` opens the file as an Arrow stream.
+    """
     check_write_options(format, options)
-    _WRITERS[format](path, rows, options)
+    compression = _COMPRESSIONS.get(path.suffix) if format != "parquet" else None
+    with create(path) as file:
+        if compression is None:
+            _WRITERS[format](file, rows, options)
+        else:
+            with pa.CompressedOutputStream(file, compression) as stream:
+                _WRITERS[format](stream, rows, options)
 
 
-def _write_parquet(path: Path, rows: pa.Table, options: Mapping[str, str]) -> None:
-    pyarrow.parquet.write_table(rows, path, compression=options.get("compression", "snappy").lower())
+def _write_parquet(stream: Any, rows: pa.Table, options: Mapping[str, str]) -> None:
+    pyarrow.parquet.write_table(rows, stream, compression=options.get("compression", "snappy").lower())
 
 
-def _write_csv(path: Path, rows: pa.Table, options: Mapping[str, str]) -> None:
+def _write_csv(stream: Any, rows: pa.Table, options: Mapping[str, str]) -> None:
     delimiter = options.get("delimiter", ",")
     layout = pyarrow.csv.WriteOptions(
         include_header=options.get("header", "true").lower() == "true",
         delimiter={"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter),
     )
-    with pa.output_stream(str(path)) as stream:
-        pyarrow.csv.write_csv(_with_plain_times(rows), stream, layout)
+    pyarrow.csv.write_csv(_with_plain_times(rows), stream, layout)
 
 
-def _write_json(path: Path, rows: pa.Table, options: Mapping[str, str]) -> None:
-    with pa.output_stream(str(path)) as stream:
-        for batch in rows.to_batches(max_chunksize=65_536):
-            stream.write(_lines(batch))
+def _write_json(stream: Any, rows: pa.Table, options: Mapping[str, str]) -> None:
+    for batch in rows.to_batches(max_chunksize=65_536):
+        stream.write(_lines(batch))
 
 
 _WRITERS = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_arrow, sync, write_arrow
+from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_arrow, write_arrow
+from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.elements import RESERVED
 
 _FILE = re.compile(r"(\d{8,})-(\d{8,})\.arrow")
@@ -62,12 +62,15 @@ class AnswerFiles:
                 self._files.append(_AnswerFile(each.path, each.first, each.last, rows.num_rows, version))
                 self._saved = self.latest.version
         for path in set(self.folder.glob("*.arrow")) - {each.path for each in valid}:
-            path.unlink()
+            files().remove(path)
 
-    def stage(self, epoch: int) -> None:
-        """Write what has changed since the last time, as of an epoch that is about to be committed."""
+    def stage(self, epoch: int) -> bool:
+        """Write what has changed since the last time, as of an epoch that is about to be committed; False if nothing.
+
+        The folder is to be synced before the commit.
+        """
         if self._files and self.latest.version == self._saved:
-            return
+            return False
         version, first = self._saved, epoch if self._files else 0
         size = self.latest.timed_since(version)[0].num_rows
         while self._files and self._files[-1].rows <= 2 * size:
@@ -76,19 +79,22 @@ class AnswerFiles:
         rows, self._saved = self.latest.timed_since(version)
         make_folder(self.folder, "the folder of latest answers")
         path = self.folder / f"{first:08d}-{epoch:08d}.arrow"
-        write(path, rows, self.latest.query, self.latest.key)
+        draft = path.with_name(f".{path.name}")
+        write(draft, rows, self.latest.query, self.latest.key)
+        files().rename(draft, path)
         self._files.append(_AnswerFile(path, first, epoch, rows.num_rows, version))
+        return True
 
     def sweep(self) -> None:
         """Remove the files that those of a committed epoch cover."""
         keep, last = {each.path for each in self._files}, max((each.last for each in self._files), default=-1)
         for each in _found(self.folder):
             if each.path not in keep and each.last <= last:
-                each.path.unlink(missing_ok=True)
+                files().remove(each.path)
 
     def remove(self) -> None:
         """Remove all: the query has left."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        files().remove_folder(self.folder)
 
 
 def folder_of(checkpoint: Path, query: str) -> Path:
@@ -136,11 +142,9 @@ def stored(folder: Path, epoch: int) -> AnswerTable | None:
 
 
 def write(path: Path, rows: pa.Table, query: str, key: Sequence[str]) -> None:
-    """One file, whole and on disk when this returns."""
-    draft = path.with_name(f".{path.name}")
-    write_arrow(draft, rows, json.dumps({"query": query, "key": list(key)}))
-    draft.replace(path)
-    sync(path.parent)
+    """One file; its content is on disk when this returns, its name is not."""
+    write_arrow(path, rows, json.dumps({"query": query, "key": list(key)}))
+    files().sync_file(path)
 
 
 def user_schema(schema: pa.Schema) -> pa.Schema:

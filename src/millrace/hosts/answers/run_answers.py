@@ -12,7 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from millrace.errors import RequestError, unknown_query
 from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, parts_of
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.checkpoint.durable_files import read_arrow
+from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import key_of
@@ -76,7 +76,7 @@ class RunAnswers:
                 known.add(quote(name, safe=""))
         for folder in (checkpoint / "latest").glob("*"):
             if folder.name not in known:
-                shutil.rmtree(folder, ignore_errors=True)
+                files().remove_folder(folder)
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
         """Make places for the answers of a changed network; the call that it returns takes them into use.
@@ -138,11 +138,10 @@ class RunAnswers:
             for path in parts_of(each.files.folder, epoch) if each.files is not None else ():
                 each.table.put(read_arrow(path))
 
-    def stage(self, epoch: int) -> None:
-        """Write what has changed, as of an epoch that is about to be committed."""
-        for each in self._kept.values():
-            if each.files is not None:
-                each.files.stage(epoch)
+    def stage(self, epoch: int) -> list[Path]:
+        """Write what has changed, as of an epoch that is about to be committed; the folders to be synced before."""
+        kept = [each.files for each in self._kept.values() if each.files is not None]
+        return [each.folder for each in kept if each.stage(epoch)]
 
     def sweep(self) -> None:
         """Remove what is no longer needed, now that the epoch is committed."""

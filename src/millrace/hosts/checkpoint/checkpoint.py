@@ -2,7 +2,8 @@
 
 Rules:
 - `current.json` is replaced in one step; a file that it does not name is as if never written.
-- A save writes the segments added since the last one, then the record, and then removes segments that are not needed.
+- A save writes the segments added since the last one and syncs them, then the record, and then removes segments that
+  are not needed. What the record names is on disk before the record is.
 - The record names the staged result files too: a run that died between commit and publishing publishes them.
 - It belongs to the queries that the first run began with, and holds their text and all changes since, so that a run
   with another text can tell what is different (see live_changes.py).
@@ -20,7 +21,15 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import CheckpointError, RunError
-from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, read_json, replace_file, write_arrow
+from millrace.hosts.checkpoint.durable_files import (
+    make_folder,
+    read_arrow,
+    read_json,
+    replace_file,
+    sync_all,
+    write_arrow,
+)
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.kernel.graph.snapshot import Place, Snapshot
 from millrace.plan.evolution.evolution import Evolution, beginning
@@ -107,6 +116,7 @@ class Checkpoint:
         """Commit an epoch."""
         for place, table in saved.added.items():
             write_arrow(self._path(place), table)
+        sync_all(self._path(place) for place in saved.added)
         self._live = (self._live - set(saved.removed)) | set(saved.added)
         record = {
             "layout": _LAYOUT,
@@ -121,7 +131,7 @@ class Checkpoint:
         }
         replace_file(self.folder / "current.json", json.dumps(record))
         for place in set(saved.removed) - self._live:
-            self._path(place).unlink(missing_ok=True)
+            files().remove(self._path(place))
 
     def _path(self, place: Place) -> Path:
         node, number = place

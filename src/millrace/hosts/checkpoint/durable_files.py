@@ -1,11 +1,11 @@
-"""Folders, locks, and files that survive a power cut whole or not at all."""
+"""Folders, locks, and files that survive a power cut whole or not at all; all of it by the calls of file_system.py."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from millrace.errors import CheckpointError, RequestError
+from millrace.hosts.checkpoint.file_system import files
 
 _PATIENCE = 0.5
 """Seconds for which a lock is tried: a process that only tests it holds it for a moment."""
@@ -50,7 +51,7 @@ def lock_checkpoint(folder: Path) -> IO[str]:
 def make_folder(path: Path, what: str) -> Path:
     """The folder, made if need be; `what` names it where that cannot be."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        files().make_folder(path)
     except (FileExistsError, NotADirectoryError):
         raise RequestError(f'{what} "{path}" is no folder', hint="Name another path: a file is in the way.") from None
     except OSError as error:
@@ -61,16 +62,16 @@ def make_folder(path: Path, what: str) -> Path:
 def replace_file(path: Path, content: str | bytes) -> None:
     """Write a file so that a reader, or a power cut, sees the old content or the new one."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    draft.write_bytes(content.encode() if isinstance(content, str) else content)
-    sync(draft)
-    draft.replace(path)
-    sync(path.parent)
+    files().write(draft, content.encode() if isinstance(content, str) else content)
+    files().sync_file(draft)
+    files().rename(draft, path)
+    files().sync_folder(path.parent)
 
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file of a checkpoint; refuses one that is damaged."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(files().read(path))
     except ValueError:
         raise CheckpointError(
             f'the file "{path}" of the checkpoint cannot be read',
@@ -79,17 +80,17 @@ def read_json(path: Path) -> Any:
 
 
 def write_arrow(path: Path, rows: pa.Table, note: str = "") -> None:
-    """Write rows as an Arrow file, with a note in its schema; it is on disk when this returns."""
+    """Write rows as an Arrow file, with a note in its schema; `sync_all` makes it safe."""
     if note:
         rows = rows.replace_schema_metadata({_NOTE: note})
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+    with files().create(path) as stream, pa.ipc.new_file(stream, rows.schema) as writer:
         writer.write(rows)
-    sync(path)
 
 
 def read_arrow(path: Path, *, mapped: bool = False) -> pa.Table:
     """The rows of an Arrow file; those of a mapped one are read where they are used, and the file must stay."""
-    with (pa.memory_map if mapped else pa.OSFile)(str(path)) as file, pa.ipc.open_file(file) as reader:
+    source = files().map(path) if mapped else pa.BufferReader(files().read(path))
+    with source as file, pa.ipc.open_file(file) as reader:
         return reader.read_all()
 
 
@@ -98,10 +99,10 @@ def note_of(rows: pa.Table) -> str:
     return str(rows.schema.metadata[_NOTE].decode())
 
 
-def sync(path: Path) -> None:
-    """Return when what a file, or the list of a folder, holds is on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def sync_all(written: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+    """Return when files, and the names in their folders and in others, are on disk; each is synced once."""
+    paths = sorted(set(written))
+    for path in paths:
+        files().sync_file(path)
+    for folder in sorted({*folders, *(path.parent for path in paths)}):
+        files().sync_folder(folder)

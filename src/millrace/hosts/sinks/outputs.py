@@ -3,6 +3,8 @@
 Rules:
 - Rows for files or for a writer are gathered until the epoch ends. Before it is committed, `stage` writes them as
   hidden files; afterwards `publish` gives files their names and writers their rows, and may be repeated.
+- With a checkpoint, staged files and their folders are synced before the epoch is committed, and the folders again
+  when the files have their names: what a record names survives a power cut.
 - The name of a file depends on the epoch alone, so that publishing again changes nothing.
 - A file that is staged for a writer says itself what it is: its query may have left, or changed, when it is published.
 - Writers are opened with the first rows they are given, and closed when their query has left.
@@ -22,7 +24,8 @@ import pyarrow as pa
 from millrace.connectors.files.file_options import extension
 from millrace.connectors.files.file_writer import write_file
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK
-from millrace.hosts.checkpoint.durable_files import note_of, read_arrow, write_arrow
+from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_arrow, sync_all, write_arrow
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.report import Listeners
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
 from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, run_name, write_epoch
@@ -48,7 +51,7 @@ class _Files:
         end = extension(connector.format)
         final = sink_folder(self.sink) / f"part-{epoch:08d}{end if end.startswith('.') else f'.{end}'}"
         hidden = final.with_name(f".{final.name}")
-        write_file(hidden, connector.format, rows, file_options(self.sink))
+        write_file(hidden, connector.format, rows, file_options(self.sink), files().create)
         return hidden, str(final)
 
 
@@ -130,8 +133,7 @@ class Outputs:
             if self._checkpoint is None:
                 self._temporary = TemporaryDirectory(prefix="millrace-staged-")
             home = self._checkpoint or Path(self._temporary.name if self._temporary else "")
-            folder = home / "staged"
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = make_folder(home / "staged", "the folder of staged rows")
             self._staging = folder, run_name(home, fresh=self._fresh)
         return self._staging
 
@@ -147,7 +149,7 @@ class Outputs:
             self._listeners.results(name, rows)
 
     def stage(self, epoch: int) -> dict[str, str]:
-        """Write the gathered rows of an epoch as hidden files."""
+        """Write the gathered rows of an epoch as hidden files; with a checkpoint they are on disk when this returns."""
         staged: dict[str, str] = {}
         for each in (*self._leaving, *self._gathering.values()):
             if any(map(len, each.gathered)):
@@ -157,14 +159,19 @@ class Outputs:
                 staged[str(path)] = final
             each.gathered.clear()
         self._leaving.clear()
-        self.sinks.answers.stage(epoch)
+        answers = self.sinks.answers.stage(epoch)
+        if self._checkpoint is not None:
+            sync_all(map(Path, staged), answers)
         return staged
 
     def publish(self, staged: Staged) -> None:
         """Give hidden files their names, and writers their rows; what has been published already stays."""
         for hidden, final in staged.items():
             if not final.startswith(_FOR_WRITER) and Path(hidden).exists():
-                Path(hidden).replace(final)
+                files().rename(Path(hidden), Path(final))
+        if self._checkpoint is not None:
+            # Also of what was published before: a power cut may have come before its names were safe.
+            sync_all((), {Path(final).parent for final in staged.values() if not final.startswith(_FOR_WRITER)})
         for name in _for_writers(staged):
             # A checkpoint may have been moved since.
             path = self._opened_staging()[0] / name
@@ -182,10 +189,10 @@ class Outputs:
         for each in self._gathering.values():
             for path in sink_folder(each.sink).glob(".part-*") if isinstance(each, _Files) else ():
                 if str(path) not in keep:
-                    path.unlink()
+                    files().remove(path)
         for path in (self._checkpoint / "staged").glob("*.arrow") if self._checkpoint is not None else ():
             if path.name not in _for_writers(keep):
-                path.unlink()
+                files().remove(path)
 
     def close(self) -> None:
         """Close the writers, and say that no answer will follow."""

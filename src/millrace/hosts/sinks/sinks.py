@@ -22,7 +22,8 @@ from millrace.connectors.files.path_patterns import reads
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native, is_native_sink, refuse_sink
 from millrace.errors import RequestError
 from millrace.hosts.answers.run_answers import RunAnswers
-from millrace.hosts.checkpoint.durable_files import make_folder
+from millrace.hosts.checkpoint.durable_files import make_folder, sync_all
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.sinks.writers import check_writer
 from millrace.plan.nodes.endpoints import Sink, Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork
@@ -64,7 +65,8 @@ class Sinks:
         if self._fresh:
             for sink in self.files.values():
                 for path in results_in(sink_folder(sink)):
-                    path.unlink()
+                    files().remove(path)
+            sync_all((), map(sink_folder, self.files.values()))
             self._fresh = False
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str]) -> Callable[[], None]:

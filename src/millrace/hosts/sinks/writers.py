@@ -22,7 +22,8 @@ from uuid import uuid4
 import pyarrow as pa
 
 from millrace.errors import RequestError, RunError
-from millrace.hosts.checkpoint.durable_files import read_arrow, replace_file
+from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, replace_file
+from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.columns.user_functions import class_at
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
@@ -122,9 +123,9 @@ def run_name(folder: Path, *, fresh: bool) -> str:
     """The name of the checkpoint in a folder; a fresh one is given its name."""
     path = folder / _RUN
     if fresh or not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, "the checkpoint")
         replace_file(path, uuid4().hex)
-    return path.read_text()
+    return files().read(path).decode()
 
 
 class OpenWriters:
@@ -172,7 +173,7 @@ def write_epoch(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: O
         if writers is None:
             using.keep(())
     for path in staged:
-        path.unlink(missing_ok=True)
+        files().remove(path)
     return rows
 
 

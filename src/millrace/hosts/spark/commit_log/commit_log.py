@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from millrace.hosts.checkpoint.durable_files import read_json, replace_file
+from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 
 Record = dict[str, Any]
@@ -45,7 +46,7 @@ class CommitLog:
 
     def write(self, batch: int, record: Record) -> None:
         """Put the batch's record in place, whole and on disk."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder, "the commit log")
         replace_file(self._path(batch), json.dumps(record))
 
     def newest(self) -> Record | None:
@@ -76,7 +77,7 @@ class CommitLog:
 
     def hold(self) -> None:
         """Ask the source not to advance."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder, "the commit log")
         replace_file(self.folder / _HOLD, uuid4().hex)
 
     def held(self) -> bool:
@@ -92,7 +93,7 @@ class CommitLog:
 
     def release(self) -> None:
         """Let the source advance."""
-        (self.folder / _HOLD).unlink(missing_ok=True)
+        files().remove(self.folder / _HOLD)
 
     def _mark(self, name: str) -> str | None:
         try:
@@ -103,7 +104,7 @@ class CommitLog:
     def prune(self, keep: int = 100) -> None:
         """Drop all but the newest records. Spark replays one batch at most, so two would do."""
         for batch in self._batches()[: -max(keep, 2)]:
-            self._path(batch).unlink(missing_ok=True)
+            files().remove(self._path(batch))
         self.progress_files.prune(known for _, record in self.records() for known in record.get("sources", {}).values())
 
     def _path(self, batch: int) -> Path:

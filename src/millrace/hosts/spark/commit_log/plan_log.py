@@ -19,7 +19,8 @@ from typing import Any
 from pyspark import cloudpickle
 
 from millrace.hosts.checkpoint.checkpoint import other_version
-from millrace.hosts.checkpoint.durable_files import replace_file
+from millrace.hosts.checkpoint.durable_files import make_folder, replace_file
+from millrace.hosts.checkpoint.file_system import files
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
@@ -53,10 +54,10 @@ class PlanLog:
 
     def write(self, number: int, version: Version) -> None:
         """Put a version in place."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder, "the folder of plans")
         replace_file(self._path(number), cloudpickle.dumps(version))  # type: ignore[no-untyped-call]
         for old in self._numbers()[:-_KEPT]:
-            self._path(old).unlink(missing_ok=True)
+            files().remove(self._path(old))
 
     def newest(self) -> int:
         """The last version's number; 0 if there is none."""
@@ -80,7 +81,7 @@ class PlanLog:
 @lru_cache(maxsize=8)
 def _read(path: str, changed: int) -> Version:
     try:
-        version: Version = cloudpickle.loads(Path(path).read_bytes())
+        version: Version = cloudpickle.loads(files().read(Path(path)))
     except (ImportError, AttributeError):
         # It names a module or class that this version does not have.
         raise other_version(Path(path).parents[1]) from None

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from millrace.hosts.checkpoint.durable_files import replace_file
+from millrace.hosts.checkpoint.durable_files import make_folder, replace_file
+from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.progress.ingress import Ingress, Progress
 from millrace.kernel.progress.partition_progress import newest
 
@@ -52,7 +53,7 @@ class ProgressFiles:
         needed = {run for order in orders for run in (*order.get("runs", ()), *order.get("from", ()))}
         for path in self.folder.iterdir():
             if path.name not in needed:
-                path.unlink(missing_ok=True)
+                files().remove(path)
 
     def _save_changed(self, known: Progress) -> dict[str, Any]:
         order = known.get("order", {})
@@ -67,13 +68,13 @@ class ProgressFiles:
         while kept and (larger := (self.folder / kept[-1]).stat().st_size) <= _MUCH * size:
             texts.insert(0, self._read(kept.pop()))
             size += larger
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder, "the progress of streams")
         run = uuid4().hex
         replace_file(self.folder / run, newest(texts))
         return [*kept, run]
 
     def _read(self, run: str) -> str:
-        return (self.folder / run).read_text()
+        return files().read(self.folder / run).decode()
 
 
 def changed_order(edge: Ingress, runs: Sequence[str]) -> Order:

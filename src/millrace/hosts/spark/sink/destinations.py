@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
 from millrace.hosts.answers.answer_files import folder_of
+from millrace.hosts.checkpoint.durable_files import sync_all
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.sinks.outputs import file_options
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
 from millrace.hosts.sinks.writers import WriterSpec, run_name
@@ -71,7 +73,7 @@ class Destinations:
     def _merge_answers(self, batch: int | None) -> None:
         """Make few files of the latest answers, as of a micro-batch that is committed."""
         if batch is not None:
-            self.sinks.answers.stage(batch)
+            sync_all((), self.sinks.answers.stage(batch))
             self.sinks.answers.sweep()
 
     def put_answers(self, batch: int) -> None:
@@ -110,4 +112,4 @@ class Destinations:
                 if name in self.sinks.memory:
                     self.sinks.memory[name].append(rows)
                 yield name, rows
-                path.unlink()
+                files().remove(path)

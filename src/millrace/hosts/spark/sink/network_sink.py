@@ -1,11 +1,13 @@
 """The one sink of a network: how a micro-batch is committed.
 
-1. Each task writes its results as hidden files under random names, and returns a `TaskOutput` with them and with the
-   reports of its buckets (`NetworkWriter.write`). Of an update query it also writes the latest answer of each key.
+1. Each task writes its results as hidden files under random names, syncs them, and returns a `TaskOutput` with them
+   and with the reports of its buckets (`NetworkWriter.write`). Of an update query it also writes the latest answer of
+   each key.
 2. The driver gives the files their final names, which are fixed by batch and partition: a replayed batch replaces its
    files. Rows for a writer of the user's own are written by it (`NetworkWriter.commit`, from here on).
 3. The driver merges the reports into the record of the batch, with the progress of streams in files beside the log.
-4. The record is written to the commit log: from then on the batch counts. All files of it are in place by then.
+4. The folders of these files are synced, and the record is written to the commit log: from then on the batch counts.
+   All files of it are in place by then, and survive a power cut.
 5. Spark writes its own commit. If the process dies between 4 and 5, Spark runs the batch again, and steps 1 to 4 write
    the same files and the same record again.
 """
@@ -28,7 +30,8 @@ from pyspark.sql.types import StructType
 
 from millrace.hosts.answers.answer_files import part_name, write
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.checkpoint.durable_files import write_arrow
+from millrace.hosts.checkpoint.durable_files import make_folder, sync_all, write_arrow
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.sinks.writers import write_epoch
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
@@ -107,11 +110,12 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         if not rows.num_rows:
             return "", 0
         path = Path(sink["path"]) / f"{_HIDDEN}{uuid4().hex}.{sink['format']}"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, "the folder of results")
         if "writer" in sink:
             write_arrow(path, rows)
         else:
             self.write_file(path, sink["format"], rows, sink.get("options", {}))
+        files().sync_file(path)
         return path.name, rows.num_rows
 
     def _write_latest(self, query: str, spec: Mapping[str, Any], parts: Sequence[pa.Table]) -> str:
@@ -120,7 +124,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         for rows in parts:
             found.put(rows)
         path = Path(spec["path"]) / f"{_HIDDEN}{uuid4().hex}.arrow"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, "the folder of latest answers")
         write(path, found.table(), query, spec["key"])
         return path.name
 
@@ -129,7 +133,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         # Imported in the task: planning a query need not load every file format.
         from millrace.connectors.files.file_writer import write_file
 
-        write_file(path, format, rows, options)
+        write_file(path, format, rows, options, files().create)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         with carrying():
@@ -141,6 +145,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                 for output, sink in sinks.items():
                     if "latest" in sink:
                         _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
+                sync_all((), _folders(sinks.values()))
             reports.append({"metrics": {"took": watch.took}})
             log = CommitLog(self.folder / "commits")
             merged = merge(log.before(batchId), reports)
@@ -154,9 +159,9 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         for task in _written(messages):
             for output, sink in self._sinks(task.reports).items():
                 if output in task.files:
-                    (Path(sink["path"]) / task.files[output][0]).unlink(missing_ok=True)
+                    files().remove(Path(sink["path"]) / task.files[output][0])
                 if output in task.latest:
-                    (Path(sink["latest"]["path"]) / task.latest[output]).unlink(missing_ok=True)
+                    files().remove(Path(sink["latest"]["path"]) / task.latest[output])
 
     def _publish(self, output: str, sink: Sink, tasks: Sequence[TaskOutput], batch: int) -> dict[str, Any]:
         """Give the batch's files of one output their final names, and drop what an earlier attempt left.
@@ -171,11 +176,11 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             final = folder / f"part-{batch:08d}-{task.partition:04d}.{sink['format']}"
             if output in task.files:
                 hidden, count = task.files[output]
-                (folder / hidden).replace(final)
+                files().rename(folder / hidden, final)
                 names.append(final.name)
                 rows += count
-            else:
-                final.unlink(missing_ok=True)
+            elif final.exists():
+                files().remove(final)
         return {"rows": rows, "files": names}
 
 
@@ -184,15 +189,22 @@ def _publish_latest(output: str, folder: Path, tasks: Sequence[TaskOutput], batc
     for task in tasks:
         final = folder / part_name(batch, task.partition)
         if output in task.latest:
-            (folder / task.latest[output]).replace(final)
-        else:
-            final.unlink(missing_ok=True)
+            files().rename(folder / task.latest[output], final)
+        elif final.exists():
+            files().remove(final)
 
 
 def clean(path: Path | str) -> None:
     """Remove what tasks that died have left in an output's folder; only while no run writes to it."""
     for hidden in Path(path).glob(f"{_HIDDEN}*"):
-        hidden.unlink(missing_ok=True)
+        files().remove(hidden)
+
+
+def _folders(sinks: Iterable[Sink]) -> set[Path]:
+    """The folders in which files of a micro-batch get their names."""
+    found = {sink["path"] for sink in sinks if "writer" not in sink}
+    found |= {sink["latest"]["path"] for sink in sinks if "latest" in sink}
+    return {Path(path) for path in found if Path(path).is_dir()}
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Any, str]]:

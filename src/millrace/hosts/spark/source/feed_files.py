@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from millrace.connectors.files.file_writer import write_file
 from millrace.hosts.checkpoint.durable_files import replace_file
+from millrace.hosts.checkpoint.file_system import files
 
 _REMOVED = ".millrace-removed"
 
@@ -28,10 +29,11 @@ def file_name(number: int) -> str:
 
 
 def put_rows(folder: Path, number: int, rows: pa.Table) -> None:
-    """Put a file with these rows in its place."""
+    """Put a file with these rows in its place; its name is safe when the folder is synced."""
     draft = folder / f".{file_name(number)}"
-    write_file(draft, "parquet", rows)
-    draft.replace(folder / file_name(number))
+    write_file(draft, "parquet", rows, create=files().create)
+    files().sync_file(draft)
+    files().rename(draft, folder / file_name(number))
 
 
 def count_files(folder: Path) -> int:
@@ -52,7 +54,7 @@ def remove_files(folder: Path, until: int) -> None:
     replace_file(folder / _REMOVED, str(until))
     for name in _names(folder):
         if name < file_name(until):
-            (folder / name).unlink(missing_ok=True)
+            files().remove(folder / name)
 
 
 def _names(folder: Path) -> list[str]:

@@ -24,6 +24,8 @@ from millrace.connectors.inputs import as_rows, read_schema
 from millrace.connectors.native import is_native
 from millrace.connectors.push_pull import Asked
 from millrace.errors import RunError
+from millrace.hosts.checkpoint.durable_files import make_folder
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.spark.commit_log.commit_log import Record
 from millrace.hosts.spark.source.feed_files import count_files, count_removed, put_rows, remove_files
 from millrace.hosts.spark.source.low_level import StreamLowLevel
@@ -70,9 +72,10 @@ class PythonStreams:
 
 def write_feed(items: Iterable[Any], stream: Stream, read: Sequence[str], folder: Path) -> Connector:
     """Write a stream's items as files, and say how to read them; the columns that are `read` must be there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, "the folder of fed rows")
     for number, item in enumerate(items):
         put_rows(folder, number, pa.Table.from_batches([_rows_of(item, stream, read)]))
+    files().sync_folder(folder)
     return Connector("parquet", {"path": str(folder)})
 
 
@@ -109,6 +112,7 @@ class _Poll:
         rows = pa.Table.from_batches(parts) if parts else None
         if rows is not None and rows.num_rows:
             put_rows(self.folder, self.files, rows)
+            files().sync_folder(self.folder)
             self.files += 1
 
     def remove(self, read: int) -> None:
@@ -127,9 +131,9 @@ class Polls:
 
     def add(self, source: Asked, stream: Stream, read: Sequence[str], folder: Path) -> Connector:
         """Poll a stream from now on, and say how its files are read."""
-        folder.mkdir(parents=True, exist_ok=True)
-        files, removed = count_files(folder), count_removed(folder)
-        self._polls[stream.name] = poll = _Poll(source, stream, read, folder, files, removed)
+        make_folder(folder, "the folder of polled rows")
+        count, removed = count_files(folder), count_removed(folder)
+        self._polls[stream.name] = poll = _Poll(source, stream, read, folder, count, removed)
         poll.look(time.monotonic())
         return Connector("parquet", {"path": str(folder)})
 
