@@ -12,6 +12,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
 from millrace.language import parse_network
 from millrace.testing.simulated_files import PowerCut, SimulatedFiles
+from tests.crash import real_power_cuts
 from tests.unit.hosts.kept_epochs import kept
 
 SQL = """
@@ -24,7 +25,7 @@ CREATE QUERY q INTO counts AS SELECT k, count(*) AS n FROM s [RANGE 2 SECONDS SL
 CREATE QUERY w INTO kept AS SELECT k, ts FROM s;
 CREATE QUERY latest AS SELECT k, v FROM u;
 """
-FILES, ROWS = 3, 4
+FILES, ROWS = 2, 4
 
 
 def prepare(folder: Path) -> Path:
@@ -72,10 +73,20 @@ def test_a_power_cut_at_any_call_of_a_run_on_local_loses_and_repeats_nothing(tmp
     prepare(tmp_path / "whole")
     whole = SimulatedFiles(tmp_path / "whole" / "disk")
     expected = seen(tmp_path / "whole", run(tmp_path / "whole", whole))
-    assert [len(each) for each in expected] == [10, 12, 2]
+    assert [len(each) for each in expected] == [6, 8, 2]
     calls = [call for call, each in enumerate(whole.operations) if each.kind not in ("read", "map", "list")]
     found = {}
     for call in calls:
         found[call], cut = cut_and_go_on(tmp_path / str(call), call, None if call % 2 else call)
         assert cut
     assert [call for call in calls if found[call] != expected] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("on", "count"), [("local", 50), ("spark", 10)])
+def test_cuts_of_the_power_of_a_real_disk_lose_and_repeat_nothing(on: str, count: int) -> None:
+    try:
+        found = list(real_power_cuts.cuts(on, count))
+    except OSError as error:
+        pytest.skip(f"no disk whose power can be cut: {error}")
+    assert [each for each in found if each.lost or each.repeated or each.code] == []

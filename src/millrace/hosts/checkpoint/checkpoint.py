@@ -5,6 +5,8 @@ Rules:
 - A save writes the segments added since the last one and syncs them, then the record, and then removes segments that
   are not needed. What the record names is on disk before the record is.
 - The record names the staged result files too: a run that died between commit and publishing publishes them.
+- A record names the run that wrote it. A run compares the record with the one that it knows before it stages or
+  commits anything: of two runs on one folder the first to commit goes on, and the other stops.
 - It belongs to the queries that the first run began with, and holds their text and all changes since, so that a run
   with another text can tell what is different (see live_changes.py).
 """
@@ -17,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -27,6 +30,7 @@ from millrace.hosts.checkpoint.durable_files import (
     read_json,
     replace_file,
     sync_all,
+    taken_over,
     write_arrow,
 )
 from millrace.hosts.checkpoint.file_system import files
@@ -36,7 +40,7 @@ from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 9
+_LAYOUT = 10
 _NO_CHANGES: Mapping[str, Any] = {"text": None, "history": []}
 
 
@@ -80,6 +84,11 @@ class Checkpoint:
         self.folder = folder
         self._fingerprint = fingerprint(plan)
         self._live: set[Place] = set()
+        self._owner = uuid4().hex
+        self._saved: tuple[int, str] | None = None
+        """The epoch and the owner of the record that this run goes on from, or has written."""
+        self._file: tuple[int, ...] = ()
+        """The file of that record, so that it need not be read again while it is the same."""
         make_folder(folder, "the checkpoint")
 
     def load(self, changes: LiveChanges | None = None) -> Resumed | None:
@@ -91,7 +100,7 @@ class Checkpoint:
         if saved is None:
             return None
         check_queries(saved, self._fingerprint, self.folder, changes)
-        self._fingerprint = saved["network"]
+        self._fingerprint, self._saved = saved["network"], _stamp(saved)
         self._live = {(node, number) for node, number in saved["segments"]}
         segments = {place: read_arrow(self._path(place), mapped=True) for place in self._live}
         return Resumed(
@@ -104,6 +113,16 @@ class Checkpoint:
             changes=saved["changes"],
         )
 
+    def fence(self) -> None:
+        """Refuse to go on if the record is no longer the one that this run knows: then another run has written it."""
+        if self._file and self._file == _file(self.folder):
+            return
+        saved = _record(self.folder)
+        found = None if saved is None else _stamp(saved)
+        if found != self._saved:
+            epoch = "its record is gone" if found is None else f"its record is of epoch {found[0]}"
+            raise taken_over(self.folder, f"{epoch}, which this run has not written")
+
     def save(
         self,
         epoch: int,
@@ -113,7 +132,7 @@ class Checkpoint:
         results: Mapping[str, int],
         changes: Mapping[str, Any] = _NO_CHANGES,
     ) -> None:
-        """Commit an epoch."""
+        """Commit an epoch; refuses if another run has committed one."""
         for place, table in saved.added.items():
             write_arrow(self._path(place), table)
         sync_all(self._path(place) for place in saved.added)
@@ -122,6 +141,7 @@ class Checkpoint:
             "layout": _LAYOUT,
             "network": self._fingerprint,
             "epoch": epoch,
+            "owner": self._owner,
             "control": saved.control,
             "segments": sorted(self._live),
             "positions": dict(positions),
@@ -129,13 +149,29 @@ class Checkpoint:
             "results": dict(results),
             "changes": dict(changes),
         }
+        self.fence()
         replace_file(self.folder / "current.json", json.dumps(record))
+        self._saved, self._file = _stamp(record), _file(self.folder)
         for place in set(saved.removed) - self._live:
             files().remove(self._path(place))
 
     def _path(self, place: Place) -> Path:
         node, number = place
         return self.folder / f"{node}-{number}.arrow"
+
+
+def _file(folder: Path) -> tuple[int, ...]:
+    """What changes whenever a record is put in place; nothing if there is none."""
+    try:
+        found = (folder / "current.json").stat()
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _stamp(record: Mapping[str, Any]) -> tuple[int, str]:
+    """What tells a record from all others: its epoch, and the run that wrote it."""
+    return record["epoch"], record["owner"]
 
 
 def check_names(saved: Resumed, plan: Physical, folder: Path) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
-from millrace.errors import CheckpointError, RequestError
+from millrace.errors import CheckpointError, RequestError, RunError
 from millrace.hosts.checkpoint.file_system import files
 
 _PATIENCE = 0.5
@@ -21,30 +22,60 @@ _LOOK = 0.01
 _NOTE = b"millrace"
 
 
-def lock(path: Path, refusal: RequestError) -> IO[str]:
-    """A lock that lasts as long as the file is open, however its process ends; raises the refusal if another has it."""
-    file = path.open("w")
-    until = time.monotonic() + _PATIENCE
-    while True:
+class Lock:
+    """A lock on a file or a folder that lasts until it is closed, however its process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_WRONLY | os.O_CREAT)
+
+    def taken(self) -> bool:
+        """True if this call has taken the lock; False if another has it."""
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let it go; it may be called again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def lock(path: Path, refusal: RequestError) -> Lock:
+    """A lock; raises the refusal if another has it."""
+    found, until = Lock(path), time.monotonic() + _PATIENCE
+    try:
+        while not found.taken():
             if time.monotonic() > until:
-                file.close()
-                raise refusal from None
+                raise refusal
             time.sleep(_LOOK)
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
-def lock_checkpoint(folder: Path) -> IO[str]:
-    """The lock of a checkpoint folder, to be held while a run goes on from it."""
+def lock_checkpoint(folder: Path) -> Lock:
+    """The lock of a checkpoint, to be held while a run goes on from it: of the folder itself, so that nothing that is
+    removed from it opens the lock; of a file in it where folders cannot be locked."""
     make_folder(folder, "the checkpoint")
-    return lock(
-        folder / "lock",
-        RequestError(
-            f'another run goes on from the checkpoint "{folder}"',
-            hint="Stop it first, or give this run another --checkpoint.",
-        ),
+    refusal = RequestError(
+        f'another run goes on from the checkpoint "{folder}"',
+        hint="Stop it first, or give this run another --checkpoint.",
+    )
+    try:
+        return lock(folder, refusal)
+    except OSError:
+        return lock(folder / "lock", refusal)
+
+
+def taken_over(folder: Path, what: str) -> RunError:
+    """The error of a run whose checkpoint another run has taken over, in spite of the lock."""
+    return RunError(
+        f'another run has taken over the checkpoint "{folder}": {what}',
+        hint="This run has stopped, and written nothing since. Only one run may use a checkpoint: give each its own.",
     )
 
 

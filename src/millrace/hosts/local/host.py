@@ -254,6 +254,8 @@ class LocalRun:
     def _commit(self) -> None:
         began = time.monotonic()
         self.settle()
+        if self._checkpoint is not None:
+            self._checkpoint.fence()
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
             saved, positions = self.executor.save(), self.intake.positions()

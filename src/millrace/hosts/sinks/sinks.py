@@ -5,6 +5,7 @@ Rules:
 - No two queries write to one folder, and none to a folder that a stream reads.
 - A folder that holds results of another run is refused, or cleared if the sink says mode 'overwrite'. A query that
   joins a running network needs a folder without results, whatever its mode: they may be this run's own.
+- A folder that holds results of an epoch after the last in the checkpoint is refused: the checkpoint is an old copy.
 - `prepare` checks the sinks of a changed network and touches nothing; the call that it returns takes them into use.
 - The latest answers of update queries are kept beside the results, wherever these go.
 """
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from millrace.connectors.files.path_patterns import reads
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native, is_native_sink, refuse_sink
-from millrace.errors import RequestError
+from millrace.errors import CheckpointError, RequestError
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.durable_files import make_folder, sync_all
 from millrace.hosts.checkpoint.file_system import files
@@ -36,7 +37,8 @@ _RESULT_NAMES = ([*"part-", *[digits] * 8], [*"part-", *[digits] * 8, "-", *[dig
 class Sinks:
     """The queries of a run and their sinks; `epoch` is the last one that is committed in the checkpoint.
 
-    `fresh` says that the run begins anew, `relayed` that the host has ways to the sinks that Spark writes.
+    `fresh` says that the run begins anew, `relayed` that the host has ways to the sinks that Spark writes, `pending`
+    that an epoch after the last may have reached the sinks, and will be written again.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Sinks:
         checkpoint: Path | None = None,
         epoch: int | None = None,
         relayed: bool = False,
+        pending: bool = False,
     ) -> None:
         self.queries = {query.name: query for query in queries}
         self.files = file_sinks(queries, relayed=relayed)
@@ -58,6 +61,8 @@ class Sinks:
             _make_folder(sink)
             if fresh:
                 _refuse_results(sink)
+            elif checkpoint is not None:
+                _refuse_ahead(sink, (-1 if epoch is None else epoch) + pending, checkpoint)
         self.answers = RunAnswers(queries, checkpoint, epoch, all_put=not relayed)
 
     def clear(self) -> None:
@@ -196,6 +201,18 @@ def _refuse_results(sink: Sink) -> None:
         raise RequestError(
             f'the folder "{folder}" of sink "{sink.name}" holds results of another run',
             hint="Go on with that run's --checkpoint, empty the folder, or declare the sink with mode 'overwrite'.",
+        )
+
+
+def _refuse_ahead(sink: Sink, epoch: int, checkpoint: Path) -> None:
+    """Refuse a folder with results that are later than the checkpoint: their rows would be there twice."""
+    newest = max((int(path.name[5:13]) for path in results_in(sink_folder(sink))), default=-1)
+    if newest > epoch:
+        raise CheckpointError(
+            f'the folder "{sink_folder(sink)}" of sink "{sink.name}" holds results of epoch {newest}, '
+            f'and the checkpoint "{checkpoint}" is at epoch {epoch}',
+            hint="The checkpoint is an old copy: go on with the newest one. To go on from this one, remove the result "
+            f"files whose number is greater than {max(epoch, 0):08d}; their rows are made again.",
         )
 
 

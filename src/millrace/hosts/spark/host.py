@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -40,6 +41,7 @@ from millrace.hosts.spark.commit_log.checkpoint_manifest import CheckpointManife
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.commit_reader import CommitReader
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
+from millrace.hosts.spark.commit_log.torn_files import remove_torn
 from millrace.hosts.spark.exchange.buckets import bucket_ids
 from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.session.session import join_session, leave_session, open_session, parallelism
@@ -81,6 +83,7 @@ class SparkRun:
         self._commits = CommitLog(self.folder / "commits")
         self._plans = PlanLog(self.folder / "plans")
         self._committed = CommitReader(self._commits, profiled=options.profile)
+        self._owner = uuid4().hex
         self._query: StreamingQuery | None = None
         self._held = self._again = self._ends = self._shares_session = False
         self._control = RunControl(network, changes, options.control, self.folder)
@@ -94,6 +97,7 @@ class SparkRun:
 
     def _open(self, session: SparkSession | None) -> None:
         known, began = CheckpointManifest.read(self.folder), physical(self.changes.network)
+        remove_torn(self.folder, (self._commits.newest() or {}).get("batch"))
         if known is not None:
             known.check_stages(self.options.stages, self.folder)
             go_on(self.folder, known, self.changes)
@@ -146,10 +150,11 @@ class SparkRun:
         """Run the micro-batch that was begun by its own plan: its results may have been written already."""
         self._manifest, self.buckets = known, tuple(bucket_ids(known.buckets))
         self.network = self._plans.read(known.plan).network
+        self._commits.claim(self._owner)
         self._commits.hold()
         try:
             _make_active(self.session)
-            start_query(self.session, self._sources(), self.folder, known.levels, self.buckets, None).awaitTermination()
+            self._start(None).awaitTermination()
         except (PySparkException, Py4JError) as error:
             raise unwrap(error, self.log_file) from None
         finally:
@@ -176,6 +181,7 @@ class SparkRun:
         other = self._manifest.plan == 0 or saved != self._manifest.changes
         self._manifest = replace(self._manifest, plan=self._manifest.plan + other, changes=saved)
         self._manifest.write(self.folder)
+        self._commits.claim(self._owner)
         ship(self.session, physical(self.network))
         self._plans.write(self._manifest.plan, Version(self.network, self.destinations.specs))
 
@@ -233,9 +239,8 @@ class SparkRun:
     def _run_query(self) -> None:
         _make_active(self.session)
         trigger = self.options.trigger if self.ending == "stopped" else None
-        levels = self._manifest.levels
         self._relays.start(follow=self.ending == "stopped")
-        self._query = query = start_query(self.session, self._sources(), self.folder, levels, self.buckets, trigger)
+        self._query = query = self._start(trigger)
         try:
             while query.isActive and not self._again and not self._control.stopping.is_set():
                 self.changes.woken.wait(_POLL)
@@ -253,6 +258,10 @@ class SparkRun:
             query.stop()
             self._commits.release()
         self._committed.measure(query)
+
+    def _start(self, trigger: str | None) -> StreamingQuery:
+        levels, sources = self._manifest.levels, self._sources()
+        return start_query(self.session, sources, self.folder, levels, self.buckets, trigger, self._owner)
 
     def _await_rest(self, query: StreamingQuery) -> None:
         """Let the micro-batch under way end, and none begin."""

@@ -38,8 +38,12 @@ def start_query(
     levels: int,
     buckets: Sequence[int],
     trigger: str | None,
+    owner: str,
 ) -> StreamingQuery:
-    """Start the query over exchange rows: every `trigger`, or, without one, until all that is there has been read."""
+    """Start the query over exchange rows: every `trigger`, or, without one, until all that is there has been read.
+
+    `owner` is the run, as it has claimed the commit log.
+    """
     interval = _micros(session, trigger) if trigger else None
     pace = TriggerPace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
     for level in range(1, levels + 1):
@@ -48,6 +52,7 @@ def start_query(
             stage, outputStructType=stage.shape, outputMode="append", timeMode="none"
         )
     writer = rows.writeStream.format(NetworkSink.name()).outputMode("append").option("folder", str(folder))
+    writer = writer.option("owner", owner)
     writer = writer.option("checkpointLocation", str(folder / "spark"))
     writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
     with _STARTING:

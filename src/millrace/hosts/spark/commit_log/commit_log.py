@@ -6,8 +6,8 @@ Rules:
 - A record is complete: what it says of a source holds until a later record says more. Of partitions and groups it
   names the files in which they are (see progress_files.py). Its clock (`now`) is that of the look for rows, and
   `committed` is the moment at which it was written, when all results of its batch could be seen.
-- The folder also holds the end marker, by which a run tells its source that all streams end, and the mark that holds
-  the source between two micro-batches.
+- The folder also holds the mark that holds the source between two micro-batches, and the name of the run that owns the
+  log: the last that has started. Another one, which a lost lock let in or left, commits nothing more.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file
+from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file, taken_over
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 
 Record = dict[str, Any]
 
-_HOLD, _HELD = "hold", "held"
+_HOLD, _HELD, _OWNER = "hold", "held", "owner"
 _DIGITS = 8
 
 
@@ -75,6 +75,16 @@ class CommitLog:
                 return known or {}
         return {}
 
+    def claim(self, owner: str) -> None:
+        """Make a run the owner of the log: the one that was can commit no more."""
+        make_folder(self.folder, "the commit log")
+        replace_file(self.folder / _OWNER, owner)
+
+    def check_owner(self, owner: str) -> None:
+        """Refuse a commit of a run that is not the owner."""
+        if self._mark(_OWNER) != owner:
+            raise taken_over(self.folder.parent, "it is in the hands of a run that has started later")
+
     def hold(self) -> None:
         """Ask the source not to advance."""
         make_folder(self.folder, "the commit log")
@@ -97,7 +107,7 @@ class CommitLog:
 
     def _mark(self, name: str) -> str | None:
         try:
-            return (self.folder / name).read_text()
+            return files().read(self.folder / name).decode()
         except FileNotFoundError:
             return None
 

@@ -45,7 +45,9 @@ class Destinations:
         self._fresh = fresh
         self._commits = CommitLog(folder / "commits")
         epoch = None if fresh else self._committed()
-        self.sinks = Sinks(queries, fresh=fresh, checkpoint=folder, epoch=epoch, relayed=True)
+        # Its results have their names before it is on record; it is run again, and they are replaced.
+        pending = (folder / "spark" / "offsets" / str(0 if epoch is None else epoch + 1)).exists()
+        self.sinks = Sinks(queries, fresh=fresh, checkpoint=folder, epoch=epoch, relayed=True, pending=pending)
         self.prepare(queries)()
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:

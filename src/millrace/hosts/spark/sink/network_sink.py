@@ -3,12 +3,13 @@
 1. Each task writes its results as hidden files under random names, syncs them, and returns a `TaskOutput` with them
    and with the reports of its buckets (`NetworkWriter.write`). Of an update query it also writes the latest answer of
    each key.
-2. The driver gives the files their final names, which are fixed by batch and partition: a replayed batch replaces its
+2. The driver syncs the disk of the checkpoint: Spark does not sync what it keeps there, its offsets and its state.
+3. The driver gives the files their final names, which are fixed by batch and partition: a replayed batch replaces its
    files. Rows for a writer of the user's own are written by it (`NetworkWriter.commit`, from here on).
-3. The driver merges the reports into the record of the batch, with the progress of streams in files beside the log.
-4. The folders of these files are synced, and the record is written to the commit log: from then on the batch counts.
+4. The driver merges the reports into the record of the batch, with the progress of streams in files beside the log.
+5. The folders of these files are synced, and the record is written to the commit log: from then on the batch counts.
    All files of it are in place by then, and survive a power cut.
-5. Spark writes its own commit. If the process dies between 4 and 5, Spark runs the batch again, and steps 1 to 4 write
+6. Spark writes its own commit. If the process dies between 5 and 6, Spark runs the batch again, and steps 1 to 5 write
    the same files and the same record again.
 """
 
@@ -61,7 +62,8 @@ class TaskOutput(WriterCommitMessage):
 class NetworkSink(DataSource):
     """Output rows into files and commit records.
 
-    Options: `folder` (the checkpoint's), where the plans are that say where results go, and the commit log.
+    Options: `folder` (the checkpoint's), where the plans are that say where results go, and the commit log; `owner`,
+    the run that may write it.
     """
 
     @classmethod
@@ -76,7 +78,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
     """Writes in the tasks, commits in the driver."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        self.folder = Path(options["folder"])
+        self.folder, self.owner = Path(options["folder"]), options.get("owner")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         with carrying():
@@ -140,14 +142,18 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             tasks = sorted(_written(messages), key=lambda task: task.partition)
             reports = [report for task in tasks for report in task.reports]
             sinks, watch = self._sinks(reports), Stopwatch()
+            log = CommitLog(self.folder / "commits")
+            if self.owner is not None:
+                log.check_owner(self.owner)
             with watch("commit"):
+                # What Spark itself has written for this batch must be on disk before any result of it is given away.
+                files().sync_disk(self.folder)
                 outputs = {output: self._publish(output, sink, tasks, batchId) for output, sink in sinks.items()}
                 for output, sink in sinks.items():
                     if "latest" in sink:
                         _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
                 sync_all((), _folders(sinks.values()))
             reports.append({"metrics": {"took": watch.took}})
-            log = CommitLog(self.folder / "commits")
             merged = merge(log.before(batchId), reports)
             merged["sources"] = log.progress_files.save_changed(merged["sources"])
             record = {"batch": batchId, "outputs": outputs, **merged, "committed": time.time_ns() // 1000}

@@ -25,4 +25,4 @@ def test_a_run_refuses_a_checkpoint_of_another_layout_before_it_starts_spark(tmp
     (tmp_path / "plans" / "00000001.plan").write_bytes(b"of the other version")
     with pytest.raises(CheckpointError, match="was made by another version of Millrace"):
         SparkRun(QueryNetwork(()), RunOptions("spark", checkpoint=tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "network.json", "plans"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["network.json", "plans"]
