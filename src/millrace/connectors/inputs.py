@@ -3,6 +3,8 @@
 Rules:
 - A chunk is raw rows in arrival order; `None` means that there are none now.
 - A position is plain data. An input opened at a position gives the rows after it, each once.
+- Files that have been read must stay as they are: one that was rewritten, replaced or cut off is an error, when an
+  input is opened and while it is read. What a file has gained at its end is not looked at again.
 - Folders are read in name order. A file that sorts before one already read is an error: it would be missed.
 """
 
@@ -21,6 +23,7 @@ import pyarrow as pa
 
 from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.file_stamp import FileStamp, check_stamp, stamp
 from millrace.connectors.files.input_files import list_files, sort_key
 from millrace.connectors.generators import nexmark, random_rows
 from millrace.connectors.native import DATAFRAME, is_generated, refuse_source
@@ -31,6 +34,8 @@ from millrace.plan.nodes.endpoints import Stream
 
 Position = Mapping[str, Any]
 CHUNK_ROWS = 131_072
+_CHECKED = 16
+"""Files that have been read which are looked at again, in turn, whenever new ones are looked for."""
 _WAITS = 0.02
 """Seconds after which an iterable that has not given its next rows is one that waits for them."""
 _GENERATORS = {"generate": random_rows, "nexmark": nexmark}
@@ -69,9 +74,13 @@ class StreamInput(Protocol):
 
 
 def open_input(
-    stream: Stream, columns: list[str], feed: Iterable[Any] | None, position: Position | None
+    stream: Stream,
+    columns: list[str],
+    feed: Iterable[Any] | None,
+    position: Position | None,
+    read: Mapping[int, FileStamp] | None = None,
 ) -> StreamInput:
-    """A stream's input at a position (None: the beginning)."""
+    """A stream's input at a position (None: the beginning); `read` are the stamps of the files before it."""
     schema = read_schema(stream, columns)
     if feed is not None and stream.connector.format != DATAFRAME:
         return FeedInput(stream, schema, feed, position)
@@ -79,14 +88,17 @@ def open_input(
         return GeneratedInput(stream, schema, position)
     if stream.connector.format not in FORMATS:
         raise refuse_source(stream)
-    return FileInput(stream, schema, position)
+    return FileInput(stream, schema, position, read)
 
 
 def reopen_input(source: StreamInput, stream: Stream, columns: list[str], position: Position) -> StreamInput:
     """The input with other columns, from one of its positions; a feed can only return to its last item."""
     if isinstance(source, FeedInput):
         return source.again(read_schema(stream, columns), position)
-    return open_input(stream, columns, None, position)
+    after = open_input(stream, columns, None, position, source.read_files if isinstance(source, FileInput) else None)
+    if isinstance(source, FileInput) and isinstance(after, FileInput):
+        after.unsaved |= source.unsaved & after.read_files.keys()
+    return after
 
 
 def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
@@ -106,14 +118,31 @@ class FileInput:
     pending = False
     more = False
 
-    def __init__(self, stream: Stream, schema: pa.Schema, position: Position | None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        schema: pa.Schema,
+        position: Position | None,
+        read: Mapping[int, FileStamp] | None = None,
+    ) -> None:
         self.stream = stream
         self.schema = schema
         self.finished = False
         self._position = dict(position or {"files": 0, "last": "", "rows": 0})
         self._paths = list_files(stream.connector, stream.name)
         self._batches: Iterator[Any] = iter(())
+        self.read_files = {number: each for number, each in (read or {}).items() if number < self._position["files"]}
+        """The stamps of the files that were read whole, by their number."""
+        self.unsaved: set[int] = set()
+        """The numbers of those that are in no checkpoint yet."""
+        self._next_checked = 0
+        stamped = self._position.pop("stamp", None)
+        self._stamp = FileStamp.of(stamped) if stamped else None
+        self._read = self._stamp.read if self._stamp else 0
         self._open()
+        for number in self.read_files:
+            self._check(number)
+        self._check_open()
 
     def read(self) -> Chunk | None:
         """The next rows of the open file, or of the one after it."""
@@ -121,13 +150,27 @@ class FileInput:
             batch = next(self._batches, None)
             if batch is not None:
                 self._position["rows"] += batch.rows.num_rows + batch.malformed
+                self._read = batch.read or self._read
                 return Chunk(batch.rows, batch.malformed)
             if not self._advance():
                 return None
 
     def position(self) -> dict[str, Any]:
-        """The number of files read whole, the name of the last, and the rows read of the next."""
-        return dict(self._position)
+        """The number of files read whole, the name of the last, the rows read of the next, and what was read of it."""
+        if self._read and self._position["files"] < len(self._paths):
+            self._check_open()
+            if self._stamp is None or self._stamp.read != self._read:
+                self._stamp = stamp(self._paths[self._position["files"]], self._read)
+        return {**self._position, **({"stamp": self._stamp.data()} if self._stamp else {})}
+
+    def _check(self, number: int) -> None:
+        """Fail if a file that was read whole has changed."""
+        self.read_files[number] = check_stamp(self._paths[number], self.read_files[number], self.stream.name)
+
+    def _check_open(self) -> None:
+        """Fail if what was read of the open file has changed."""
+        if self._stamp is not None:
+            self._stamp = check_stamp(self._paths[self._position["files"]], self._stamp, self.stream.name)
 
     def _open(self) -> None:
         """Open the file after those read whole, if there is one."""
@@ -149,11 +192,26 @@ class FileInput:
         """Open the next file; False if there is none."""
         read = self._position["files"]
         if read < len(self._paths):
+            self._check_open()
+            self.read_files[read] = stamp(self._paths[read])
+            self.unsaved.add(read)
+            self._stamp, self._read = None, 0
             self._position = {"files": read + 1, "last": self._paths[read], "rows": 0}
         if read + 1 >= len(self._paths):
             self._paths = list_files(self.stream.connector, self.stream.name)
-        self._open()
+            self._open()
+            self._check_some()
+        else:
+            self._open()
         return self._position["files"] < len(self._paths)
+
+    def _check_some(self) -> None:
+        """Look at some of the files that were read, after those of the last time."""
+        count = len(self.read_files)
+        for number in range(self._next_checked, min(self._next_checked + _CHECKED, count)):
+            if number in self.read_files:
+                self._check(number)
+        self._next_checked = 0 if self._next_checked + _CHECKED >= count else self._next_checked + _CHECKED
 
 
 class GeneratedInput:

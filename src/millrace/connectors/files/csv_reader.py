@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from millrace.connectors.files.conversion import Conversion, conversion, from_te
 from millrace.connectors.files.csv_records import Layout, records
 from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers
 from millrace.connectors.files.file_options import ReadOptions
-from millrace.connectors.files.input_files import open_bytes, readable
+from millrace.connectors.files.input_files import is_plain, open_bytes, readable
 from millrace.errors import RunError
 
 _BLOCK_BYTES = 1 << 20
@@ -87,10 +87,10 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
     _check_columns(file, schema)
     plan = conversion(schema, from_text, options.timestamp_format)
     start = 0
-    for piece in _data_pieces(file, schema):
+    for piece, read in _data_pieces(file, schema):
         stop = start + piece.length
         if stop > max(start, skip_rows):
-            yield _block(file, plan, piece, start)
+            yield replace(_block(file, plan, piece, start), read=read)
         start = stop
 
 
@@ -117,17 +117,17 @@ def _torn(file: _CsvFile, place: str, fields: int, text: str) -> Fault:
     return Fault(place, f"has {fields} {word} instead of {file.layout.fields}", text)
 
 
-def _data_pieces(file: _CsvFile, schema: pa.Schema) -> Iterator[_Piece]:
-    """The data rows of a file, about a block at a time."""
+def _data_pieces(file: _CsvFile, schema: pa.Schema) -> Iterator[tuple[_Piece, int]]:
+    """The data rows of a file, about a block at a time, and how many bytes of it have been read for them."""
     cutter = _Cutter(file, schema)
     header = file.options.header
     with readable(file.path, "csv"), open_bytes(file.path) as stream:
-        for _ in records(stream, _BLOCK_BYTES, cutter):
+        for read in records(stream, _BLOCK_BYTES, cutter):
             piece = cutter.piece
             while header and piece.length:
                 header = piece.starts_empty and not file.skips_empty_lines
                 piece = piece.without_first()
-            yield piece
+            yield piece, read if is_plain(file.path) else 0
 
 
 class _Cutter:

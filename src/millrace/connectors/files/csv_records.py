@@ -94,23 +94,25 @@ class Layout:
         return re.compile(rb"(?P<good>(?:%b|%b)++)|%b[^\r\n]*+%b" % (line, record, pending, _LINE_END))
 
 
-def records(stream: Any, block_bytes: int, cut: Callable[[bytes, int], bytes]) -> Iterator[None]:
+def records(stream: Any, block_bytes: int, cut: Callable[[bytes, int], bytes]) -> Iterator[int]:
     """Call `cut` with the lines of a stream, about a block at a time, after the lines that it returned before.
 
     Its second argument is how many bytes it may return: those of some blocks, and none at the end of the stream.
+    Yields how many bytes of the stream have been cut into records.
     """
-    rest = b""
+    rest, taken = b"", 0
     while data := stream.read(block_bytes):
+        taken += len(data)
         end = _last_line_end(data, len(data))
         if end:
             lines = b"".join((rest, memoryview(data)[:end]))
             rest = cut(lines, _PENDING_BLOCKS * block_bytes) + data[end:]
-            yield
+            yield taken - len(rest)
         else:
             rest += data
     if rest:
         cut(rest if rest.endswith((b"\r", b"\n")) else rest + b"\n", 0)
-        yield
+        yield taken
 
 
 def _last_line_end(data: bytes, before: int) -> int:

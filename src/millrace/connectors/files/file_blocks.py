@@ -48,6 +48,8 @@ class FileBlock:
     stop: int
     numbers: Numbers
     explain: Callable[[int], Fault]
+    read: int = 0
+    """How many bytes of the file hold these rows and all before them; 0 if that is not known."""
 
     @property
     def malformed(self) -> int:
@@ -58,7 +60,7 @@ class FileBlock:
         """The data rows from `start` up to `stop`, without a copy."""
         first, last = (int(each) for each in np.searchsorted(self.numbers, [start, stop]))
         rows, numbers = self.rows.slice(first, last - first), self.numbers[first:last]
-        return FileBlock(rows, start, stop, numbers, self.explain)
+        return FileBlock(rows, start, stop, numbers, self.explain, self.read)
 
     def first_malformed(self) -> int:
         """The number of the first row left out; `stop` if there is none."""

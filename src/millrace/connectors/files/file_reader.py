@@ -25,6 +25,8 @@ class FileBatch:
 
     rows: pa.RecordBatch
     malformed: int = 0
+    read: int = 0
+    """How many bytes of the file hold rows up to here, without a malformed one that is to be mended; 0 if not known."""
 
 
 def read_file(
@@ -42,17 +44,19 @@ def read_file(
 def _read(
     blocks: Iterator[FileBlock], path: Path, options: ReadOptions, batch_rows: int, skip_rows: int
 ) -> Iterator[FileBatch]:
+    read = 0
     for block in blocks:
         if block.stop <= skip_rows:
             continue
         block = block.part(max(block.start, skip_rows), block.stop)
         good_until = block.stop if options.skip_malformed else block.first_malformed()
-        yield from _batches(block.part(block.start, good_until), batch_rows)
+        read = block.read if good_until == block.stop else read
+        yield from _batches(block.part(block.start, good_until), batch_rows, read)
         if good_until < block.stop:
             raise block.explain(good_until).error(path)
 
 
-def _batches(block: FileBlock, batch_rows: int) -> Iterator[FileBatch]:
+def _batches(block: FileBlock, batch_rows: int, read: int) -> Iterator[FileBatch]:
     for start in range(block.start, block.stop, batch_rows):
         part = block.part(start, min(start + batch_rows, block.stop))
-        yield FileBatch(part.rows, part.malformed)
+        yield FileBatch(part.rows, part.malformed, read)

@@ -80,6 +80,11 @@ def _hint(path: Path) -> str:
     return f'Look into "{missing.parent}": a relative path starts from "{Path.cwd()}".'
 
 
+def is_plain(path: Path) -> bool:
+    """True if a file is not compressed, so that its bytes are those of its rows."""
+    return path.suffix != ".zip" and path.suffix not in _COMPRESSIONS
+
+
 @contextmanager
 def open_bytes(path: Path) -> Iterator[Any]:
     """An Arrow input stream over a file, uncompressed by its extension: .gz, .bz2, or .zip with one member."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import pyarrow.json
 from millrace.connectors.files.conversion import UNFIT, Conversion, as_text, conversion, from_column
 from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
-from millrace.connectors.files.input_files import open_bytes, readable
+from millrace.connectors.files.input_files import is_plain, open_bytes, readable
 from millrace.kernel.columns.expressions import sql_name
 
 Taker = Callable[[object], bool]
@@ -43,12 +43,13 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
     """The data rows of a file of json lines."""
     raw = _raw_schema(schema, options.timestamp_format)
     plan = conversion(schema, from_column, options.timestamp_format)
-    line, row = 1, 0
+    line, row, read = 1, 0, 0
     with readable(path, "json"), open_bytes(path) as stream:
         for data in _whole_lines(stream):
             lines = _Lines(data, line, row)
+            read += len(data)
             block = _fast(lines, raw, plan) or _careful(lines, raw, plan)
-            yield block
+            yield replace(block, read=read if is_plain(path) else 0)
             line, row = line + data.count(b"\n"), block.stop
 
 

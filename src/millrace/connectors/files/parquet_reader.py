@@ -8,6 +8,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
             path, metadata=metadata, read_dictionary=coded, coerce_int96_timestamp_unit="us"
         ) as file:
             for raw in file.iter_batches(_BLOCK_ROWS, row_groups=groups, columns=schema.names, use_threads=False):
-                yield _block(plan, raw, start)
+                yield replace(_block(plan, raw, start), read=_bytes_read(metadata, start + raw.num_rows))
                 start += raw.num_rows
 
 
@@ -45,6 +46,15 @@ def _row_groups(metadata: pyarrow.parquet.FileMetaData, skip_rows: int) -> tuple
     ends = np.cumsum([metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)], dtype=np.int64)
     passed = int(np.searchsorted(ends, skip_rows, side="right"))
     return int(ends[passed - 1]) if passed else 0, list(range(passed, len(ends)))
+
+
+def _bytes_read(metadata: pyarrow.parquet.FileMetaData, rows: int) -> int:
+    """Where the last of the row groups ends that lie within so many rows."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    ends = np.cumsum([group.num_rows for group in groups], dtype=np.int64)
+    whole = groups[: int(np.searchsorted(ends, rows, side="right"))]
+    last = [whole[-1].column(index) for index in range(whole[-1].num_columns)] if whole else []
+    return max((chunk.data_page_offset + chunk.total_compressed_size for chunk in last), default=0)
 
 
 def _coded_columns(file: pyarrow.parquet.ParquetFile, schema: pa.Schema, groups: list[int]) -> list[str]:

@@ -3,6 +3,7 @@
     checkpoint.py      `Checkpoint`: segments as files, and `current.json`, which names the valid ones. An epoch is
                        committed when that file is replaced
     durable_files.py   files that are replaced whole, folders, locks
+    read_log.py        `ReadLog`: what the files of a stream were when they were read
     file_system.py     `Files`: the calls by which all of this touches the disk, and which tests replace
 
 A checkpoint of another layout is refused before anything is touched (`other_version`). The Spark host keeps its own

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from millrace.connectors.files.file_stamp import FileStamp
 from millrace.errors import CheckpointError, RunError
 from millrace.hosts.checkpoint.durable_files import (
     make_folder,
@@ -34,6 +35,7 @@ from millrace.hosts.checkpoint.durable_files import (
     write_arrow,
 )
 from millrace.hosts.checkpoint.file_system import files
+from millrace.hosts.checkpoint.read_log import ReadLog
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.kernel.graph.snapshot import Place, Snapshot
 from millrace.plan.evolution.evolution import Evolution, beginning
@@ -154,6 +156,13 @@ class Checkpoint:
         self._saved, self._file = _stamp(record), _file(self.folder)
         for place in set(saved.removed) - self._live:
             files().remove(self._path(place))
+
+    def save_read(self, stamps: Mapping[str, Mapping[int, FileStamp]]) -> None:
+        """Keep the stamps of files that were read, by stream, for the epoch that is about to be committed."""
+        logs = {stream: ReadLog(self.folder, stream) for stream in stamps}
+        for stream, log in logs.items():
+            log.add(stamps[stream])
+        sync_all(log.path for log in logs.values())
 
     def _path(self, place: Place) -> Path:
         node, number = place

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names
+from millrace.hosts.checkpoint.read_log import ReadLog
 from millrace.hosts.control.live_changes import LiveChanges, reshape
 from millrace.hosts.local.clock import SystemClock
 from millrace.hosts.local.intake import Intake
@@ -82,7 +83,8 @@ class LocalRun:
         self._live = self._live_streams(plan)
         self.executor = Executor(plan.whole(), live=self._live, moment=_STEP)
         positions, epoch = (resumed.positions, resumed.epoch) if resumed else (None, None)
-        self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending, self.changes.woken.set)
+        wake, read = self.changes.woken.set, lambda stream: ReadLog(checkpoint or Path(), stream).load()
+        self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending, wake, read)
         ran, renamed = self.changes.ran or plan.network, self.changes.renamed
         self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch)
         self.outputs.prepare(plan.network.queries, renamed)()
@@ -258,6 +260,7 @@ class LocalRun:
             self._checkpoint.fence()
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
+            self._checkpoint.save_read(self.intake.take_stamps())
             saved, positions = self.executor.save(), self.intake.positions()
             self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.saved())
         self.outputs.publish(staged)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from millrace.connectors.inputs import Position, open_input, read_schema, reopen_input
+from millrace.connectors.files.file_stamp import FileStamp
+from millrace.connectors.inputs import FileInput, Position, open_input, read_schema, reopen_input
 from millrace.connectors.push_pull import Asked, PolledInput, Pushed
 from millrace.errors import RequestError
 from millrace.hosts.local.cut_input import CutInput
@@ -34,12 +35,15 @@ class Intake:
         positions: Mapping[str, Position] | None = None,
         ending: Ending = "stopped",
         wake: Callable[[], None] = lambda: None,
+        read: Callable[[str], Mapping[int, FileStamp]] = lambda stream: {},
     ) -> None:
         self.inputs: dict[str, RunInput] = {}
         self._columns: dict[str, list[str]] = {}
         self._now = now
         self._ending = ending
         self._wake = wake
+        self._read = read
+        """The stamps of the files that a stream has read, as its checkpoint has them."""
         self._feeds = feeds if feeds is not None else {}
         self.pace: ReplayClock | None = None
         self.prepare(plan, positions)()
@@ -70,10 +74,11 @@ class Intake:
         feed = self._feeds.get(stream.name)
         if isinstance(feed, Asked):
             return self._polled(stream, columns, feed)
+        read = self._read(stream.name) if position else None
         if stream.replay is None:
             at, skip = _unpacked(position)
-            return CutInput(open_input(stream, columns, feed, at), skip)
-        inner = open_input(stream, columns, feed, position["inner"] if position else None)
+            return CutInput(open_input(stream, columns, feed, at, read), skip)
+        inner = open_input(stream, columns, feed, position["inner"] if position else None, read)
         return PacedInput(stream, inner, self._now, position)
 
     def _polled(self, stream: Stream, columns: list[str], source: Asked) -> PolledInput:
@@ -113,6 +118,16 @@ class Intake:
     def positions(self) -> dict[str, Any]:
         """Where each input stands."""
         return {name: each.position() for name, each in self.inputs.items()}
+
+    def take_stamps(self) -> dict[str, dict[int, FileStamp]]:
+        """The stamps, by stream, of files that have been read since they were last taken."""
+        taken = {}
+        for name, each in self.inputs.items():
+            source = each.source if isinstance(each, CutInput | PacedInput) else None
+            if isinstance(source, FileInput) and source.unsaved:
+                taken[name] = {number: source.read_files[number] for number in sorted(source.unsaved)}
+                source.unsaved.clear()
+        return taken
 
     def demand(self, streams: Iterable[str]) -> list[PolledInput]:
         """Have the polled streams among these polled at once; their inputs."""

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from millrace.connectors.files.file_stamp import FileStamp, stamp
 from millrace.hosts.spark.sink.network_sink import NetworkWriter
 from millrace.hosts.spark.source.stream_files import FileScan, Listing
 
@@ -29,6 +30,9 @@ class IntegerFiles:
 
     def size(self, path: str) -> int:
         return Path(path).stat().st_size
+
+    def stamp(self, path: str) -> FileStamp | None:
+        return stamp(path)
 
     def tasks(self, paths: Sequence[str]) -> list[int]:
         return [len(paths)] if self.in_sequence and paths else [1] * len(paths)

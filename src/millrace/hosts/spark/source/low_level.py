@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.connectors.files.file_reader import read_file
+from millrace.connectors.files.file_stamp import FileStamp, stamp
 from millrace.connectors.files.input_files import list_files
 from millrace.connectors.inputs import Chunk, make_slice, read_schema, slices_of
 from millrace.connectors.native import is_generated
@@ -120,6 +121,10 @@ class StreamLowLevel:
     def size(self, path: str) -> int:
         """The bytes of a file; what is generated takes none."""
         return 0 if is_generated(self._stream.connector) else Path(path).stat().st_size
+
+    def stamp(self, path: str) -> FileStamp | None:
+        """What a file is now; None of what is generated."""
+        return None if is_generated(self._stream.connector) else stamp(path)
 
     def read(
         self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool

@@ -6,6 +6,8 @@ Rules:
 - Files that Millrace wrote itself may have been removed when no replay can read them (see feed_files.py). Offsets still
   count them; a stream that is read from its beginning starts with the first file that is there.
 - An unchanged listing gives an unchanged offset: the clock is part of the offset only when files are added.
+- Files that have been read stay as they are: what they were when they were first seen is kept (see read_log.py), and
+  one that was rewritten, replaced or cut off fails the run.
 - A replay reads a file the same way: with the clock of its offset and the progress before its batch.
 - A row of external time arrived when its file did, not when it was read, which may be a whole trigger later. The bound
   of an ETS counts from the newest of a micro-batch's files, the staleness of answers from the first, so that they
@@ -24,11 +26,16 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from millrace.connectors.files.file_stamp import FileStamp, check_stamp
 from millrace.errors import RunError
+from millrace.hosts.checkpoint.read_log import ReadLog
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.source.feed_files import file_name
 
 Offset = dict[str, Any]
+
+_CHECKED = 16
+"""Files that have been read which are looked at again at each look, in turn."""
 
 START: Offset = {"files": 0, "last": "", "now": 0, "first": 0, "came": 0, "unread": 0, "removed": 0, "names": ""}
 
@@ -74,6 +81,9 @@ class LowLevel(Protocol):
 
     def size(self, path: str) -> int:
         """How many bytes a file has."""
+
+    def stamp(self, path: str) -> FileStamp | None:
+        """What the file is now; None if it can be no other."""
 
     def read(
         self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
@@ -142,6 +152,10 @@ class StreamFiles:
         self.looked: int | None = None
         self.began: int | None = None
         """The clock of the last look, and that of the first."""
+        self._read_log = ReadLog(commits.folder.parent, stream)
+        self._stamps: dict[int, FileStamp] | None = None
+        """What the files were when they were first seen, by number; None before the first look."""
+        self._next_checked = 0
 
     def prepare(self) -> None:
         """Take the files that are there now as all that there will be."""
@@ -162,6 +176,7 @@ class StreamFiles:
         if not taken:
             return start
         end = first + taken
+        self._keep_stamps(first, paths[:taken])
         names = listing.names_of(listing.removed, end)
         seen = max(now, time.time_ns() // 1000)
         came = self._came(paths[taken - 1], looked, seen)
@@ -207,10 +222,31 @@ class StreamFiles:
     def _listed_after(self, start: Offset) -> Listing:
         listing = self.low_level.files()
         self._check(listing, start)
+        self._check_stamps(listing, start["files"])
         if self.target is not None and listing.count < self.target:
             raise self._gone(sorted(set(self.seen.names_of(0, self.target)) - set(listing.names_of(0, self.target))))
         self.seen = listing
         return listing
+
+    def _keep_stamps(self, first: int, paths: Sequence[str]) -> None:
+        """Keep what files are before they are read; the sink syncs it with all else."""
+        found = {number: self.low_level.stamp(path) for number, path in enumerate(paths, first)}
+        stamps = {number: each for number, each in found.items() if each is not None}
+        if stamps and self._stamps is not None:
+            self._read_log.add(stamps)
+            self._stamps |= stamps
+
+    def _check_stamps(self, listing: Listing, read: int) -> None:
+        """Fail if files that have been read have changed: all are looked at first, later some of them in turn."""
+        begin, some = self._next_checked, _CHECKED
+        if self._stamps is None:
+            self._stamps, begin, some = self._read_log.load(), listing.removed, read
+        begin = max(begin, listing.removed)
+        for number in range(begin, min(begin + some, read)):
+            if number in self._stamps:
+                path = listing.paths[number - listing.removed]
+                self._stamps[number] = check_stamp(path, self._stamps[number], self.stream)
+        self._next_checked = 0 if begin + some >= read else begin + some
 
     def _check(self, listing: Listing, offset: Offset) -> None:
         """Fail unless the files read so far are the first of the listing, and the same ones."""
