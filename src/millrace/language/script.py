@@ -171,9 +171,12 @@ def changes(
         except RecursionError:
             place = statement.body.place if isinstance(statement, QueryStatement) else None
             raise QueryError("a query is nested too deeply", hint="Split it.", place=place) from None
-        after = amended(tuple(queries.values()), change)
-        queries.clear()
-        queries.update({query.name.lower(): query for query in after})
+        if isinstance(change, Added):
+            queries[change.query.name.lower()] = change.query
+        else:
+            after = amended(tuple(queries.values()), change)
+            queries.clear()
+            queries.update({query.name.lower(): query for query in after})
         yield change
 
 

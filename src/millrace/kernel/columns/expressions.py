@@ -10,7 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.kernel.columns import scalar_functions
 from millrace.kernel.columns.casts import cast
-from millrace.kernel.columns.short_circuit import GUARDED
+from millrace.kernel.columns.short_circuit import CONNECTIVES, GUARDED
 from millrace.kernel.elements import INTERVAL, TIMESTAMP
 
 Value = Any  # pa.Array | pa.Scalar: Arrow's own functions take both alike
@@ -63,7 +63,7 @@ class Expression:
     def type_in(self, schema: pa.Schema) -> pa.DataType:
         """The type it has over rows of `schema`; refuses what cannot be computed."""
         try:
-            return self.over(_no_rows(schema)).type
+            return self.over(_no_rows(schema, set(self.columns()))).type
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
             # Arrow knows best which types its functions take: asked with no rows, it says no by raising.
             kinds = ", ".join(sql_name(child.type_in(schema)) for child in self.children())
@@ -78,8 +78,9 @@ class Expression:
             yield from child.columns()
 
 
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+def _no_rows(schema: pa.Schema, columns: Iterable[str]) -> pa.RecordBatch:
+    read = pa.schema([schema.field(name) for name in columns])
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in read], schema=read)
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,27 @@ class Literal(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """A function of `scalar_functions.FUNCTIONS` over arguments."""
+    """A function of `scalar_functions.FUNCTIONS` over arguments.
+
+    AND and OR are flat: what such a call begins with, `(a AND b) AND c`, is `and` of three arguments. Its texts are those
+    of the nested calls, as operators are named by them.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
         assert self.function in scalar_functions.FUNCTIONS, self.function
+        first = self.arguments[0] if self.function in CONNECTIVES else None
+        if isinstance(first, Call) and first.function == self.function:
+            object.__setattr__(self, "arguments", (*first.arguments, *self.arguments[1:]))
+
+    def __repr__(self) -> str:
+        if self.function not in CONNECTIVES or len(self.arguments) < 3:
+            return f"Call(function={self.function!r}, arguments={self.arguments!r})"
+        opening = f"Call(function={self.function!r}, arguments=("
+        first, *others = map(repr, self.arguments)
+        return opening * len(others) + first + "".join(f", {each}))" for each in others)
 
     def children(self) -> tuple[Expression, ...]:
         return self.arguments
@@ -142,7 +157,10 @@ class Call(Expression):
         words = [str(argument) for argument in self.arguments]
         if self.function in ("is_null", "is_not_null", "not", "in", "case"):
             return _spelled(self.function, words)
-        if len(words) == 2 and (not self.function.isidentifier() or self.function in ("and", "or", "div", "like")):
+        if self.function in CONNECTIVES:
+            others = "".join(f" {self.function.upper()} {word})" for word in words[1:])
+            return "(" * (len(words) - 1) + words[0] + others
+        if len(words) == 2 and (not self.function.isidentifier() or self.function in ("div", "like")):
             return f"({words[0]} {self.function.upper()} {words[1]})"
         return f"{self.function}({', '.join(words)})"
 

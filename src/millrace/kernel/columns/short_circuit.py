@@ -3,7 +3,7 @@
 Rules:
 - Such a function may be slow, or fail on rows that are not meant for it: it is called for the rows where its value
   counts, and no others. `CASE WHEN x > 0 THEN f(x) END` never calls it with 0.
-- Of AND and OR the side without such a function is computed first, wherever it stands.
+- Of AND and OR the sides without such a function are computed first, wherever they stand.
 - Values are those that are computed on whole columns elsewhere.
 """
 
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from millrace.kernel.columns.expressions import Expression
 
 
+CONNECTIVES = ("and", "or")
+"""The functions of any number of conditions."""
+
+
 def computed_everywhere(function: str, arguments: Sequence[Expression]) -> Sequence[Expression]:
     """Those of a function's arguments that are computed for all rows."""
-    if function in ("and", "or"):
+    if function in CONNECTIVES:
         return _plain_first(arguments)[:1]
     return arguments[:1] if function in GUARDED else arguments
 
@@ -51,13 +55,15 @@ def _is(value: Value, truth: bool, count: int) -> Mask:
 
 
 def _connected(function: str, decides: bool) -> Callable[[Sequence[Expression], pa.RecordBatch], Value]:
-    """AND or OR: where the first side decides, the second does not count."""
+    """AND or OR: where the sides before it decide, a side does not count."""
 
     def evaluate(arguments: Sequence[Expression], rows: pa.RecordBatch) -> Value:
-        first, second = _plain_first(arguments)
-        left = first.evaluate(rows)
-        right = _values(second, rows, ~_is(left, decides, rows.num_rows))
-        return scalar_functions.FUNCTIONS[function](left, right)
+        first, *others = _plain_first(arguments)
+        found = first.evaluate(rows)
+        for each in others:
+            value = _values(each, rows, ~_is(found, decides, rows.num_rows)) if each.calls_user_code else each.evaluate(rows)
+            found = scalar_functions.FUNCTIONS[function](found, value)
+        return found
 
     return evaluate
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -102,7 +103,7 @@ class BoundRelation:
     own: tuple[Expression, ...] = ()
     below: BoundRelation | None = None
 
-    @property
+    @cached_property
     def scope(self) -> Scope:
         return self.joined or Scope(self.schema, self.qualifier)
 

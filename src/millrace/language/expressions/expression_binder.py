@@ -34,6 +34,9 @@ _IN_FROM = (
 class ExpressionBinder:
     """Binds expressions over the rows of one scope."""
 
+    groups_by_conditions = False
+    """True if a part of AND or OR may be known as a whole."""
+
     def __init__(self, scope: Scope, functions: Functions = NO_FUNCTIONS) -> None:
         self.scope = scope
         self.functions = functions
@@ -163,9 +166,14 @@ class ExpressionBinder:
         return typed.call("not", [self.condition(node.this, "the operand of NOT")])
 
     def _bind_and(self, node: exp.Expr) -> Typed:
-        function = "and" if isinstance(node, exp.And) else "or"
-        operands = [self.condition(each, f"an operand of {function.upper()}") for each in (node.this, node.expression)]
-        return typed.call(function, operands)
+        kind = exp.And if isinstance(node, exp.And) else exp.Or
+        nodes: list[exp.Expr] = []
+        # A loop, as parts are nested on the left as deeply as there are parts.
+        while isinstance(node, kind) and not (nodes and self.groups_by_conditions and self.known(node)):
+            nodes.append(node.expression)
+            node = node.this
+        operands = [self.condition(each, f"an operand of {kind.key.upper()}") for each in (node, *reversed(nodes))]
+        return typed.call(kind.key, operands)
 
     _bind_or = _bind_and
 

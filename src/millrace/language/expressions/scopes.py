@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 from sqlglot import exp
@@ -23,9 +24,16 @@ class Scope:
 
     def find(self, name: str) -> str | None:
         """The declared spelling of a column, whatever its case; None when there is none."""
-        if name in self.schema.names:
-            return name
-        return next((each for each in self.schema.names if each.lower() == name.lower()), None)
+        return self._exact.get(name) or self._spellings.get(name.lower())
+
+    @cached_property
+    def _exact(self) -> dict[str, str]:
+        return {name: name for name in self.schema.names}
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        """The first of the columns that have a name, whatever its case."""
+        return {name.lower(): name for name in reversed(self.schema.names)}
 
     def meant(self, node: exp.Column) -> str | None:
         """The column with the name of a node, if there is one; unlike `column`, it refuses nothing."""

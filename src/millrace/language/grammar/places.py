@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
@@ -14,21 +16,27 @@ _SPAN = "millrace_span"
 """The key under which a node has the text that it was read from, with its first and last offset."""
 
 
-@dataclass(frozen=True, slots=True)
 class SourceText:
     """A text whose offsets can be turned into places."""
 
-    text: str
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines, which places share: a line may be as long as the text."""
+        return self.text.split("\n")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(len(line) + 1 for line in self.lines)]
 
     def place(self, start: int, end: int) -> Place:
         """The place of the characters `start` to `end`, both included; only its first line is quoted."""
         start = max(0, min(start, len(self.text)))
-        line_start = self.text.rfind("\n", 0, start) + 1
-        line_end = self.text.find("\n", start)
-        line_end = len(self.text) if line_end < 0 else line_end
-        line = self.text.count("\n", 0, start) + 1
-        quoted = self.text[start : min(end + 1, line_end)]
-        return Place(line, start - line_start + 1, quoted, self.text[line_start:line_end].rstrip("\r"))
+        number = bisect_right(self._starts, start) - 1
+        line, column = self.lines[number], start - self._starts[number]
+        return Place(number + 1, column + 1, line[column : column + end + 1 - start], line.removesuffix("\r"))
 
     def of_token(self, token: Token) -> Place:
         """The place of a token."""
@@ -41,19 +49,19 @@ class SourceText:
 
     def mark(self, node: exp.Expr, start: int, end: int) -> None:
         """Note in a node where it stands."""
-        node.meta[_SPAN] = (self.text, start, end)
+        node.meta[_SPAN] = (self, start, end)
 
 
 def place_of(node: exp.Expr) -> Place | None:
     """Where an expression stands, from its first to its last character; None if it was not read from a text."""
     if _SPAN in node.meta:
-        text, start, end = node.meta[_SPAN]
-        return SourceText(text).place(start, end)
-    text = next((each.meta[_SPAN][0] for each in _around(node) if _SPAN in each.meta), None)
-    spans = list(_spans(node, text))
-    if text is None or not spans:
+        source, start, end = node.meta[_SPAN]
+        return source.place(start, end)
+    source = next((each.meta[_SPAN][0] for each in _around(node) if _SPAN in each.meta), None)
+    spans = list(_spans(node, source))
+    if source is None or not spans:
         return None
-    return SourceText(text).place(min(start for start, _ in spans), max(end for _, end in spans))
+    return source.place(min(start for start, _ in spans), max(end for _, end in spans))
 
 
 def _around(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -64,11 +72,11 @@ def _around(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _spans(node: exp.Expr, text: str | None) -> Iterator[tuple[int, int]]:
+def _spans(node: exp.Expr, source: SourceText | None) -> Iterator[tuple[int, int]]:
     """The spans in a text that are known for parts of a node; sqlglot notes some by itself."""
     for part in node.walk():
         if _SPAN in part.meta:
-            if part.meta[_SPAN][0] is text:
+            if part.meta[_SPAN][0] is source:
                 yield part.meta[_SPAN][1:]
         elif part.meta.get("end") is not None:
             yield part.meta["start"], part.meta["end"]

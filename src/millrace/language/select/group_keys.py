@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from dataclasses import replace
+from itertools import count
 
 from sqlglot import exp
 
 from millrace.errors import QueryError, listed
-from millrace.kernel.columns.expressions import Column
+from millrace.kernel.columns.expressions import Column, Expression
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -33,6 +35,8 @@ class GroupKeys(ExpressionBinder):
         self.aggregates = aggregates
         self.writes = writes
         self.found: list[Typed] = []
+        self._seen: set[Expression] = set()
+        self._aliases = {each.alias.text.lower(): each.expression for each in reversed(select.items) if each.alias}
         for node in select.groups:
             self._add(self._meant(node))
 
@@ -41,9 +45,7 @@ class GroupKeys(ExpressionBinder):
         if isinstance(node, exp.Literal) and not node.is_string:
             return self._at(node)
         if isinstance(node, exp.Column) and not node.table and self.scope.find(node.name) is None:
-            for item in self.select.items:
-                if item.alias is not None and item.alias.text.lower() == node.name.lower():
-                    return item.expression
+            return self._aliases.get(node.name.lower(), node)
         return node
 
     def _at(self, node: exp.Expr) -> exp.Expr:
@@ -68,7 +70,8 @@ class GroupKeys(ExpressionBinder):
                 place=place_of(aggregate),
             )
         bound = self.bind(node)
-        if all(bound.expression != each.expression for each in self.found):
+        if bound.expression not in self._seen:
+            self._seen.add(bound.expression)
             self.found.append(bound)
 
     def _is_own_window(self, node: exp.Expr) -> bool:
@@ -80,17 +83,16 @@ class GroupKeys(ExpressionBinder):
     def keys(self, windowed: WindowedRows) -> list[Key]:
         """The keys under the names that they have in the aggregate; the group that the window stands for is none."""
         named: list[Key] = []
+        taken = set() if windowed.bounds_type is None else {WINDOW_START, WINDOW_END}
+        columns = {name.lower() for name in self.scope.schema.names}
+        others = (name for name in unused_names("k", columns) if name not in taken)
         for bound in self.found:
             if windowed.group is None or bound.expression != windowed.group.expression:
-                named.append((self._name(bound, named, windowed), bound))
+                own = isinstance(bound.expression, Column) and bound.expression.name.lower() not in taken
+                name = bound.expression.name if own else next(others)
+                taken.add(name.lower())
+                named.append((name, bound))
         return named
-
-    def _name(self, bound: Typed, named: list[Key], windowed: WindowedRows) -> str:
-        taken = {name.lower() for name, _ in named}
-        taken |= set() if windowed.bounds_type is None else {WINDOW_START, WINDOW_END}
-        if isinstance(bound.expression, Column) and bound.expression.name.lower() not in taken:
-            return bound.expression.name
-        return unused("k", taken | {name.lower() for name in self.scope.schema.names})
 
     # PARTITION BY
 
@@ -118,9 +120,6 @@ def grouped_by_all(select: Select, aggregates: UserAggregates) -> Select:
     return replace(select, groups=tuple(plain), by_all=False)
 
 
-def unused(prefix: str, taken: set[str]) -> str:
-    """A name that is not taken yet."""
-    number = 0
-    while f"{prefix}{number}" in taken:
-        number += 1
-    return f"{prefix}{number}"
+def unused_names(prefix: str, taken: Container[str]) -> Iterator[str]:
+    """Names that are not taken yet, each once."""
+    return (name for number in count() if (name := f"{prefix}{number}") not in taken)

@@ -20,7 +20,7 @@ from millrace.language.expressions.sql_functions import RANKS
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
-from millrace.language.select.group_keys import unused
+from millrace.language.select.group_keys import unused_names
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Project, Rank
 
@@ -42,7 +42,7 @@ class Ranks:
 
     def __init__(self, timed: Collection[Expression], taken: Collection[str]) -> None:
         self.timed = timed
-        self.name = unused("r", {each.lower() for each in taken})
+        self.name = next(unused_names("r", {each.lower() for each in taken}))
         self.ranking: Ranking | None = None
 
     def column(self, binder: ExpressionBinder, node: exp.Window) -> Typed:
@@ -119,5 +119,5 @@ def _names(expressions: list[Expression], taken: list[str]) -> dict[Expression, 
     for each in expressions:
         if each not in names:
             used = {name.lower() for name in (*taken, *names.values())}
-            names[each] = each.name if isinstance(each, Column) else unused("o", used)
+            names[each] = each.name if isinstance(each, Column) else next(unused_names("o", used))
     return names

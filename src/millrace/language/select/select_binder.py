@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.kernel.columns.short_circuit import CONNECTIVES
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -25,7 +26,7 @@ from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
 from millrace.language.select.aggregate_calls import AggregateCalls, UserAggregates, aggregates_in, is_aggregate
-from millrace.language.select.group_keys import Key, unused
+from millrace.language.select.group_keys import Key, unused_names
 from millrace.language.select.ranks import Ranks
 from millrace.language.windows.window_clauses import window_column
 from millrace.language.windows.windowed_rows import WindowedRows
@@ -106,7 +107,10 @@ class AggregateBinder(SelectBinder):
         self.aggregates = aggregates
         self.windowed = windowed
         self.keys = keys
-        self.aggregations: list[Aggregation] = []
+        self._key_names = {key.expression: name for name, key in reversed(keys)}
+        self.groups_by_conditions = any(isinstance(each, Call) and each.function in CONNECTIVES for each in self._key_names)
+        self._aggregations: dict[Aggregation, str] = {}
+        self._names = unused_names("a", {name.lower() for name, _ in keys})
 
     def known(self, node: exp.Expr) -> Typed | None:
         if is_aggregate(node, self.aggregates):
@@ -126,10 +130,8 @@ class AggregateBinder(SelectBinder):
         if not self._reads_input_alone(node):
             return None
         bound = self.inner.bind(node)
-        for name, key in self.keys:
-            if key.expression == bound.expression:
-                return typed.column(name, key.type, bound.place)
-        return self.windowed.key(bound)
+        name = self._key_names.get(bound.expression)
+        return self.windowed.key(bound) if name is None else typed.column(name, bound.type, bound.place)
 
     def _reads_input_alone(self, node: exp.Expr) -> bool:
         columns = list(node.find_all(exp.Column))
@@ -149,20 +151,15 @@ class AggregateBinder(SelectBinder):
 
     def _aggregate(self, node: exp.Expr) -> Typed:
         found, kind = self.calls.bind(node)
-        for known in self.aggregations:
-            if replace(known, name="") == found:
-                return typed.column(known.name, kind)
-        self.aggregations.append(replace(found, name=self._unused()))
-        return typed.column(self.aggregations[-1].name, kind)
-
-    def _unused(self) -> str:
-        taken = {name.lower() for name, _ in self.keys} | {each.name for each in self.aggregations}
-        return unused("a", taken)
+        if found not in self._aggregations:
+            self._aggregations[found] = next(self._names)
+        return typed.column(self._aggregations[found], kind)
 
     def aggregate(self, where: Expression | None) -> Aggregate:
         """The node that computes the keys and all aggregates seen so far."""
         # A window of keys alone still needs rows to be counted, or nothing would say which windows there are.
-        aggregations = self.aggregations or [Aggregation(self._unused(), "count")]
+        named = self._aggregations or {Aggregation("", "count"): next(self._names)}
+        aggregations = (replace(each, name=name) for each, name in named.items())
         keys = tuple((name, key.expression) for name, key in self.keys)
         return Aggregate(self.windowed.relation.node, self.windowed.window, keys, tuple(aggregations), where)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 
 from millrace.kernel.columns.expressions import Call, Column, Expression, Literal
 from millrace.kernel.elements import INTERVAL
@@ -19,7 +18,7 @@ def conjuncts(condition: Expression) -> list[Expression]:
 def all_of(conditions: Iterable[Expression]) -> Expression | None:
     """All conditions as one; None where there are none."""
     found = list(conditions)
-    return reduce(lambda first, second: Call("and", (first, second)), found) if found else None
+    return Call("and", tuple(found)) if len(found) > 1 else next(iter(found), None)
 
 
 def substituted(expression: Expression, given: Mapping[str, Expression]) -> Expression:

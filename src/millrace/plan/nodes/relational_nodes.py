@@ -74,7 +74,8 @@ class Project(OneInput):
         return [name for name, _ in self.columns]
 
     def reads(self, wanted: Sequence[str]) -> list[list[str]]:
-        return [columns_of(each for name, each in self.columns if name in wanted)]
+        names = set(wanted)
+        return [columns_of(each for name, each in self.columns if name in names)]
 
     def expressions(self) -> tuple[Expression, ...]:
         return tuple(each for _, each in self.columns)

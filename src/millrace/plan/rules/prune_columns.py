@@ -21,7 +21,8 @@ def prune_columns(root: Node) -> Node:
 def _prune(node: Node, wanted: list[str]) -> Node:
     """The node with at least the `wanted` columns of it."""
     if isinstance(node, Project):
-        node = replace(node, columns=tuple((name, each) for name, each in node.columns if name in wanted))
+        names = set(wanted)
+        node = replace(node, columns=tuple((name, each) for name, each in node.columns if name in names))
     read = node.reads(wanted)
     children = [_prune(each, names) for each, names in zip(node.children(), read, strict=True)]
     if isinstance(node, SeveralInputs):
@@ -32,5 +33,6 @@ def _prune(node: Node, wanted: list[str]) -> Node:
 def _only(node: Node, wanted: list[str]) -> Node:
     """The wanted columns and no others, in the node's order."""
     given = node.column_names()
-    names = [name for name in given if name in wanted]
+    chosen = set(wanted)
+    names = [name for name in given if name in chosen]
     return node if names == given else Project(node, tuple((name, Column(name)) for name in names))
