@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from millrace.api.handle import Handle
     from millrace.api.network import Network, Polled
     from millrace.api.relations import Relation
-    from millrace.connectors.push_pull import Pushed
+    from millrace.connectors.pushed import Pushed
     from millrace.errors import MillraceError
     from millrace.hosts.sinks.writers import Writer
     from millrace.kernel.columns.user_functions import columns
@@ -47,7 +47,7 @@ _HOMES = {
     "MillraceError": "millrace.errors",
     "Network": "millrace.api.network",
     "Polled": "millrace.api.network",
-    "Pushed": "millrace.connectors.push_pull",
+    "Pushed": "millrace.connectors.pushed",
     "Relation": "millrace.api.relations",
     "Writer": "millrace.hosts.sinks.writers",
     "columns": "millrace.kernel.columns.user_functions",

@@ -6,6 +6,7 @@ An error is a lower-case fact with names in double quotes, and a `hint` that say
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,12 +29,30 @@ class Place:
         return f"  {self.source_line}\n  {' ' * (self.column - 1)}{'^' * max(1, len(self.text))}"
 
 
+_hidden: set[str] = set()
+"""What is never shown in an error of this process."""
+
+
+def hide(secret: str) -> None:
+    """Show stars for a text in all errors from now on."""
+    if secret.strip():
+        _hidden.add(secret)
+
+
+def without_secrets(text: str) -> str:
+    """A text with stars for what is hidden."""
+    for secret in _hidden:
+        text = text.replace(secret, "***")
+    return text
+
+
 class MillraceError(Exception):
     """What went wrong, what to do about it, and where."""
 
     exit_code = 1
 
     def __init__(self, fact: str, *, hint: str = "", place: Place | None = None) -> None:
+        fact = without_secrets(fact)
         super().__init__(fact)
         self.fact = fact
         self.hint = hint
@@ -45,7 +64,7 @@ class MillraceError(Exception):
             lines.append(self.place.excerpt())
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+        return without_secrets("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
         # An error raised in a worker process reaches the driver with all its parts.
@@ -76,6 +95,10 @@ class UnknownQuery(RequestError):
 
 class NotYet(RequestError):
     """The request is understood, but not supported yet."""
+
+
+class StreamFull(RequestError, queue.Full):
+    """A pushed stream has no room for rows."""
 
 
 class RunError(MillraceError):

@@ -17,6 +17,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "millrace"
 # room may import itself and what its row names (`plan/*`: all rooms of the plan). A row names only rooms before it.
 MAY_IMPORT = {
     "errors": "",
+    "secrets": "errors",
     # The kernel: what travels along arcs, the contract of an operator, segments, metrics; then its rooms.
     "kernel": "",
     "kernel/columns": "errors kernel",
@@ -39,10 +40,10 @@ MAY_IMPORT = {
     "plan/evolution": "errors kernel kernel/* plan/explain plan/nodes plan/physical",
     "plan": "",
     # The language: text to bound statements.
-    "language/grammar": "errors",
+    "language/grammar": "errors secrets",
     "language/expressions": "errors kernel kernel/* plan/* language/grammar",
     "language/windows": "errors kernel kernel/* plan/* language/grammar language/expressions",
-    "language/declarations": "errors kernel kernel/* plan/* language/grammar language/expressions",
+    "language/declarations": "errors secrets kernel kernel/* plan/* language/grammar language/expressions",
     "language/joins": "errors kernel kernel/* plan/* language/grammar language/expressions language/windows",
     "language/select": "errors kernel/* plan/* language/grammar language/expressions language/windows language/joins",
     "language/updates": "errors kernel/* plan/* language/grammar language/expressions language/declarations "
@@ -50,16 +51,16 @@ MAY_IMPORT = {
     "language": "errors kernel/* plan/* language/*",
     # Connectors and hosts. No host imports another one.
     "connectors": "errors kernel kernel/* plan/nodes",
-    "hosts": "errors kernel kernel/* plan/* connectors",
+    "hosts": "errors secrets kernel kernel/* plan/* connectors",
     "hosts/local": "errors kernel kernel/* plan/* connectors hosts",
     "hosts/virtual": "errors kernel kernel/* plan/* connectors hosts",
-    "hosts/spark": "errors kernel kernel/* plan/* connectors hosts",
+    "hosts/spark": "errors secrets kernel kernel/* plan/* connectors hosts",
     # What people use, and what shows it. Nobody imports the commands.
     "api": "errors kernel plan/* language language/* connectors hosts hosts/*",
     "__init__": "api connectors errors hosts kernel/* language",
     "testing": "errors kernel kernel/* plan/* language connectors hosts hosts/spark api",
     "experiments": "errors kernel kernel/* plan/* language language/* hosts hosts/virtual api",
-    "commands": "errors kernel plan/* language connectors hosts hosts/spark api experiments __init__",
+    "commands": "errors secrets kernel plan/* language connectors hosts hosts/spark api experiments __init__",
     "__main__": "commands",
 }
 BOTH_WAYS = {("kernel/updates", "kernel/baselines")}

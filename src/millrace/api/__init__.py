@@ -5,7 +5,7 @@
 - `stream_text`, `window_text`, `join_text`, `query_text` and `durations` write SQL from the arguments of Python, and
   refuse wrong ones: a network is kept as text of SQL (see docs/decisions/0024).
 - `runs` opens a run on any host; `handle` is `Handle`, a run in a thread of its own.
-- `reader` reads the answers of a run, `server` serves them over HTTP, `console` prints results and progress.
+- `reader` reads the answers of a run, `http` serves them over HTTP, `console` prints results and progress.
 - `dataframes` takes the DataFrames of Spark; `expectations` is for `explain`.
 
 In: arguments of Python users. Out: a network of the plan, and a run on a host. Commands and testing import it.

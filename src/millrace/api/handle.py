@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any, Final, overload
 
@@ -15,22 +17,24 @@ from millrace.api.reader import Reader
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import SingleUse, open_run
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
+from millrace.connectors.pushed import Pushed
 from millrace.errors import RequestError, unknown_query
 from millrace.hosts.answers.subscriptions import Callback, Subscription
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
+from millrace.hosts.sinks.kept_rows import KeptRows, kept_rows
 from millrace.hosts.sinks.sinks import sink_folder
 from millrace.hosts.why.lag import Lag
-from millrace.language import bind_changes, declarations_of, parse_script, read_file
+from millrace.language import bind_changes, check_user_code, declarations_of, parse_script, read_file
 from millrace.language.grammar.statements import Declared, QueryStatement
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 if TYPE_CHECKING:
+    from millrace.api.http.server import Server
     from millrace.api.network import Network
-    from millrace.api.server import Server
 
 _ALL: Final = object()
 """Stands for all keys: any value may be a key."""
@@ -45,9 +49,12 @@ class Handle:
         self._author = author
         self._feeds = feeds
         self._on = options.on
-        self._changes = LiveChanges(network, author.script, bind_changes, read_file)
+        check_user_code(author.script, allowed=options.user_code)
+        allowed = options.user_code
+        bind, read = partial(bind_changes, user_code=allowed), partial(read_file, user_code=allowed)
+        self._changes = LiveChanges(network, author.script, bind, read)
         self._console = Console()
-        self._printed: dict[str, list[pa.Table]] = {}
+        self._printed: dict[str, KeptRows] = {}
         self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
         self._reader = Reader(self._run, self._changes)
         self._known = self.queries
@@ -61,6 +68,8 @@ class Handle:
         for name in streams:
             if isinstance(feed := self._feeds.get(name), SingleUse):
                 feed.begun = True
+            if isinstance(feed, Pushed):
+                feed.attend(True)
 
     def _work(self) -> None:
         try:
@@ -70,6 +79,9 @@ class Handle:
         finally:
             self._changes.close()
             self._run.close()
+            for feed in self._feeds.values():
+                if isinstance(feed, Pushed):
+                    feed.attend(False)
             for server in self._servers:
                 server.close()
 
@@ -77,7 +89,9 @@ class Handle:
         """Print the rows of a query whose sink is the console, and keep them."""
         found = self.queries.get(query)
         if found is not None and found.sink.connector.format == "console":
-            self._printed.setdefault(query, []).append(rows)
+            if query not in self._printed:
+                self._printed[query] = kept_rows(found.sink)
+            self._printed[query].append(rows)
             self._console.results(query, rows)
 
     def wait(self, timeout: float | None = None) -> Handle:
@@ -153,7 +167,25 @@ class Handle:
         return {query.name: query for query in self._changes.network.queries}
 
     def results(self, query: str) -> pa.Table:
-        """The result rows of a query so far, for the sinks memory and console; a bare SELECT is "query_1"."""
+        """The last result rows of a query, for the sinks memory and console; a bare SELECT is "query_1".
+
+        They are all rows so far, unless there were more than the sink keeps: then a warning says how many were dropped.
+        """
+        found, kept = self._kept(query)
+        if kept.dropped:
+            warnings.warn(
+                f'the first {kept.dropped} rows of query "{query}" are not kept any more: '
+                "give its sink more room with keep, or write them to files",
+                stacklevel=2,
+            )
+        tables = list(kept)
+        return pa.concat_tables(tables) if tables else found.root.schema.empty_table()
+
+    def dropped(self, query: str) -> int:
+        """How many of the first result rows of a query are not kept any more; see the option `keep` of its sink."""
+        return self._kept(query)[1].dropped
+
+    def _kept(self, query: str) -> tuple[Query, KeptRows]:
         self._known.update(self.queries)
         if query not in self._known:
             raise unknown_query(query, self._known)
@@ -174,8 +206,7 @@ class Handle:
                 hint="Read that folder, or leave the sink out to keep results in memory.",
             )
         kept = self._printed if found.sink.connector.format == "console" else self._run.memory
-        tables = kept.get(query, [])
-        return pa.concat_tables(tables) if tables else found.root.schema.empty_table()
+        return found, kept.get(query) or KeptRows()
 
     # Answers that are pulled
 
@@ -219,7 +250,7 @@ class Handle:
     def serve(self, port: int = 0) -> Server:
         """Answer over HTTP on this machine alone until the run ends; port 0 picks one, see `Server.url`."""
         # Imported here: few runs answer over HTTP.
-        from millrace.api.server import Server
+        from millrace.api.http.server import Server
 
         self._servers.append(Server(self._reader, port))
         return self._servers[-1]

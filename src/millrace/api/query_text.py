@@ -36,7 +36,7 @@ def query_text(
     settings = checked_settings(settings, "'strategy': 'bfs'")
     chosen = f" WITH ({pairs(settings, ' = ')})" if settings else ""
     read = access_clause(access)
-    if sink == "memory":
+    if sink == "memory" and not options:
         return f"CREATE QUERY {name}{chosen}{read} AS {sql}"
     if sink == PYTHON_SINK and "writer" in options:
         options = {**options, "writer": code_place(options["writer"], "class")}
@@ -45,10 +45,10 @@ def query_text(
 
 
 def _check_options(sink: str, options: Mapping[str, object]) -> None:
-    """Refuse options of a sink that takes none."""
-    if options and sink in PLAIN_SINKS:
+    """Refuse options that a sink without files does not have."""
+    if sink in PLAIN_SINKS and set(options) - {"keep"}:
         raise RequestError(
-            f'the sink "{sink}" takes no options, and was given {listed(options)}',
+            f'the sink "{sink}" takes the option keep alone, and was given {listed(options)}',
             hint=f"{_as_settings(options)} Options of a sink go with files: sink='parquet', path='out'.",
         )
 

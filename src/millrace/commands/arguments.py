@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from millrace.api.durations import length
 from millrace.errors import RequestError
-from millrace.language import parse_interval, parse_network
+from millrace.language import check_user_code, parse_interval, parse_network
 from millrace.plan.nodes.query_network import QueryNetwork
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -45,8 +45,18 @@ def timeout_seconds(options: argparse.Namespace) -> float:
     return micros("--timeout", options.timeout) / 1e6
 
 
-def read_network(file: Path) -> tuple[str, QueryNetwork]:
-    """The text of a file, and the network that it describes."""
+def add_user_code(command: argparse.ArgumentParser) -> None:
+    """Add the choice to load no code that SQL names."""
+    command.add_argument(
+        "--no-user-code",
+        dest="user_code",
+        action="store_false",
+        help="refuse SQL that names Python code or classes to be loaded",
+    )
+
+
+def read_network(file: Path, *, user_code: bool = True) -> tuple[str, QueryNetwork]:
+    """The text of a file, and the network that it describes; without `user_code` it may not name code to be loaded."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -63,7 +73,9 @@ def read_network(file: Path) -> tuple[str, QueryNetwork]:
         raise RequestError(
             f'the file "{file}" cannot be read: {error.strerror}', hint="Name a text file with queries."
         ) from error
-    _find_modules_beside(file)
+    check_user_code(text, allowed=user_code)
+    if user_code:
+        _find_modules_beside(file)
     network = parse_network(text)
     if not network.queries:
         raise RequestError(f'"{file}" holds no query', hint="Add a SELECT or CREATE QUERY statement.")

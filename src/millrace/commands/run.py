@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from millrace.api.console import Console
 from millrace.api.reader import Reader
 from millrace.api.runs import open_run, pending_change
-from millrace.commands.arguments import Commands, add_file, add_json, micros, read_network
+from millrace.commands.arguments import Commands, add_file, add_json, add_user_code, micros, read_network
 from millrace.errors import RequestError
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.host_run import HostRun
@@ -85,14 +86,17 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help="the folder through which `millrace control` changes queries (default: in the checkpoint)",
     )
     add("--profile", action="store_true", help="report where the time of micro-batches on Spark went")
+    add_user_code(command)
     add_json(command, "results and summary as JSON lines")
     add("-v", "--verbose", action="store_true", help="let Spark log more")
     command.set_defaults(carry_out=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    text, network = read_network(options.file)
-    changes = LiveChanges(_shown(network), text, _bind_shown, _read_shown)
+    text, network = read_network(options.file, user_code=options.user_code)
+    allowed = options.user_code
+    bind, read = partial(_bind_shown, user_code=allowed), partial(_read_shown, user_code=allowed)
+    changes = LiveChanges(_shown(network), text, bind, read)
     console = Console(as_json=options.json)
 
     def results(name: str, rows: pa.Table) -> None:
@@ -132,6 +136,7 @@ def _run_options(options: argparse.Namespace) -> RunOptions:
         stages=options.stages,
         profile=options.profile,
         verbose=options.verbose,
+        user_code=options.user_code,
     )
 
 
@@ -160,7 +165,7 @@ def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManag
     if options.serve is None:
         return nullcontext()
     # Imported here: few runs are asked over HTTP.
-    from millrace.api.server import Server
+    from millrace.api.http.server import Server
 
     server = Server(reader, options.serve)
     print(f"serving on {server.url}", file=sys.stderr, flush=True)
@@ -189,15 +194,15 @@ def _shown(network: QueryNetwork) -> QueryNetwork:
 def _shown_query(query: Query) -> Query:
     if query.sink.connector.format != "memory":
         return query
-    return replace(query, sink=Sink(query.name, Connector("console")))
+    return replace(query, sink=Sink(query.name, Connector("console", query.sink.connector.options)))
 
 
-def _bind_shown(declared: str, text: str, queries: Sequence[Query]) -> Amendment:
-    amendment = bind_changes(declared, text, queries)
+def _bind_shown(declared: str, text: str, queries: Sequence[Query], *, user_code: bool) -> Amendment:
+    amendment = bind_changes(declared, text, queries, user_code=user_code)
     shown = (Added(_shown_query(each.query)) if isinstance(each, Added) else each for each in amendment.changes)
     return replace(amendment, changes=tuple(shown))
 
 
-def _read_shown(text: str, beside: str) -> NetworkFile:
-    found = read_file(text, beside)
+def _read_shown(text: str, beside: str, *, user_code: bool) -> NetworkFile:
+    found = read_file(text, beside, user_code=user_code)
     return replace(found, network=_shown(found.network))

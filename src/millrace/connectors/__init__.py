@@ -1,7 +1,7 @@
 """Outside bytes <-> batches: where rows of streams come from, and files that results go to.
 
 - `inputs` reads a stream in chunks, from a position that can be kept: files, generated rows, rows fed from Python.
-- `push_pull` has the sources that a run asks for rows, and those that a program pushes rows into.
+- `push_pull` has the sources that a run asks for rows, `pushed` those that a program pushes rows into.
 - `native` names the connectors that are ours; all others are Spark's own, and only the Spark host has them.
 - `files/` reads and writes csv, json and parquet; `generators/` makes rows: `generate` and `nexmark`.
 

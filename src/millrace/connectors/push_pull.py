@@ -1,20 +1,16 @@
-"""Polled streams, whose rows a run asks for, and pushed streams, into which a program pushes rows.
+"""Polled streams, whose rows a run asks for; `pushed.py` has pushed streams, which are read in the same way.
 
 Rules:
 - A polled stream is a callable. A run calls it when it is ready for more rows, or at an interval, and for `refresh`. It
   returns rows or None, and raises StopIteration when there will be no more rows.
 - A run that ends by itself calls it once. In virtual time it is called until it returns None.
 - After a restart it is not asked for earlier rows: it returns what is new then.
-- Pushed rows wait in this process until the run takes them, all that there are at once; they arrive when they are
-  pushed. `push` wakes a run that sleeps. A run until the end waits until the source is closed.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -68,7 +64,7 @@ class Asked:
     def take(self, stream: str, now: Callable[[], Microseconds], rows: int, *, ask: bool = True) -> list[Item]:
         """What is new, at most so many rows of it; with `ask` the callable is asked, if not so much waits already."""
         taken = self._pop(rows)
-        rows -= sum(_count(each) for _, each in taken)
+        rows -= sum(count_rows(each) for _, each in taken)
         item = self.ask(stream) if ask and rows > 0 else None
         if item is not None:
             self._items.append((now(), item))
@@ -88,7 +84,7 @@ class Asked:
             if self._begun:
                 self._items.appendleft((at, rest))
             taken.append((at, some))
-            rows -= _count(some)
+            rows -= count_rows(some)
         return taken
 
     def put_back(self, items: Sequence[Item]) -> None:
@@ -99,62 +95,6 @@ class Asked:
         """All rows, in virtual time, which does not wait."""
         while (item := self.ask("")) is not None:
             yield item
-
-
-class Pushed(Asked):
-    """Rows that a program pushes into a running network, from any thread.
-
-    >>> ticks = Pushed()
-    >>> ticks.push([{"symbol": "A", "price": 7.5}])
-    >>> ticks.ask("ticks")
-    [{'symbol': 'A', 'price': 7.5}]
-    >>> ticks.ask("ticks") is None, ticks.finished
-    (True, False)
-    """
-
-    closes = True
-
-    def __init__(self) -> None:
-        super().__init__(self._next)
-        self._lock = Lock()
-        self._closed = False
-        self._last = 0
-        self.wake: Callable[[], None] = lambda: None
-        """Called when there are rows, or there will be no more: a run that sleeps is to look."""
-
-    def push(self, rows: Any) -> None:
-        """Push rows: a record batch, a table, a list of dictionaries, or one dictionary."""
-        with self._lock:
-            if self._closed:
-                raise RequestError("the stream has been closed", hint="Push rows before you close it.")
-            # The machine's clock may be set back, arrivals are in order.
-            self._last = max(self._last, time.time_ns() // 1_000)
-            self._items.append((self._last, rows))
-        self.wake()
-
-    def close(self) -> None:
-        """End the stream: no rows will follow."""
-        with self._lock:
-            self._closed = True
-        self.wake()
-
-    def take(self, stream: str, now: Callable[[], Microseconds], rows: int, *, ask: bool = True) -> list[Item]:
-        with self._lock:
-            taken = self._pop(rows)
-            self.finished = self._closed and not self._items and not taken
-        return taken
-
-    def put_back(self, items: Sequence[Item]) -> None:
-        with self._lock:
-            super().put_back(items)
-
-    def _next(self) -> Any:
-        with self._lock:
-            if self._items:
-                return self._items.popleft()[1]
-            if self._closed:
-                raise StopIteration
-            return None
 
 
 class PolledInput:
@@ -248,7 +188,7 @@ def merged(items: Sequence[Item], schema: pa.Schema, stream: str) -> Chunk:
     for _, item in items:
         if isinstance(item, dict | list):
             rows += [item] if isinstance(item, dict) else item
-            counts.append(_count(item))
+            counts.append(count_rows(item))
         else:
             close()
             parts.append(as_rows(item, schema, stream).select(schema.names))
@@ -260,11 +200,11 @@ def merged(items: Sequence[Item], schema: pa.Schema, stream: str) -> Chunk:
 
 def _cut(item: Any, rows: int) -> tuple[Any, Any | None]:
     """So many rows of an item, and the rest; None if it is no more, or cannot be cut."""
-    if _count(item) <= rows or not isinstance(item, list | pa.Table | pa.RecordBatch):
+    if count_rows(item) <= rows or not isinstance(item, list | pa.Table | pa.RecordBatch):
         return item, None
     return (item[:rows], item[rows:]) if isinstance(item, list) else (item.slice(0, rows), item.slice(rows))
 
 
-def _count(item: Any) -> int:
+def count_rows(item: Any) -> int:
     """How many rows an item has; 1 where it does not say."""
     return 1 if isinstance(item, dict) or not hasattr(item, "__len__") else len(item)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.report import Report
+from millrace.hosts.sinks.kept_rows import KeptRows
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical
@@ -21,8 +22,8 @@ from millrace.plan.physical.stages import Physical
 class HostRun(Protocol):
     """A network at work."""
 
-    memory: dict[str, list[pa.Table]]
-    """The results so far of queries with a memory sink, by query."""
+    memory: dict[str, KeptRows]
+    """The last results of queries with a memory sink, by query."""
     answers: RunAnswers
     """The latest answers of update queries."""
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from threading import Event
 
-from millrace.hosts.checkpoint.durable_files import lock_checkpoint
+from millrace.hosts.checkpoint.durable_files import lock_checkpoint, make_checkpoint_folder
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.request_folder import RequestFolder
 from millrace.hosts.host_run import HostRun
@@ -33,6 +33,9 @@ class RunControl:
         self.stopping = Event()
         self.next_look = time.monotonic()
         """When the folder of requests is looked at again."""
+        if checkpoint is not None:
+            # Before the folder of requests, which may be in it: a new checkpoint is for its owner alone.
+            make_checkpoint_folder(checkpoint)
         self.requests = RequestFolder(requests) if requests is not None else None
         try:
             self._lock = lock_checkpoint(checkpoint) if checkpoint is not None else None

@@ -48,6 +48,9 @@ class RunOptions:
     verbose: bool = False
     """True if Spark logs more."""
 
+    user_code: bool = True
+    """False if SQL that names Python code to be imported, or a class of Spark's sources, is refused."""
+
     def __post_init__(self) -> None:
         """Refuse options that the host does not have."""
         if self.on not in HOSTS:

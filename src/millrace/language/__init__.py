@@ -15,7 +15,7 @@ hint and the place in the text. Imports point one way: grammar <- expressions <-
 <- script, and expressions <- declarations <- updates. Imported by the API, commands, testing and experiments.
 """
 
-from millrace.language.change_requests import bind_changes, declarations_of, read_file
+from millrace.language.change_requests import bind_changes, check_user_code, declarations_of, read_file
 from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.script_parser import parse_script
 from millrace.language.script import bind_expression, parse_network
@@ -23,6 +23,7 @@ from millrace.language.script import bind_expression, parse_network
 __all__ = [
     "bind_changes",
     "bind_expression",
+    "check_user_code",
     "declarations_of",
     "parse_interval",
     "parse_network",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from millrace.errors import QueryError
 from millrace.language.declarations.future_guard import as_running, refuse_new_guards
 from millrace.language.declarations.streams import late_queries
+from millrace.language.declarations.user_code import refuse_user_code
 from millrace.language.grammar.dialect import tokens_of
 from millrace.language.grammar.places import SourceText
 from millrace.language.grammar.script_parser import parse_script
@@ -31,13 +32,16 @@ def declarations_of(text: str, known: str = "") -> str:
     return "\n".join(pieces)
 
 
-def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendment:
+def bind_changes(declared: str, text: str, queries: Sequence[Query], *, user_code: bool = True) -> Amendment:
     """The changes that a text makes to a running network with these declarations and queries: all, or an error.
+
+    Without `user_code` the text may not name code to be loaded.
 
     >>> stream = "CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');"
     >>> bind_changes(stream, "ADD QUERY q AS SELECT k FROM s", []).changes[0].query.name
     'q'
     """
+    check_user_code(text, allowed=user_code)
     script, source = parse_script(text), SourceText(text)
     before = declare(parse_script(declared))
     known = declare(script, before)
@@ -51,17 +55,24 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query]) -> Amendmen
     return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
 
 
-def read_file(text: str, beside: str = "") -> NetworkFile:
+def read_file(text: str, beside: str = "", *, user_code: bool = True) -> NetworkFile:
     """The network and declarations of a whole file, and those `beside` it unless the file declares the same name.
 
     >>> read_file("CREATE SINK o TO csv OPTIONS (path 'o');").network.queries
     ()
     """
+    check_user_code(f"{text}\n;\n{beside}", allowed=user_code)
     network = parse_network(text)
     declared = declare(parse_script(text)).streams.values()
     streams = {each.name: each for each in (*declared, *network.streams())}
     beside = declarations_of(beside, known=text) if beside.strip(" \n;") else ""
     return NetworkFile(network, streams, f"{text}\n;\n{beside}")
+
+
+def check_user_code(text: str, *, allowed: bool) -> None:
+    """Refuse a text that names code to be loaded, unless that is allowed."""
+    if not allowed:
+        refuse_user_code(parse_script(text))
 
 
 def _check_outcome(asked: Sequence[Change], queries: Mapping[str, Query], source: SourceText) -> None:

@@ -184,7 +184,7 @@ def test_a_strategy_is_altered_while_rows_pass() -> None:
         (lambda handle: handle.add("ADD QUERY q AS SELECT n FROM a", share=2), "part of its text"),
         (lambda handle: handle.add("ADD QUERY q AS SELECT n FROM a", settings={"share": 2}), "part of its text"),
         (lambda handle: handle.add("ADD QUERY q AS SELECT n FROM a", sink="csv", path="o"), "part of its text"),
-        (lambda handle: handle.add("q", mr.Relation(handle._author, "a"), share=2), '"memory" takes no options'),
+        (lambda handle: handle.add("q", mr.Relation(handle._author, "a"), share=2), "takes the option keep alone"),
         (lambda handle: handle.add("CREATE STREAM c (v INT) LATENT TIMESTAMP FROM csv OPTIONS (path 'nowhere'); "
                                    "ADD QUERY q AS SELECT v FROM c"), 'the path "nowhere" of stream "c" is not there'),
         (lambda handle: handle.drop("nobody"), 'query "nobody" does not exist'),

@@ -347,8 +347,8 @@ def test_a_query_that_leaves_a_run_ends_its_changes_without_an_error() -> None:
 # HTTP
 
 
-def fetch(url: str, **headers: str) -> Any:
-    with urlopen(Request(url, headers=headers), timeout=10) as answer:
+def fetch(url: str, method: str = "GET", **headers: str) -> Any:
+    with urlopen(Request(url, headers=headers, method=method), timeout=10) as answer:
         return json.loads(answer.read())
 
 
@@ -364,7 +364,7 @@ def test_answers_are_served_over_http() -> None:
     with running(ticks) as handle, handle.serve() as server:
         assert server.url == f"http://127.0.0.1:{server.port}"
         ticks.push([tick(1, "A", 7.0), tick(1, "A b/c", 8.0)])
-        (first, second) = fetch(f"{server.url}/latest/prices?refresh=true")
+        (first, second) = fetch(f"{server.url}/refresh/prices", method="POST")
         assert first == {"symbol": "A", "price": 7.0, "ts": "1970-01-01 00:00:01"}
         assert fetch(f"{server.url}/latest/prices?symbol=A%20b%2Fc") == second
         assert fetch(f"{server.url}/queries") == [
@@ -383,7 +383,8 @@ def test_what_cannot_be_served_is_refused_with_a_reason() -> None:
         assert refusal(f"{server.url}/latest/prices?price=Z")[0] == 400
         assert refusal(f"{server.url}/elsewhere")[0] == 404
         assert refusal(f"{server.url}/latest/prices?symbol=A&symbol=B")[1]["error"] == '"symbol" is given twice'
-        assert refusal(f"{server.url}/latest/prices?refresh=maybe")[1]["hint"] == "Write refresh=true."
+        with pytest.raises(HTTPError, match="400"):
+            urlopen(f"{server.url}/changes/prices?present=maybe")
         status, said = refusal(f"{server.url}/queries", Host="evil.example")
         assert (status, said["error"]) == (400, 'this server is not "evil.example"')
         with pytest.raises(RequestError, match=f"port {server.port} cannot be listened on"):

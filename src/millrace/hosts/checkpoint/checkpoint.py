@@ -26,7 +26,7 @@ import pyarrow as pa
 from millrace.connectors.files.file_stamp import FileStamp
 from millrace.errors import CheckpointError, RunError
 from millrace.hosts.checkpoint.durable_files import (
-    make_folder,
+    make_checkpoint_folder,
     read_arrow,
     read_json,
     replace_file,
@@ -91,7 +91,7 @@ class Checkpoint:
         """The epoch and the owner of the record that this run goes on from, or has written."""
         self._file: tuple[int, ...] = ()
         """The file of that record, so that it need not be read again while it is the same."""
-        make_folder(folder, "the checkpoint")
+        make_checkpoint_folder(folder)
 
     def load(self, changes: LiveChanges | None = None) -> Resumed | None:
         """The last committed state; None in a new folder.

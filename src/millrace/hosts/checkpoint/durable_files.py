@@ -60,7 +60,7 @@ def lock(path: Path, refusal: RequestError) -> Lock:
 def lock_checkpoint(folder: Path) -> Lock:
     """The lock of a checkpoint, to be held while a run goes on from it: of the folder itself, so that nothing that is
     removed from it opens the lock; of a file in it where folders cannot be locked."""
-    make_folder(folder, "the checkpoint")
+    make_checkpoint_folder(folder)
     refusal = RequestError(
         f'another run goes on from the checkpoint "{folder}"',
         hint="Stop it first, or give this run another --checkpoint.",
@@ -77,6 +77,15 @@ def taken_over(folder: Path, what: str) -> RunError:
         f'another run has taken over the checkpoint "{folder}": {what}',
         hint="This run has stopped, and written nothing since. Only one run may use a checkpoint: give each its own.",
     )
+
+
+def make_checkpoint_folder(folder: Path) -> None:
+    """The folder of a checkpoint; a new one is for its owner alone, as it holds rows and texts of queries."""
+    make_folder(folder.parent, "the folder of the checkpoint")
+    is_new = not folder.exists()
+    make_folder(folder, "the checkpoint")
+    if is_new:
+        folder.chmod(0o700)
 
 
 def make_folder(path: Path, what: str) -> Path:

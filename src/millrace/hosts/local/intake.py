@@ -7,7 +7,8 @@ from typing import Any
 
 from millrace.connectors.files.file_stamp import FileStamp
 from millrace.connectors.inputs import FileInput, Position, open_input, read_schema, reopen_input
-from millrace.connectors.push_pull import Asked, PolledInput, Pushed
+from millrace.connectors.push_pull import Asked, PolledInput
+from millrace.connectors.pushed import Pushed
 from millrace.errors import RequestError
 from millrace.hosts.local.cut_input import CutInput
 from millrace.hosts.local.pace import Now, PacedInput

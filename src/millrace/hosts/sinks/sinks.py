@@ -17,17 +17,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from string import digits
 
-import pyarrow as pa
-
 from millrace.connectors.files.path_patterns import reads
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native, is_native_sink, refuse_sink
 from millrace.errors import CheckpointError, RequestError
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.durable_files import make_folder, sync_all
 from millrace.hosts.checkpoint.file_system import files
+from millrace.hosts.sinks.kept_rows import KeptRows, kept_rows
 from millrace.hosts.sinks.writers import check_writer
 from millrace.plan.nodes.endpoints import Sink, Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork
+from millrace.secrets import has_reference, resolved
 
 _RESULTS = re.compile(r"part-\d{8}(-\d{4})?\.\w+")
 _RESULT_NAMES = ([*"part-", *[digits] * 8], [*"part-", *[digits] * 8, "-", *[digits] * 4])
@@ -55,7 +55,7 @@ class Sinks:
         self.files = file_sinks(queries, relayed=relayed)
         """The sinks of the queries that write files."""
         self.memory = _memory(queries)
-        """The results so far of queries with a memory sink; they stay until another query has their name."""
+        """The last results of queries with a memory sink; they stay until another query has their name."""
         self._fresh, self._relayed = fresh, relayed
         for sink in self.files.values():
             _make_folder(sink)
@@ -114,6 +114,10 @@ def sink_folder(sink: Sink) -> Path:
     path = sink.connector.options.get("path")
     if not path:
         raise RequestError(f'sink "{sink.name}" has no path', hint="Write OPTIONS (path 'folder') after its format.")
+    if has_reference(path):
+        raise RequestError(
+            f'the path of sink "{sink.name}" has a reference', hint="References are for sinks of Spark's and writers."
+        )
     return Path(path)
 
 
@@ -132,8 +136,11 @@ def file_sinks(queries: Sequence[Query], *, relayed: bool = False) -> dict[str, 
     Sinks that Spark writes are refused unless they are `relayed`; they are checked, but not returned.
     """
     found: dict[str, Sink] = {}
+    takers: dict[Path, str] = {}
+    streams = QueryNetwork(tuple(queries)).streams()
     for query in queries:
         if query.sink.connector.format in PLAIN_SINKS:
+            kept_rows(query.sink)
             continue
         if query.sink.connector.format == PYTHON_SINK:
             check_writer(query.sink)
@@ -141,12 +148,13 @@ def file_sinks(queries: Sequence[Query], *, relayed: bool = False) -> dict[str, 
         if is_native_sink(query.sink):
             if not relayed:
                 raise refuse_sink(query.sink)
+            resolved(query.sink.connector.options, f'sink "{query.sink.name}"')
             if "path" not in query.sink.connector.options:
                 continue
-        for name, sink in found.items():
-            if _place(sink) == _place(query.sink):
-                raise _one_folder(name, query.name)
-        _keep_apart(query.sink, QueryNetwork(tuple(queries)).streams())
+        taker = takers.setdefault(_place(query.sink), query.name)
+        if taker != query.name:
+            raise _one_folder(taker, query.name)
+        _keep_apart(query.sink, streams)
         found[query.name] = query.sink
     return {name: sink for name, sink in found.items() if not is_native_sink(sink)}
 
@@ -178,8 +186,9 @@ def _keep_apart(sink: Sink, streams: Sequence[Stream]) -> None:
     """Refuse a sink whose results a stream would read."""
     end = f".{sink.connector.format}"
     names = None if is_native_sink(sink) else [[*each, *end] for each in _RESULT_NAMES]
+    place = _place(sink)
     for stream in streams:
-        if any(reads(path, _place(sink), names) for path in _paths(stream)):
+        if any(reads(path, place, names) for path in _paths(stream)):
             raise RequestError(
                 f'sink "{sink.name}" writes to the folder that stream "{stream.name}" reads',
                 hint="Give the sink a folder of its own: its results would be read as input.",
@@ -224,6 +233,6 @@ def _refuse_any_results(sink: Sink) -> None:
         )
 
 
-def _memory(queries: Sequence[Query]) -> dict[str, list[pa.Table]]:
+def _memory(queries: Sequence[Query]) -> dict[str, KeptRows]:
     """A place for the results of each query with a memory sink."""
-    return {query.name: [] for query in queries if query.sink.connector.format == "memory"}
+    return {query.name: kept_rows(query.sink) for query in queries if query.sink.connector.format == "memory"}

@@ -27,6 +27,7 @@ from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.columns.user_functions import class_at
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
+from millrace.secrets import resolved
 
 _METHODS = ("write", "close")
 _RUN = "run"
@@ -92,7 +93,7 @@ class WriterSpec:
     def open(self) -> Writer:
         """The writer, opened."""
         writer: Writer = class_at(self.place, f'the writer of query "{self.query}"')(
-            dict(self.options), self.schema, self.query
+            resolved(dict(self.options), f'the sink of query "{self.query}"'), self.schema, self.query
         )
         return writer
 
@@ -109,6 +110,7 @@ def check_writer(sink: Sink) -> None:
             f'sink "{sink.name}" has an option "{_RUN}", which every writer is given',
             hint="Choose another name: this one is the name of the checkpoint.",
         )
+    resolved(options, f'sink "{sink.name}"')
     found = class_at(options["writer"], f'the writer of sink "{sink.name}"')
     lacks = [method for method in _METHODS if not callable(getattr(found, method, None))]
     if lacks or not isinstance(found, type):

@@ -121,8 +121,8 @@ class Literal(Expression):
 class Call(Expression):
     """A function of `scalar_functions.FUNCTIONS` over arguments.
 
-    AND and OR are flat: what such a call begins with, `(a AND b) AND c`, is `and` of three arguments. Its texts are those
-    of the nested calls, as operators are named by them.
+    AND and OR are flat: `(a AND b) AND c` is one call of three arguments. Its texts are those of the nested calls, as
+    operators are named by them.
     """
 
     function: str

@@ -61,7 +61,11 @@ def _connected(function: str, decides: bool) -> Callable[[Sequence[Expression], 
         first, *others = _plain_first(arguments)
         found = first.evaluate(rows)
         for each in others:
-            value = _values(each, rows, ~_is(found, decides, rows.num_rows)) if each.calls_user_code else each.evaluate(rows)
+            value = (
+                _values(each, rows, ~_is(found, decides, rows.num_rows))
+                if each.calls_user_code
+                else each.evaluate(rows)
+            )
             found = scalar_functions.FUNCTIONS[function](found, value)
         return found
 

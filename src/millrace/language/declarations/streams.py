@@ -34,6 +34,7 @@ from millrace.plan.nodes.endpoints import Connector, Replay, Sink, Stream
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Scan
+from millrace.secrets import HOW_TO_REFER, plain_secret
 
 QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "budget")
 """The options of a stream: those of the queues of queries that read it."""
@@ -53,6 +54,9 @@ def _connector(clause: ConnectorClause) -> Connector:
     named = clause.format.text
     # A format with dots is the class of a source of Spark's, where case counts.
     format = named if "." in named else named.lower()
+    for key, setting in clause.options.items():
+        if (why := plain_secret(key, setting.value.text)) is not None:
+            raise QueryError(why, hint=HOW_TO_REFER, place=setting.key.place)
     return Connector(format, {key: setting.value.text for key, setting in clause.options.items()})
 
 

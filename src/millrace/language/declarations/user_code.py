@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 from sqlglot import exp
@@ -25,7 +25,16 @@ from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import KNOWN, LATER_AGGREGATES
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.places import place_of
-from millrace.language.grammar.statements import AggregateStatement, Assignment, Blocks, FunctionStatement, Name
+from millrace.language.grammar.statements import (
+    AggregateStatement,
+    Assignment,
+    Blocks,
+    FunctionStatement,
+    Name,
+    SinkStatement,
+    Statement,
+    StreamStatement,
+)
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -36,6 +45,22 @@ def bind_function(statement: FunctionStatement) -> UserFunction:
     kinds = tuple(type_of(each.type) for each in statement.parameters)
     path = _import_path(statement.computes, "a function", "function")
     return UserFunction(statement.name.text, kinds, type_of(statement.returns), path)
+
+
+def refuse_user_code(statements: Iterable[Statement]) -> None:
+    """Refuse statements that name Python code, or a class of Spark's sources, to be loaded."""
+    for each in statements:
+        match each:
+            case FunctionStatement(name=name) | AggregateStatement(name=name, computes=Name()):
+                raise _no_user_code(f'"{name.text}" is computed by Python code', name)
+            case SinkStatement(name=name, connector=connector) | StreamStatement(name=name, connector=connector) if (
+                connector is not None and (connector.format.text.lower() == "python" or "." in connector.format.text)
+            ):
+                raise _no_user_code(f'"{name.text}" names code to be loaded', connector.format)
+
+
+def _no_user_code(fact: str, name: Name) -> QueryError:
+    return QueryError(f"{fact}, which this run does not allow", hint="Leave out --no-user-code.", place=name.place)
 
 
 def _refuse_known(name: Name) -> None:

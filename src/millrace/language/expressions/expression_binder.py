@@ -31,6 +31,10 @@ _IN_FROM = (
 )
 
 
+_DEEPEST = 150
+"""How deeply expressions may be nested: each part of a plan that walks them has room for so many levels."""
+
+
 class ExpressionBinder:
     """Binds expressions over the rows of one scope."""
 
@@ -40,14 +44,20 @@ class ExpressionBinder:
     def __init__(self, scope: Scope, functions: Functions = NO_FUNCTIONS) -> None:
         self.scope = scope
         self.functions = functions
+        self._depth = 0
 
     def bind(self, node: exp.Expr) -> Typed:
         """The kernel's expression for a node. An expression or an error without a place gets that of the node."""
+        self._depth += 1
         try:
+            if self._depth > _DEEPEST:
+                raise QueryError(f"an expression is nested too deeply: {_DEEPEST} levels are allowed", hint="Split it.")
             bound = self.known(node) or self._bind_plain(node)
         except (QueryError, NotYet) as error:
             error.place = error.place or place_of(node)
             raise
+        finally:
+            self._depth -= 1
         return bound if bound.place is not None else replace(bound, place=place_of(node))
 
     def known(self, node: exp.Expr) -> Typed | None:

@@ -89,7 +89,7 @@ class Cursor:
 
     def wrong(self, expected: str, hint: str) -> QueryError:
         """The error for a token that does not fit here."""
-        found = f'"{self.token.text}"' if self.token else "the end"
+        found = f'"{self.source.word(self.token)}"' if self.token else "the end"
         meant = self.meant(_KEYWORD.findall(f"{expected} {hint}"), _KEYWORD.findall(expected))
         return QueryError(f"expected {expected}, found {found}", hint=meant + hint, place=self.place())
 
@@ -97,7 +97,7 @@ class Cursor:
         """The error for a token after the end of a statement."""
         hint = "Something before it is missing or misspelt, or a semicolon is missing."
         hint = self.ended(self.meant(_CLAUSES, _CLAUSES) + hint)
-        return QueryError(f'unexpected "{self.token.text}"', hint=hint, place=self.place())
+        return QueryError(f'unexpected "{self.source.word(self.token)}"', hint=hint, place=self.place())
 
     def ended(self, hint: str) -> str:
         """A hint for where a statement could have ended, and another seems to begin."""

@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from millrace.errors import Place
+from millrace.secrets import masked
 
 _SPAN = "millrace_span"
 """The key under which a node has the text that it was read from, with its first and last offset."""
@@ -23,19 +24,28 @@ class SourceText:
         self.text = text
 
     @cached_property
-    def lines(self) -> list[str]:
-        """The lines, which places share: a line may be as long as the text."""
-        return self.text.split("\n")
+    def _shown(self) -> str:
+        return masked(self.text)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        """The lines without secrets. Places share them: a line may be as long as the text."""
+        return self._shown.split("\n")
+
+    def word(self, token: Token) -> str:
+        """The text of a token, unless it is a secret."""
+        secret = self._shown[token.start : token.end + 1] != self.text[token.start : token.end + 1]
+        return "***" if secret else str(token.text)
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *accumulate(len(line) + 1 for line in self.lines)]
+        return [0, *accumulate(len(line) + 1 for line in self._lines)]
 
     def place(self, start: int, end: int) -> Place:
         """The place of the characters `start` to `end`, both included; only its first line is quoted."""
         start = max(0, min(start, len(self.text)))
         number = bisect_right(self._starts, start) - 1
-        line, column = self.lines[number], start - self._starts[number]
+        line, column = self._lines[number], start - self._starts[number]
         return Place(number + 1, column + 1, line[column : column + end + 1 - start], line.removesuffix("\r"))
 
     def of_token(self, token: Token) -> Place:

@@ -88,8 +88,8 @@ class GroupKeys(ExpressionBinder):
         others = (name for name in unused_names("k", columns) if name not in taken)
         for bound in self.found:
             if windowed.group is None or bound.expression != windowed.group.expression:
-                own = isinstance(bound.expression, Column) and bound.expression.name.lower() not in taken
-                name = bound.expression.name if own else next(others)
+                own = bound.expression.name if isinstance(bound.expression, Column) else None
+                name = next(others) if own is None or own.lower() in taken else own
                 taken.add(name.lower())
                 named.append((name, bound))
         return named

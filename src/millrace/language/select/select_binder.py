@@ -108,7 +108,9 @@ class AggregateBinder(SelectBinder):
         self.windowed = windowed
         self.keys = keys
         self._key_names = {key.expression: name for name, key in reversed(keys)}
-        self.groups_by_conditions = any(isinstance(each, Call) and each.function in CONNECTIVES for each in self._key_names)
+        self.groups_by_conditions = any(
+            isinstance(each, Call) and each.function in CONNECTIVES for each in self._key_names
+        )
         self._aggregations: dict[Aggregation, str] = {}
         self._names = unused_names("a", {name.lower() for name, _ in keys})
 

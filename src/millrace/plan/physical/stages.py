@@ -80,27 +80,27 @@ class Physical:
     # Levels
 
     @cached_property
-    def _levels(self) -> tuple[dict[str, Cut], dict[str, int]]:
-        """All cuts by place in the queries' trees, and the level on which each query ends."""
-        cuts: dict[str, Cut] = {}
+    def _levels(self) -> tuple[dict[str, dict[str, Cut]], dict[str, int]]:
+        """The cuts of each query by place in its tree, and the level on which it ends."""
+        cuts: dict[str, dict[str, Cut]] = {}
         ends: dict[str, int] = {}
         for query, root in self.roots:
             own = Cuts(query.options)
             ends[query.name] = own.root(root, query.name)
-            cuts |= own.cuts
+            cuts[query.name] = own.cuts
         return cuts, ends
 
     def cuts(self) -> dict[str, Cut]:
         """Where each query is cut, by place in its tree; several places may share an exchange."""
-        return self._levels[0]
+        return {path: cut for own in self._levels[0].values() for path, cut in own.items()}
 
     def queries_of_crossings(self) -> dict[str, str]:
         """By port to a later level a query whose rows cross there."""
         return {
-            cut.port: query.name
-            for path, cut in self.cuts().items()
-            for query, _ in self.roots
-            if isinstance(cut, Crossing) and _is_below(path, query.name)
+            cut.port: query
+            for query, own in self._levels[0].items()
+            for cut in own.values()
+            if isinstance(cut, Crossing)
         }
 
     @property
@@ -140,14 +140,15 @@ class Physical:
         cuts, ends = self._levels
 
         def leaf(node: Node, path: str) -> GraphNode | None:
-            cut = cuts.get(path)
+            cut = own.get(path)
             return None if cut is None or cut.level != level else port_source(graph, cut)
 
         known: set[str] = set()
         for query, root in self.roots:
+            own = cuts[query.name]
             builder = GraphBuilder(graph, query, leaf, known, root=root)
-            for path, cut in cuts.items():
-                if isinstance(cut, Crossing) and cut.start == level and _is_below(path, query.name):
+            for path, cut in own.items():
+                if isinstance(cut, Crossing) and cut.start == level:
                     end = builder.build(cut.input, path, top=True)
                     if cut.port not in graph.nodes:
                         graph.sink(cut.port, end, takes_bounds=True)
@@ -210,8 +211,3 @@ def operators_by_place(query: Query, root: Node) -> dict[str, str]:
     builder = GraphBuilder(graph, query, scan_leaf(graph), set(), root=root, whole=True)
     builder.build(root, query.name)
     return builder.places
-
-
-def _is_below(path: str, other: str) -> bool:
-    """True if a place in a tree is another one, or below it."""
-    return path == other or path.startswith(f"{other}.")

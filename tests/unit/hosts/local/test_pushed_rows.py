@@ -47,7 +47,7 @@ def until_end(sql: str, feed: Any) -> tuple[LocalRun, Report]:
 def an_hour_ago(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let pushed rows arrive an hour before the run reads them; that moment."""
     moment = time.time_ns() // 1_000 - 3600 * SECOND
-    monkeypatch.setattr(push_pull.time, "time_ns", lambda: moment * 1_000)
+    monkeypatch.setattr(time, "time_ns", lambda: moment * 1_000)
     return moment
 
 
@@ -87,7 +87,7 @@ def test_the_internal_time_of_a_row_is_when_it_was_pushed(monkeypatch: pytest.Mo
 
 def test_arrivals_do_not_go_back_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     source, clock = mr.Pushed(), iter([9_000, 5_000, 11_000])
-    monkeypatch.setattr(push_pull.time, "time_ns", lambda: next(clock))
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
     for number in range(3):
         source.push({"v": number})
     assert [at for at, _ in source.take("s", lambda: 0, 9)] == [9, 9, 11]

@@ -27,6 +27,7 @@ from millrace.hosts.spark.failures import unwrap
 from millrace.hosts.spark.source.native_streams import is_not_found, no_format, spark_schema
 from millrace.plan.nodes.content_names import content_name
 from millrace.plan.nodes.query_network import Query
+from millrace.secrets import resolved
 
 
 class Relay:
@@ -87,7 +88,8 @@ class Relay:
         reader = self.session.readStream.schema(spark_schema(self.query.root.schema)).option("cleanSource", "delete")
         rows = reader.format("parquet").name("results").load(str(self.folder))
         connector = self.sink.connector
-        writer = rows.writeStream.format(connector.format).options(**connector.options).outputMode("append")
+        options = resolved(connector.options, f'sink "{self.sink.name}"')
+        writer = rows.writeStream.format(connector.format).options(**options).outputMode("append")
         return writer.option("checkpointLocation", str(self.checkpoint))
 
     def _begin(self, writer: DataStreamWriter) -> StreamingQuery:

@@ -39,6 +39,7 @@ from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.physical.stages import Physical
+from millrace.secrets import resolved
 
 _CLOCK = "__clock"
 _BATCH = "streaming.sql.batchId"
@@ -154,7 +155,8 @@ def _check_named(frame: DataFrame, stream: Stream) -> None:
 
 def load(session: SparkSession, stream: Stream) -> DataFrame:
     """A stream as Spark reads it, with all columns of its source; refuses what Spark does not know."""
-    reader = session.readStream.format(stream.connector.format).options(**stream.connector.options)
+    options = resolved(stream.connector.options, f'stream "{stream.name}"')
+    reader = session.readStream.format(stream.connector.format).options(**options)
     reader = reader.name(f"stream_{stream.name}")
     try:
         return _loaded(reader, stream)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from toys import ToyWriter
 
 import millrace as mr
-from millrace.connectors.push_pull import Pushed
+from millrace.connectors.pushed import Pushed
 from millrace.hosts.answers.answer_files import folder_of, stored
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import millrace as mr
-from millrace.connectors.push_pull import Pushed
+from millrace.connectors.pushed import Pushed
 from millrace.errors import RunError
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.commit_reader import CommitReader

@@ -1,15 +1,17 @@
 """The answers of a run over HTTP, on this machine alone: for a browser, a dashboard, a shell.
 
-GET /queries                     the queries, their keys and columns
-GET /latest/QUERY                the latest answer of every key; of one key with `?column=value` per column of the key
-GET /latest/QUERY?refresh=true   the same, after the polled streams have been asked for rows
-GET /changes/QUERY               server-sent events: "change" with the changed rows, "error" if the run failed, "end"
-GET /staleness/QUERY             how stale each key is, in microseconds
+GET /queries          the queries, their keys and columns
+GET /latest/QUERY     the latest answer of every key; of one key with `?column=value` per column of the key
+POST /refresh/QUERY   the same, after the polled streams have been asked for rows
+GET /changes/QUERY    server-sent events: "change" with the changed rows, "error" if the run failed, "end"
+GET /staleness/QUERY  how stale each key is, in microseconds
 
 Rules:
 - Answers are JSON. A missing path or query is 404, a wrong request is 400, both with the reason and a hint.
-- The server listens on the loopback address, and refuses other host names: no page of another site can read it.
+- The server listens on the loopback address, and refuses other host names and requests of pages from elsewhere: no page
+  of another site can read it, or have an effect. A GET has none.
 - A slow subscriber gets the newest answers, never a backlog.
+- What a request may take is limited: see `http_limits`.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread, current_thread
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import pyarrow as pa
 
+from millrace.api.http.http_limits import LimitedHandler, LimitedServer
 from millrace.api.reader import Reader
 from millrace.errors import MillraceError, RequestError, UnknownQuery
 from millrace.hosts.answers.subscriptions import Subscription
@@ -37,7 +39,7 @@ _FAREWELL = 1.0
 """Seconds that a subscriber has to take the last event."""
 _QUIET_POLLS = 60
 """Checks without a change after which a comment is sent, which fails if the subscriber has gone."""
-_ROUTES = "GET /queries, /latest/QUERY, /changes/QUERY or /staleness/QUERY"
+_ROUTES = "GET /queries, /latest/QUERY, /changes/QUERY or /staleness/QUERY, or POST /refresh/QUERY"
 
 Parameters = dict[str, str]
 
@@ -86,21 +88,17 @@ class Server:
         self.close()
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = True
+class _Http(LimitedServer):
     server: Server
 
 
-class _NotFound(Exception):
-    """There is nothing at this path."""
+class _Refused(Exception):
+    """A status, the fact and the hint."""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """One request, in a thread of its own."""
+class _Handler(LimitedHandler):
+    """Requests of one connection, in a thread of its own."""
 
-    protocol_version = "HTTP/1.1"
-    timeout = 30
     server: _Http
 
     def do_GET(self) -> None:
@@ -108,13 +106,16 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
             try:
                 self._answer()
-            except _NotFound:
-                self._send(404, {"error": f'there is nothing at "{self.path}"', "hint": f"{_ROUTES}."})
+            except _Refused as refused:
+                status, fact, hint = refused.args
+                self._send(status, {"error": fact, "hint": hint})
             except MillraceError as error:
                 self._send(404 if isinstance(error, UnknownQuery) else 400, {"error": error.fact, "hint": error.hint})
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Log nothing: the terminal belongs to the run."""
+    def do_POST(self) -> None:
+        """Answer it; nothing that we answer needs a body, so the connection ends if it has one."""
+        self.close_connection = self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers
+        self.do_GET()
 
     @property
     def reader(self) -> Reader:
@@ -122,27 +123,47 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.server.reader
 
     def _answer(self) -> None:
-        if self.headers.get("Host", "").rpartition(":")[0] not in _NAMES:
-            raise RequestError(
-                f'this server is not "{self.headers.get("Host", "")}"', hint=f"Ask it as {self.server.server.url}."
-            )
-        url = urlsplit(self.path)
+        self._refuse_other_sites()
+        try:
+            url = urlsplit(self.path)
+        except ValueError:
+            raise RequestError(f'"{self.path}" is no address', hint=f"{_ROUTES}.") from None
         parts = [unquote(part) for part in url.path.split("/") if part]
         parameters = _parameters(url.query)
-        routes: Mapping[str, Callable[[str, Parameters], None]] = {
-            "latest": self._latest,
-            "changes": self._changes,
-            "staleness": self._staleness,
+        routes: Mapping[str, tuple[str, Callable[[str, Parameters], None]]] = {
+            "latest": ("GET", self._latest),
+            "refresh": ("POST", self._refresh),
+            "changes": ("GET", self._changes),
+            "staleness": ("GET", self._staleness),
         }
-        if parts == ["queries"]:
+        if parts == ["queries"] and self.command == "GET":
             self._send(200, plain_rows(self.reader.queries()))
-        elif len(parts) == 2 and parts[0] in routes:
-            routes[parts[0]](parts[1], parameters)
-        else:
-            raise _NotFound
+            return
+        if len(parts) != 2 or parts[0] not in routes:
+            raise _Refused(404, f'there is nothing at "{self.path}"', f"{_ROUTES}.")
+        method, answer = routes[parts[0]]
+        if self.command != method:
+            raise _Refused(405, f"{self.command} is not answered at /{parts[0]}", f"Use {method}.")
+        answer(parts[1], parameters)
+
+    def _refuse_other_sites(self) -> None:
+        """Refuse who took another name for this server, and pages that another server gave."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if host.rpartition(":")[0] not in _NAMES:
+            raise RequestError(f'this server is not "{host}"', hint=f"Ask it as {self.server.server.url}.")
+        own = [f"http://{name}:{self.server.server.port}" for name in _NAMES]
+        if origin not in (None, *own) or self.headers.get("Sec-Fetch-Site") == "cross-site":
+            raise _Refused(403, f'a page of "{origin or "another site"}" may not ask this server', "Ask it from here.")
 
     def _latest(self, query: str, parameters: Parameters) -> None:
-        refresh = _flag(parameters, "refresh", otherwise=False)
+        if parameters.get("refresh") in ("true", "false"):
+            raise _Refused(405, "a GET refreshes nothing", f"Use POST /refresh/{quote(query)}.")
+        self._send_latest(query, parameters, refresh=False)
+
+    def _refresh(self, query: str, parameters: Parameters) -> None:
+        self._send_latest(query, parameters, refresh=True)
+
+    def _send_latest(self, query: str, parameters: Parameters, *, refresh: bool) -> None:
         latest = self.reader.of(query, refresh=refresh)
         if not parameters:
             self._send(200, plain_rows(latest.table()))
@@ -208,6 +229,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
