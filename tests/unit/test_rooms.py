@@ -82,15 +82,25 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def parsed(place: str) -> ast.Module:
+    return ast.parse(modules()[place].read_text())
+
+
 def room_of(place: str) -> str:
     """The row of the table that a module belongs to: the longest that contains it."""
     return max((room for room in MAY_IMPORT if place == room or place.startswith(room + "/")), key=len, default="")
 
 
-def imports_in(text: str, place: str, is_package: bool = False) -> Iterator[str]:
+@cache
+def imports(place: str) -> list[str]:
+    return list(imports_in(parsed(place), place, modules()[place].name == "__init__.py"))
+
+
+def imports_in(tree: ast.Module, place: str, is_package: bool = False) -> Iterator[str]:
     """The full names of everything a module imports, wherever in its text."""
     module = ["millrace", *place.split("/")]
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -132,11 +142,9 @@ def _covers(row: str, room: str) -> bool:
     return row == room or (row.endswith("/*") and room.startswith(row[:-1]))
 
 
-@pytest.mark.parametrize("place", modules())
-def test_a_room_imports_what_its_row_names(place: str) -> None:
-    path = modules()[place]
-    found = imports_in(path.read_text(), place, path.name == "__init__.py")
-    assert [f"{name}: {why}" for name in found for why in complaints(place, name)] == []
+def test_a_room_imports_what_its_row_names() -> None:
+    found = [(place, name) for place in modules() for name in imports(place)]
+    assert [f"{place}: {name}: {why}" for place, name in found for why in complaints(place, name)] == []
 
 
 def test_every_module_has_a_room() -> None:
@@ -157,8 +165,8 @@ def test_a_row_names_only_rooms_before_it() -> None:
 def test_a_row_names_nothing_that_its_room_does_not_import() -> None:
     used = {
         (room_of(place), room_of(place_of(name)))
-        for place, path in modules().items()
-        for name in imports_in(path.read_text(), place, path.name == "__init__.py")
+        for place in modules()
+        for name in imports(place)
         if name.startswith("millrace")
     }
     needless = [
@@ -173,12 +181,12 @@ def test_a_row_names_nothing_that_its_room_does_not_import() -> None:
 def test_a_room_has_at_most_fifteen_files_and_a_map() -> None:
     folders = Counter(path.parent for path in modules().values() if path.name != "__init__.py")
     full = {str(folder.relative_to(SOURCE)): files for folder, files in folders.items() if files > MOST_FILES}
-    unmapped = [place for place, path in modules().items() if path.name == "__init__.py" and _map_lines(path) < 3]
+    unmapped = [place for place, path in modules().items() if path.name == "__init__.py" and _map_lines(place) < 3]
     assert (full, unmapped) == ({}, [])
 
 
-def _map_lines(path: Path) -> int:
-    return len((ast.get_docstring(ast.parse(path.read_text())) or "").splitlines())
+def _map_lines(place: str) -> int:
+    return len((ast.get_docstring(parsed(place)) or "").splitlines())
 
 
 def test_a_file_name_means_one_thing() -> None:
@@ -193,8 +201,8 @@ def test_a_class_name_means_one_thing() -> None:
     """An operator of the kernel and the node of the plan that it carries out share their name; nothing else does."""
     places = [
         (node.name, "plan/nodes" if place.startswith("plan/nodes/") else place.partition("/")[0])
-        for place, path in modules().items()
-        for node in ast.parse(path.read_text()).body
+        for place in modules()
+        for node in parsed(place).body
         if isinstance(node, ast.ClassDef)
     ]
     twice = [name for name, count in Counter(name for name, _ in places).items() if count > 1]
@@ -243,5 +251,7 @@ def test_an_import_by_the_table_is_let_through(place: str, imported: str) -> Non
 
 
 def test_relative_imports_are_understood() -> None:
-    assert list(imports_in("from . import nodes", "plan/stages")) == ["millrace.plan.nodes"]
-    assert list(imports_in("from ..kernel import graph", "plan", is_package=True)) == ["millrace.kernel.graph"]
+    assert list(imports_in(ast.parse("from . import nodes"), "plan/stages")) == ["millrace.plan.nodes"]
+    assert list(imports_in(ast.parse("from ..kernel import graph"), "plan", is_package=True)) == [
+        "millrace.kernel.graph"
+    ]

@@ -1,10 +1,10 @@
 """Every operator by its name, for the plan that chooses among them; each stands in the room of its kind."""
 
-from millrace.kernel.aggregates.low_aggregate import LowAggregate
+from millrace.kernel.aggregates.low_level.low_aggregate import LowAggregate
+from millrace.kernel.aggregates.low_level.pre_aggregate import PreAggregate
 from millrace.kernel.aggregates.marked_aggregate import MarkedAggregate
 from millrace.kernel.aggregates.pair_aggregate import PairAggregate
 from millrace.kernel.aggregates.partitioned_rows_aggregate import PartitionedRowsAggregate
-from millrace.kernel.aggregates.pre_aggregate import PreAggregate
 from millrace.kernel.aggregates.session_aggregate import SessionAggregate
 from millrace.kernel.aggregates.trailing_aggregate import TrailingAggregate
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from millrace.kernel.aggregates.low_level.pre_aggregate import PreAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
-from millrace.kernel.aggregates.pre_aggregate import PreAggregate
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation

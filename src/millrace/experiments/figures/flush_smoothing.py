@@ -19,7 +19,8 @@ import pyarrow as pa
 from millrace.experiments.figures.claims import Claim, about, furthest
 from millrace.experiments.figures.curves import Chart, Curve, Measured, Results
 from millrace.experiments.figures.experiment import PLACE, figure
-from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
+from millrace.kernel.aggregates.low_level.flush_policy import FlushPolicy
+from millrace.kernel.aggregates.low_level.low_aggregate import LowAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.elements import TIME, Batch, Punctuation

@@ -10,7 +10,7 @@ with the functions in functions/). The operators differ in what a window is.
 - pair_aggregate.py: groups of joined rows, closed by promises about pairs of times
 - trailing_aggregate.py: a result per row over what came before it; time_partials.py and two_stacks.py are its parts
 - partitioned_rows_aggregate.py: the last n rows of each group
-- pre_aggregate.py, low_aggregate.py with slot_table.py: the low level of a two-level aggregate
+- low_level/: the low level of a two-level aggregate
 - span_folds.py: folds of many spans of a sequence at once
 
 In: rows, or partials of a lower level, and bounds. Out: results, and bounds. The plan makes these operators; updates

@@ -9,7 +9,8 @@ from typing import Literal
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.progress.open_windows import open_windows
-from millrace.kernel.progress.order import Order, Partitioned, PartitionValues, PerGroup, Punctuated, TrailingRows
+from millrace.kernel.progress.order import Order, PartitionValues, Punctuated, TrailingRows
+from millrace.kernel.progress.partitioned_order import Partitioned, PerGroup
 
 TimeKind = Literal["external", "internal", "latent"]
 EtsKind = Literal["none", "periodic", "on_demand"]

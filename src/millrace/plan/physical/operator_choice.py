@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from millrace.kernel import operator_index as kernel
-from millrace.kernel.aggregates.low_aggregate import FlushPolicy
+from millrace.kernel.aggregates.low_level.flush_policy import FlushPolicy
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.columns.expressions import Column, Expression

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from millrace.kernel.aggregates.low_level.pre_aggregate import PreAggregate
 from millrace.kernel.aggregates.pair_aggregate import PairAggregate
 from millrace.kernel.aggregates.panes import pair_panes
 from millrace.kernel.aggregates.panes.window_geometry import Instants
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
-from millrace.kernel.aggregates.pre_aggregate import PreAggregate
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, JointPunctuation, Punctuation, Times
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, rows_of
 

@@ -10,8 +10,9 @@ import pytest
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.progress.ingress import Ingress
-from millrace.kernel.progress.order import Order, Partitioned, PartitionState
+from millrace.kernel.progress.order import Order, PartitionState
 from millrace.kernel.progress.partition_progress import PartitionProgress
+from millrace.kernel.progress.partitioned_order import Partitioned
 from millrace.kernel.progress.time_contract import TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")

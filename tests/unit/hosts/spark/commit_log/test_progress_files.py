@@ -14,8 +14,8 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.hosts.spark.stage.stage import _CACHED
-from millrace.kernel.progress.order import PerGroup
 from millrace.kernel.progress.partition_progress import PartitionProgress
+from millrace.kernel.progress.partitioned_order import PerGroup
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.testing.hosts import in_memory

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millrace.errors import RequestError
-from millrace.kernel.aggregates.low_aggregate import FlushPolicy, LowAggregate
+from millrace.kernel.aggregates.low_level.flush_policy import FlushPolicy
+from millrace.kernel.aggregates.low_level.low_aggregate import LowAggregate
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, WindowGeometry
 from millrace.kernel.aggregates.partials import PANE, FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.slot_table import SlotTable
+from millrace.kernel.aggregates.low_level.slot_table import SlotTable
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.elements import Mask
