@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 
 import numpy as np
@@ -15,6 +16,11 @@ SQL = """
 CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts DISORDER INTERVAL 1 HOUR FROM iterable;
 CREATE QUERY q AS SELECT k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k WITH (slack = '5 rows');
 """
+BY_NUMBER = (
+    SQL.replace("ts TIMESTAMP)", "ts BIGINT)")
+    .replace("INTERVAL 1 HOUR", "3600")
+    .replace("RANGE 10 SECONDS SLIDE 10 SECONDS", "RANGE 10 SLIDE 10")
+)
 
 
 def rows() -> list[tuple[str, int]]:
@@ -33,16 +39,22 @@ def expected(given: list[tuple[str, int]]) -> tuple[dict[tuple[str, int], int], 
     return dict(counts), len(given) - sum(counts.values())
 
 
-def test_rows_that_trail_by_more_rows_are_left_out(host: Host) -> None:
+@pytest.mark.parametrize("unit", ["time", "number"])
+def test_rows_that_trail_by_more_rows_are_left_out(host: Host, unit: str) -> None:
     given = rows()
-    times = pa.array([time * 1_000_000 for _, time in given]).cast(pa.timestamp("us", tz="UTC"))
-    table = pa.table({"k": [key for key, _ in given], "ts": times})
-    run = host.open(SQL, {"s": [table.slice(start, 40) for start in range(0, len(given), 40)]})
+    times = pa.array([time * (1 if unit == "number" else 1_000_000) for _, time in given])
+    sql, kind = (SQL, pa.timestamp("us", tz="UTC")) if unit == "time" else (BY_NUMBER, pa.int64())
+    table = pa.table({"k": [key for key, _ in given], "ts": times.cast(kind)})
+    run = host.open(sql, {"s": [table.slice(start, 40) for start in range(0, len(given), 40)]})
     report = run.run()
     found = [row for each in run.memory["q"] for row in each.to_pylist()]
     counts, left_out = expected(given)
-    assert {(row["k"], int(row["window_start"].timestamp())): row["n"] for row in found} == counts
+    assert {(row["k"], seconds(row["window_start"])): row["n"] for row in found} == counts
     assert report.turned_away == left_out > 5
+
+
+def seconds(start: dt.datetime | int) -> int:
+    return start if isinstance(start, int) else int(start.timestamp())
 
 
 @pytest.mark.parametrize("value", ["0 rows", "five rows", "-1 rows", "3.5 rows"])

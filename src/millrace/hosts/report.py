@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from millrace.kernel.metrics import JoinMetrics, Metrics, QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import AggregateMetrics, JoinMetrics, Metrics, QueueMetrics, SourceMetrics
 
 Ending = Literal["stopped", "available", "end"]
 """Goes on until stopped; processes what is there and leaves windows open; takes the end of files as the end."""
@@ -35,6 +35,8 @@ class Report:
     """The queue of each query that has one; further ones of a query are `name#2` and so on."""
     joins: Mapping[str, JoinMetrics] = field(default_factory=dict)
     """The join of each query whose results leave in order of time; further ones like queues."""
+    aggregates: Mapping[str, AggregateMetrics] = field(default_factory=dict)
+    """The aggregate of each query that keeps rows or panes; further ones like queues."""
 
     @classmethod
     def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:
@@ -43,7 +45,7 @@ class Report:
         size, turned_away = sum(metrics.state_bytes.values()), sum(metrics.turned_away.values())
         queues = {metrics.titles[name]: queue for name, queue in metrics.queues.items()}
         counts = (held, size, elapsed, steps, earlier, turned_away)
-        return cls(metrics.sources, results, *counts, queues=queues, joins=metrics.joins)
+        return cls(metrics.sources, results, *counts, queues=queues, joins=metrics.joins, aggregates=metrics.aggregates)
 
     @property
     def received(self) -> int:

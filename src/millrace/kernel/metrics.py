@@ -217,6 +217,16 @@ class JoinMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class AggregateMetrics:
+    """An aggregate over windows that can keep rows or partials, at one moment."""
+
+    mode: str
+    """What it keeps at present: panes, which hold partials, or rows."""
+    switches: int = 0
+    """How often it changed from one to the other."""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMetrics:
     """The accounting of one stream, at any moment:
 
@@ -267,3 +277,5 @@ class Metrics:
     """By node the query that a queue belongs to, with a number from its second queue on."""
     joins: dict[str, JoinMetrics] = field(default_factory=dict)
     """By query its joins whose results leave in order, with a number from the second on."""
+    aggregates: dict[str, AggregateMetrics] = field(default_factory=dict)
+    """By query its aggregates that keep rows or panes, numbered like joins."""

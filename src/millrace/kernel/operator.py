@@ -62,7 +62,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.metrics import JoinMetrics
+from millrace.kernel.metrics import AggregateMetrics, JoinMetrics
 from millrace.kernel.state import Changes, combined, separated
 
 
@@ -146,6 +146,10 @@ class Operator:
 
     def join_metrics(self) -> JoinMetrics | None:
         """If it is a join whose results leave in order: how it works at present."""
+        return None
+
+    def aggregate_metrics(self) -> AggregateMetrics | None:
+        """If it is an aggregate that keeps rows or panes: which, at present."""
         return None
 
     @property

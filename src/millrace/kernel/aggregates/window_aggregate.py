@@ -20,6 +20,7 @@ from millrace.kernel.elements import (
     concat,
     without_reserved,
 )
+from millrace.kernel.metrics import AggregateMetrics
 
 _SMALL = 256
 """Batches of fewer rows than this, on average, are put together before they are aggregated."""
@@ -66,6 +67,11 @@ class WindowAggregate(AggregateOperator):
     def buffered(self) -> bool:
         """True if it keeps rows now, False if it makes partials of them."""
         return isinstance(self._panes, Panes) and self._panes.buffered
+
+    def aggregate_metrics(self) -> AggregateMetrics | None:
+        if not isinstance(self._panes, Panes):
+            return None
+        return AggregateMetrics("rows" if self._panes.buffered else "panes", self._panes.switches)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         if _has_panes(batch):

@@ -10,7 +10,7 @@
 - scheduler.py: which component and fragment is next when a rule gives control back
 - chain.py: where break nodes free most memory
 - queue_gate.py: which queues may release rows, and when those have been delivered
-- join_titles.py: what in-order joins say of themselves, by query
+- operator_modes.py: what in-order joins and aggregates say of themselves, by query
 - snapshot.py: state as a host stores it
 - row_account.py: what became of the rows of a stream
 

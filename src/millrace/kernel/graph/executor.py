@@ -32,7 +32,7 @@ from millrace.kernel.graph import chain
 from millrace.kernel.graph.delivery import Delivery, ets_arcs, usable, users
 from millrace.kernel.graph.ets_demand import EtsDemand, wanted
 from millrace.kernel.graph.graph import Graph, GraphNode
-from millrace.kernel.graph.join_titles import joins_of
+from millrace.kernel.graph.operator_modes import by_query
 from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.graph.row_account import source_metrics
 from millrace.kernel.graph.scheduler import Fragment, Scheduler
@@ -350,7 +350,8 @@ class Executor:
             },
             queues={name: queue.queue_metrics(at) for name, queue in self.queue_gate.queues().items()},
             titles=self.queue_gate.titles(),
-            joins=joins_of(self._operators),
+            joins=by_query(self._operators, lambda each: each.join_metrics()),
+            aggregates=by_query(self._operators, lambda each: each.aggregate_metrics()),
         )
 
     # State

@@ -238,7 +238,6 @@ _EFFECTS: Mapping[str, tuple[Callable[[Node], bool], str]] = {
         _grows,
         "it is for [RANGE UNLIMITED PRECEDING], ROWS with PARTITION BY, joins by rows, as-of joins and sequences",
     ),
-    "slack": (_by_time, "it is a length of time, and rows of this query progress by a BIGINT, which has no unit"),
     "join": (_joins, "it is for joins over time"),
     "smooth": (_joins_outer, "it is for outer joins over time"),
     "alpha": (_joins, "it is for joins over time that are ordered by it"),
@@ -253,7 +252,19 @@ def refuse_without_effect(options: Options, root: Node) -> None:
             raise QueryError(
                 f"{said(setting)} has no effect on this query", hint=f"Leave it out: {what}.", place=setting.key.place
             )
+    _refuse_lengths_of_numbers(options, root)
     _refuse_disorder(options, root)
+
+
+def _refuse_lengths_of_numbers(options: Options, root: Node) -> None:
+    """Refuse a slack in time where rows progress by a number."""
+    slack = options.get("slack")
+    if slack is not None and _rows(slack.value.text) is None and not _by_time(root):
+        raise QueryError(
+            f"{said(slack, value=True)} is a length of time, and rows of this query progress by a BIGINT",
+            hint="Write a number of rows, such as slack = '100 rows'.",
+            place=slack.value.place,
+        )
 
 
 def _refuse_disorder(options: Options, root: Node) -> None:

@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import pyarrow as pa
-
 from millrace.errors import RequestError
 from millrace.kernel.columns.user_functions import UserCall, UserFunction, loaded
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.time_contract import SEQUENCE
-from millrace.plan.nodes.aggregate_nodes import Aggregate
+from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, PartitionedRows, TrailingWindow, Window
 from millrace.plan.nodes.content_names import stream_columns
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Query, QueryNetwork
@@ -190,10 +188,15 @@ def _prepared(query: Query) -> Node:
 def _with_slack(node: Node, slack: str) -> Node:
     """The tree with aggregates over time that make their bounds themselves, of the rows that come."""
     node = node.map_children(lambda each: _with_slack(each, slack))
-    if not isinstance(node, Aggregate) or node.window.bounds_type == pa.int64():
+    if not isinstance(node, Aggregate) or _counts_rows(node.window):
         return node
     length, *rows = slack.split()
     return replace(node, input=(RowSlack if rows else Slack)(node.input, int(length)))
+
+
+def _counts_rows(window: AnyWindow) -> bool:
+    counts = isinstance(window, Window | TrailingWindow) and window.unit == "rows"
+    return counts or isinstance(window, PartitionedRows)
 
 
 def since_points(node: Node, starts: Mapping[str, int]) -> Node:

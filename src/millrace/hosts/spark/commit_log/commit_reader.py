@@ -12,11 +12,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from millrace.hosts.report import Report
 from millrace.hosts.spark.batch_times import MicroBatch, profile
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
-from millrace.hosts.spark.stage.bucket_joins import joined_of
+from millrace.hosts.spark.stage.bucket_modes import modes_of
 from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, metrics_of, staleness_of
 from millrace.hosts.why.lag import Lag, recorded
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.metrics import InputCounts, QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import AggregateMetrics, InputCounts, JoinMetrics, QueueMetrics, SourceMetrics
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import queue_policies
 
@@ -79,7 +79,8 @@ class CommitReader:
             earlier=self._earlier,
             profile=profile([*self._profiled.values()]) if self._profiled else None,
             queues={title: metrics_of(told) for title, told in queues.items()} | _unheard(queries, queues),
-            joins={title: joined_of(told) for title, told in metrics.get("joins", {}).items()},
+            joins=modes_of(JoinMetrics, metrics.get("joins", {})),
+            aggregates=modes_of(AggregateMetrics, metrics.get("aggregates", {})),
         )
 
     def lag(self) -> Lag:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from millrace.hosts.spark.commit_log.progress_files import Order, ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.rows import unpack
 from millrace.hosts.spark.stage.bucket_input import BucketInput, Summary
-from millrace.hosts.spark.stage.bucket_joins import join_reports
+from millrace.hosts.spark.stage.bucket_modes import mode_reports
 from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.why.lag import share
@@ -256,7 +256,8 @@ class Bucket:
                 "held": sum(held for name, held in metrics.held.items() if name not in self.queues.titles),
                 "state_bytes": sum(metrics.state_bytes.values()),
                 "turned_away": sum(metrics.turned_away.values()),
-                "joins": join_reports(metrics.joins, self.crossing),
+                "joins": mode_reports(metrics.joins, self.crossing),
+                "aggregates": mode_reports(metrics.aggregates, self.crossing),
             },
             "now": now,
             "plan": self.version,

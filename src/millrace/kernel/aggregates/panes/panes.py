@@ -43,6 +43,8 @@ class Panes:
         self.partials = partials
         self.geometry = partials.geometry
         self.buffered = buffered
+        self.switches = 0
+        """How often it went on with the other."""
         self._meter = PaneMeter() if adapts else None
         self._measured = NO_BOUND
         """The last pane that has been measured."""
@@ -105,6 +107,7 @@ class Panes:
             return
         size = len(self._rows) + len(self._runs) * max(1.0, meter.rows / meter.partials)
         better = better and (size * _SEVERAL <= _PAIRS or self.geometry.overlap < _SEVERAL)
+        self.switches += better != self.buffered
         if self.buffered and not better:
             kept = self._rows.between(None, END_OF_TIME)
             self._rows.clear()
@@ -123,7 +126,7 @@ class Panes:
     def changes(self) -> Changes:
         """What changed since the last save."""
         meter = None if self._meter is None else [self._measured, *self._meter.numbers]
-        note = {"closed": self._closed, "buffered": self.buffered, "meter": meter}
+        note = {"closed": self._closed, "buffered": self.buffered, "meter": meter, "switches": self.switches}
         return combined([self._runs.changes(), self._rows.changes()], note)
 
     def restore(self, changes: Changes) -> None:
@@ -132,6 +135,7 @@ class Panes:
         self._runs.restore(runs)
         self._rows.restore(rows)
         self._closed, self.buffered = changes.note["closed"], changes.note["buffered"]
+        self.switches = changes.note.get("switches", 0)
         if self._meter is not None and changes.note["meter"] is not None:
             self._measured, *self._meter.numbers = changes.note["meter"]
 

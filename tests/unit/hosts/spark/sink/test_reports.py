@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from millrace.hosts.spark.sink.reports import merge
-from millrace.hosts.spark.stage.bucket_joins import join_reports, joined_of
+from millrace.hosts.spark.stage.bucket_modes import mode_reports, modes_of
 from millrace.hosts.spark.stage.bucket_queues import counts_of, metrics_of
 from millrace.kernel.metrics import InputCounts, JoinMetrics
 
@@ -92,11 +92,11 @@ def test_of_several_queries_the_one_counts_that_has_processed_least() -> None:
 def test_joins_add_up_over_buckets_and_have_the_mode_of_most() -> None:
     first, second = JoinMetrics("sync_filter", 2, 3, 4), JoinMetrics("filter_order", 1, 0, 10)
     reports = [
-        {"now": 1, "metrics": {"joins": join_reports({"port#2": each}, {"port": "q"})}}
+        {"now": 1, "metrics": {"joins": mode_reports({"port#2": each}, {"port": "q"})}}
         for each in (first, second, second)
     ]
     told = merge(None, reports)["metrics"]["joins"]
-    assert {title: joined_of(each) for title, each in told.items()} == {"q#2": JoinMetrics("filter_order", 4, 3, 24)}
+    assert modes_of(JoinMetrics, told) == {"q#2": JoinMetrics("filter_order", 4, 3, 24)}
 
 
 def test_a_queue_that_is_not_in_the_same_mode_in_all_buckets_says_so() -> None:
