@@ -1,8 +1,11 @@
-"""What a finished run on Spark shows: which micro-batch published each result, and how much state was written.
+"""What a finished run on Spark shows: which micro-batch published each result and when, and how much state was written.
 
 Rules:
 - A result is certain from the micro-batch on that brings the row that completes it. How many micro-batches later its
   file is committed is what a system makes its readers wait: 0 is the same one.
+- Its latency is the time from the start of the micro-batch that completes it, when Spark writes down which rows that
+  has, to the commit of the one that publishes it: at full load, when rows always wait. In a live run it is the time
+  from the end of its window, by the clock.
 - How far each stream was read by each micro-batch is taken from the checkpoint, not guessed.
 - State is what stands in the checkpoint's state folder at the end: in runs this short, nothing of it is removed.
 """
@@ -21,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.measures.answers import opened, published
+from bench.queries.silent_source import SilentSource
 from bench.queries.workload import Work
 from bench.systems.engines import Task
 from millrace.experiments.demo.sink_watcher import committed_batches, log_entries
@@ -31,11 +35,24 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Micro-batches of the run, those that results waited (median and most), and bytes of state a micro-batch."""
+    """Micro-batches of the run, those that results waited (median and most), and bytes of state a micro-batch.
+
+    Latency is in milliseconds, of half of the results and of 99 in 100.
+    """
 
     batches: int
     waited: tuple[float, int] | None
+    latency: tuple[float, float] | None
     state_bytes: int
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """By result: the micro-batch that completes it, the one that publishes it, and what it needs of each stream."""
+
+    complete: Numbers
+    published: Numbers
+    needs: Mapping[str, Numbers]
 
 
 def outcome(task: Task, engine: str) -> Outcome:
@@ -44,18 +61,38 @@ def outcome(task: Task, engine: str) -> Outcome:
     spark = checkpoint / "spark" if (checkpoint / "spark").is_dir() else checkpoint
     batches = committed_batches(spark)
     read = _read_by_us(checkpoint) if spark != checkpoint else _read_by_stock(spark, list(task.workload.folders))
-    waits = waited(task.workload, published(output), read)
+    left = leaving(task.workload, published(output), read)
+    waits = left.published - left.complete
     told = (float(median(waits.tolist())), int(waits.max())) if len(waits) else None
-    return Outcome(batches, told, size(spark / "state") // max(1, batches))
+    return Outcome(batches, told, _latency(task.workload, left, spark), size(spark / "state") // max(1, batches))
 
 
-def waited(workload: Work, files: Mapping[str, int], read: Sequence[Mapping[str, int]]) -> Numbers:
-    """For each result the micro-batches from the one that completes it to the one that publishes it.
+def _latency(workload: Work, left: Leaving, spark: Path) -> tuple[float, float] | None:
+    """Milliseconds, of half of the results and of 99 in 100."""
+    since = workload.live_since() if isinstance(workload, SilentSource) else None
+    if since is None:
+        waits = _moments(spark / "commits")[left.published] - _moments(spark / "offsets")[left.complete]
+    else:
+        ends = next(iter(left.needs.values()))
+        waits = (_moments(spark / "commits")[left.published] - ends)[ends > since]
+    middle, most = np.percentile(waits, [50, 99]) / 1e3 if len(waits) else (None, None)
+    return None if middle is None else (round(float(middle), 1), round(float(most), 1))
+
+
+def _moments(log: Path) -> Numbers:
+    """When the entry of each micro-batch was written, in microseconds; none may have been removed."""
+    entries = log_entries(log)
+    assert [number for number, _ in entries] == list(range(len(entries))), f"{log} has no entry of some micro-batch"
+    return np.array([path.stat().st_mtime_ns // 1_000 for _, path in entries], np.int64)
+
+
+def leaving(workload: Work, files: Mapping[str, int], read: Sequence[Mapping[str, int]]) -> Leaving:
+    """Which micro-batch completes each result, and which publishes it.
 
     `files` has the micro-batch of each file of results, `read` the files of each stream that each one had read.
     """
     if not files:
-        return np.zeros(0, np.int64)
+        return Leaving(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
     with opened(workload) as database:
         needs = ", ".join(f"epoch_us({need}) AS {stream}" for stream, need in workload.needs.items())
         listed = ", ".join(f"'{path}'" for path in files)
@@ -66,8 +103,7 @@ def waited(workload: Work, files: Mapping[str, int], read: Sequence[Mapping[str,
             bounds = _bounds(_greatest(database, workload.folders[stream]), [each.get(stream, 0) for each in read])
             complete = np.maximum(complete, np.searchsorted(bounds, found[stream], "left"))
     appeared = np.array([files[name] for name in found["filename"].tolist()], np.int64)
-    waits: Numbers = appeared - complete
-    return waits
+    return Leaving(complete, appeared, {stream: found[stream] for stream in workload.needs})
 
 
 def size(folder: Path) -> int:

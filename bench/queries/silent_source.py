@@ -1,4 +1,4 @@
-"""A count over three live streams of which one stops: the windows that come out, and those that never do.
+"""A count over three live streams of which one may stop: when windows come out, and those that never do.
 
 Times are those of the clock, and files come as they happen, so rows arrive as fast as they are made and no faster: it
 is not speed that is compared here. The streams that go on are read to their end, and then a while is waited.
@@ -13,12 +13,15 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from bench.queries.links import COLUMNS
 from bench.queries.workload import Workload
 from bench.systems.engines import Measured, PeerFailed, Task
-from millrace.experiments.demo.links import Feed, Feeder, Link, LinkFile, link_files
+from millrace.experiments.demo.links import FIRST_FILE, Feed, Feeder, Link, LinkFile, link_files
 from millrace.experiments.demo.sink_watcher import committed_batches, wait_until
 from millrace.experiments.stock_spark import Job, StockSpark
 from millrace.hosts.run_options import RunOptions
@@ -31,7 +34,10 @@ SILENCE = "ETS ON DEMAND SKEW INTERVAL 1 SECOND"
 _GRACE = 8.0
 _PATIENCE = 180.0
 _WARM_ROUNDS = 2
-_NAMES = ("control", "main1", "main2")
+_KEPT = {"spark.sql.streaming.minBatchesToRetain": "1000"}
+"""When micro-batches were committed is read when all is over."""
+_SILENT, _STEADY = "control", "sparse"
+"""The names of the stream with few rows, if it stops and if it does not."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,14 @@ class SilentSource(Workload):
     seconds: float = SECONDS
     busy: float = 20_000.0
     """Rows per second of each of two streams."""
+    sparse: str = _SILENT
+    """The stream with few rows."""
 
     @property
     def needs(self) -> Mapping[str, str]:
         """The streams that go on must have passed the end of the window."""
         ends = f"window_start + INTERVAL {self.window} SECOND"
-        return {name: f"least({ends}, (SELECT max(ts) FROM {name}))" for name in self.folders}
+        return {name: f"least({ends}, (SELECT max(ts) FROM {name}))" for name in ("main1", "main2", self.sparse)}
 
     def truth(self) -> str:
         """The query in DuckDB's words, over all that was fed."""
@@ -54,10 +62,16 @@ class SilentSource(Workload):
         return f"""SELECT time_bucket(INTERVAL {self.window} SECOND, ts) AS window_start, srcIP, count(*) AS n
             FROM ({everything}) GROUP BY ALL"""
 
+    def live_since(self) -> int:
+        """When the feed began, in microseconds: what came before it was to warm up."""
+        first = min(path for path in self.folders["main1"].glob("*.parquet") if int(path.stem) >= FIRST_FILE)
+        begun: int = pc.min(pq.read_table(first, columns=["ts"]).column("ts").cast(pa.int64())).as_py()
+        return begun
+
     def feeder(self) -> Feeder:
         """What moves the files of all streams into their folders, as they are due."""
         links = (
-            Link("control", rate=20.0, span=0.5, lag=0.0),
+            Link(self.sparse, rate=20.0, span=0.5, lag=0.0),
             Link("main1", rate=self.busy, span=0.5, lag=0.0),
             Link("main2", rate=self.busy, span=0.5, lag=0.0),
         )
@@ -66,12 +80,16 @@ class SilentSource(Workload):
         return Feeder(feed, files, self.folders["main1"].parent)
 
 
-def silent_source(folder: Path, seconds: float = SECONDS, busy: float = 20_000.0) -> SilentSource:
-    """The workload over folders that are still empty."""
-    for name in _NAMES:
-        (folder / name).mkdir(parents=True)
+def silent_source(
+    folder: Path, seconds: float = SECONDS, busy: float = 20_000.0, *, silent: bool = True
+) -> SilentSource:
+    """The workload over folders that are still empty; with `silent`, one stream stops after a quarter of the time."""
+    sparse = _SILENT if silent else _STEADY
+    folders = {name: folder / name for name in (sparse, "main1", "main2")}
+    for each in folders.values():
+        each.mkdir(parents=True)
     return SilentSource(
-        {name: folder / name for name in _NAMES},
+        folders,
         COLUMNS,
         "ts",
         ("srcIP",),
@@ -81,12 +99,13 @@ def silent_source(folder: Path, seconds: float = SECONDS, busy: float = 20_000.0
         silence=SILENCE,
         seconds=seconds,
         busy=busy,
+        sparse=sparse,
     )
 
 
 def spark_live(task: Task, engine: str) -> Measured:
     """The Spark host, in a live run."""
-    session = open_session("local[*]", log_file=task.folder / engine / "spark.log", settings=None)
+    session = open_session("local[*]", log_file=task.folder / engine / "spark.log", settings=_KEPT)
     try:
         return live(task, engine, session)
     finally:
@@ -108,9 +127,9 @@ def live(task: Task, engine: str, session: SparkSession) -> Measured:
 
 
 def stock_live(task: Task, engine: str, settings: Mapping[str, str]) -> Measured:
-    """Stock Spark, in a live run, with its default settings but for the state store."""
+    """Stock Spark, in a live run."""
     query = task.stock(engine, task.rounds)
-    stock = StockSpark(Job([query], bounded=False, settings=dict(settings)), task.folder / engine / "spark.log")
+    stock = StockSpark(Job([query], bounded=False, settings={**settings, **_KEPT}), task.folder / engine / "spark.log")
     try:
         _fed(task, partial(committed_batches, Path(query.checkpoint)), lambda: stock.alive)
     finally:

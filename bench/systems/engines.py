@@ -138,11 +138,11 @@ class PeerFailed(Exception):
 
 
 def stock_spark(task: Task, engine: str, settings: Mapping[str, str]) -> Measured:
-    """Stock Spark in a process of its own, with default settings but for the state store."""
+    """Stock Spark in a process of its own, with default settings but for those that are given."""
     queries = [task.stock(engine, number) for number in range(task.rounds + 1)]
     job = Job(queries, bounded=True, settings=dict(settings))
     process = StockSpark(job, task.folder / engine / "spark.log", type(queries[0]).__module__)
-    rounds = [report for report in _reports(process) if "seconds" in report]
+    rounds = [report for report in stock_reports(process) if "seconds" in report]
     if len(rounds) <= task.rounds:
         raise PeerFailed(f"ended after {len(rounds)} of {task.rounds + 1} rounds")
     return Measured([report["seconds"] for report in rounds[1:]], _between_commits(task, engine, "commits"))
@@ -177,7 +177,8 @@ def _timed(run: LocalRun | SparkRun) -> float:
     return time.perf_counter() - began
 
 
-def _reports(stock: StockSpark) -> Iterator[dict[str, Any]]:
+def stock_reports(stock: StockSpark) -> Iterator[dict[str, Any]]:
+    """What a process says until it ends; it is ended with the reading."""
     try:
         while (report := stock.next_report()) is not None:
             yield report

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from bench.measures.memory import Peak, end
 from bench.systems.engines import Engine, Measured, PeerFailed, Task
 
-LIMIT = 240.0
+LIMIT = 300.0
 """Seconds that a system has for a workload, with its start and its warm-up."""
 _LOOK = 0.2
 

@@ -1,30 +1,35 @@
 """The workloads of the table beside stock Spark: their input, and the systems that run them.
 
-Sizes are for 6,400,000 rows and shrink with what is asked for. A system has four minutes for a workload: joins have few
-micro-batches, because one takes stock Spark with RocksDB up to 40 seconds.
+Sizes are for 6,400,000 rows and shrink with what is asked for. A system has five minutes for a workload: joins have few
+micro-batches, because one takes stock Spark with RocksDB 10 seconds and more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from bench.measures.comparison import PEERS
 from bench.queries.chained import write_chained
 from bench.queries.links import write_links
 from bench.queries.lookups import Shape, write_lookups
 from bench.queries.pairs import write_pairs
 from bench.queries.silent_source import SECONDS, silent_source, spark_live, stock_live
 from bench.queries.workload import Work
-from bench.systems.engines import HDFS, ROCKSDB, Engine, duck, spark_host, stock_spark
+from bench.systems.engines import Engine, Measured, Task, duck, spark_host, stock_spark
+from bench.systems.stock_settings import COUNTS, JOINS, LIVE, Variant
 
 ALL_ROWS = 6_400_000
-OURS, BATCH = "Spark host", "DuckDB, in batch"
-_STORES = dict(zip(PEERS, (ROCKSDB, HDFS), strict=True))
-_FOUR_GIGABYTES = {"spark.driver.memory": "4g"}
-"""Stock Spark keeps every row of a band in Java, some of it several times: its gigabyte is not to be what counts."""
+OURS, FRAMES, BATCH = "Spark host", "Spark host, DataFrames", "DuckDB, in batch"
+
+
+class StockEngine(Protocol):
+    """Stock Spark, which runs a task with settings."""
+
+    def __call__(self, task: Task, engine: str, settings: Mapping[str, str]) -> Measured:
+        """The measured rounds."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +38,27 @@ class Case:
 
     title: str
     make: Callable[[Path, int], Work]
-    engines: Mapping[str, Engine]
-    warm: int = 2
-    """Files of each stream in the round that warms up."""
+    ours: Mapping[str, Engine] = field(default_factory=lambda: {OURS: spark_host})
+    stock: StockEngine = stock_spark
+    variants: Sequence[Variant] = ()
+    """What stock Spark is tried with; the fastest of each store is measured."""
+    warm: int = 4
+    """Files of each stream in the round that warms up: half of them."""
+    trial: float = 1.0
+    """The share of all rows that the input of a trial is made for."""
     live: bool = False
     """True if it is fed while it runs: then each system has input of its own."""
     remark: str = ""
 
+    @property
+    def joins(self) -> bool:
+        """True if the format of a join's state matters."""
+        return self.variants is JOINS
 
-def _beside_stock(settings: Mapping[str, str] | None = None, ours: Engine = spark_host) -> dict[str, Engine]:
-    peers = {name: partial(stock_spark, settings={**store, **(settings or {})}) for name, store in _STORES.items()}
-    return {OURS: ours, **peers}
+    @property
+    def stores(self) -> list[str]:
+        """The state stores of stock Spark that are measured."""
+        return list(dict.fromkeys(each.store for each in self.variants))
 
 
 def _tumbling(folder: Path, rows: int, side: int) -> Work:
@@ -67,26 +82,28 @@ def _chain(folder: Path, rows: int) -> Work:
     return write_chained(folder, 4, rows // 64)
 
 
-def _silent(folder: Path, rows: int) -> Work:
-    return silent_source(folder, SECONDS, busy=max(100.0, rows / 320))
+def _live(folder: Path, rows: int, *, silent: bool) -> Work:
+    return silent_source(folder, SECONDS, busy=max(100.0, rows / 320), silent=silent)
 
 
+_FROM_FILES_AND_FRAMES = {OURS: spark_host, FRAMES: partial(spark_host, frames=True)}
+_LIVE: dict[str, Engine] = {OURS: spark_live}
 CASES = {
-    "tumbling_65k": Case("tumbling count, 65,536 groups", partial(_tumbling, side=256), _beside_stock()),
-    "tumbling_frames": Case(
-        "tumbling count, 65,536 groups, read by Spark",
-        partial(_tumbling, side=256),
-        _beside_stock(ours=partial(spark_host, frames=True)),
+    "tumbling_65k": Case(
+        "tumbling count, 65,536 groups", partial(_tumbling, side=256), _FROM_FILES_AND_FRAMES, variants=COUNTS
     ),
-    "tumbling_1m": Case("tumbling count, 1,000,000 groups", partial(_tumbling, side=1_000), _beside_stock()),
-    "sliding": Case("sliding count, 60 s by 1 s", _sliding, _beside_stock()),
-    "band_join": Case("band join, +-1 s, 65,536 keys", _band, _beside_stock(_FOUR_GIGABYTES), warm=1),
-    "asof": Case("as-of join", _as_of, {OURS: spark_host, BATCH: duck}, remark="stock Spark has none"),
-    "chained": Case("band join, then count", _chain, _beside_stock(_FOUR_GIGABYTES), warm=1),
+    "tumbling_1m": Case("tumbling count, 1,000,000 groups", partial(_tumbling, side=1_000), variants=COUNTS),
+    "sliding": Case("sliding count, 60 s by 1 s", _sliding, variants=COUNTS),
+    "band_join": Case("band join, +-1 s, 65,536 keys", _band, variants=JOINS, warm=2, trial=0.25),
+    "chained": Case("band join, then count", _chain, variants=JOINS, warm=2, trial=0.5),
+    "asof": Case(
+        "as-of join",
+        _as_of,
+        {OURS: spark_host, BATCH: duck},
+        remark="none for streams; for batches the pandas API has merge_asof",
+    ),
+    "live": Case("union of three, live", partial(_live, silent=False), _LIVE, stock_live, LIVE, live=True),
     "silent_source": Case(
-        "union, one of three silent",
-        _silent,
-        {OURS: spark_live, **{name: partial(stock_live, settings=store) for name, store in _STORES.items()}},
-        live=True,
+        "union of three, live, one silent", partial(_live, silent=True), _LIVE, stock_live, LIVE, live=True
     ),
 }

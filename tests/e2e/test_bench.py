@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import subprocess
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import pytest
 from bench.measures import spark_outcome
 from bench.measures.answers import WrongAnswers, answered, check
 from bench.measures.memory import Peak
-from bench.measures.spark_outcome import waited
+from bench.measures.spark_outcome import leaving
 from bench.queries.chained import write_chained
 from bench.queries.silent_source import live, silent_source
 from bench.queries.workload import Work
 from bench.systems.engines import PeerFailed, Task, duck, local, spark_rounds
 from bench.systems.isolated_process import measured_alone
+from bench.systems.stock_settings import COUNTS, JOINS, Variant
+from bench.systems.stock_sweep import fastest
 from bench.workloads import spark_table
 from bench.workloads.cases import CASES, OURS
 from bench.workloads.growth import KINDS
@@ -60,6 +63,7 @@ def test_a_count_behind_a_join_leaves_spark_in_the_micro_batch_that_completes_it
     assert check(task.workload, task.output(OURS, 1), OURS) > 0
     assert (left.waited, len(measured.batch_seconds)) == ((0.0, 0), 2)
     assert left.state_bytes > 0
+    assert left.latency is not None and 0 < left.latency[0] <= left.latency[1]
 
 
 @pytest.mark.spark
@@ -70,7 +74,9 @@ def test_all_windows_of_a_union_leave_spark_though_one_stream_has_stopped(tmp_pa
     live(task, OURS, spark_session)
     answers = answered(task.workload, task.output(OURS, 1), OURS)
     assert answers.found == answers.true
-    assert spark_outcome.outcome(task, OURS).waited is not None
+    left = spark_outcome.outcome(task, OURS)
+    assert left.waited is not None
+    assert left.latency is not None and left.latency[0] > 0, "a window ends before its results are there"
 
 
 def test_a_result_waits_from_the_micro_batch_that_completes_it(tmp_path: Path) -> None:
@@ -79,8 +85,10 @@ def test_a_result_waits_from_the_micro_batch_that_completes_it(tmp_path: Path) -
     (file,) = map(str, task.output("DuckDB", 1).glob("*.parquet"))
     read = [{"a": files, "b": files} for files in (1, 2, 3)]
     # 4.5 seconds a file: windows that end after 2 and 6, 8 and 10, 12 seconds, and the streams a second more.
-    assert sorted(set(waited(task.workload, {file: 3}, read).tolist())) == [1, 2, 3]
-    assert set(waited(task.workload, {file: 2}, read[-1:] * 3).tolist()) == {2}
+    left = leaving(task.workload, {file: 3}, read)
+    assert sorted(set((left.published - left.complete).tolist())) == [1, 2, 3]
+    left = leaving(task.workload, {file: 2}, read[-1:] * 3)
+    assert set((left.published - left.complete).tolist()) == {2}
 
 
 def test_a_result_that_is_not_true_is_refused_and_one_that_is_missing_counted(tmp_path: Path) -> None:
@@ -130,6 +138,21 @@ def test_the_table_is_that_of_the_last_run_of_each_workload() -> None:
     line = {"workload": "sliding", "system": OURS, "run": "1"}
     other = {"workload": "chained", "system": OURS, "run": "1"}
     again = {**line, "run": "2", "failed": "died"}
-    assert spark_table.newest([line, other, again]) == [again, other]
+    assert spark_table.newest([line, other, again]) == [other, again]
     assert not doctest.testmod(spark_table).failed
     assert not doctest.testmod(spark_outcome).failed
+
+
+def test_stock_spark_is_measured_with_the_settings_that_were_fastest_in_the_trial() -> None:
+    lines = [{"variant": each.data(), "seconds": 9 - place} for place, each in enumerate(JOINS)]
+    assert fastest(lines, "HDFS-backed") == Variant("HDFS-backed", 4)
+    assert fastest(lines, "RocksDB") == Variant("RocksDB", 4, changelog=False, join_format=4)
+    stores = Counter((each.store, each.changelog, each.join_format) for each in (*COUNTS, *JOINS))
+    assert {("RocksDB", True, 2), ("RocksDB", True, 3), ("RocksDB", True, 4), ("RocksDB", False, 4)} <= set(stores)
+
+
+def test_figures_of_a_system_that_was_measured_twice_are_put_together() -> None:
+    line = {"workload": "sliding", "system": OURS, "rows": 100, "seconds": [1.0], "latency_ms": [2.0, 4.0]}
+    trial = {"workload": "sliding", "system": spark_table.TRIAL}
+    (both,) = spark_table.merged([trial, line, {**line, "seconds": [3.0], "latency_ms": [4.0, 8.0]}])
+    assert (spark_table.whole(both), both["latency_ms"]) == (50.0, [3.0, 6.0])

@@ -60,12 +60,16 @@ class StockQuery(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """Queries to run one after the other: each to the end of its input, or a single one until the caller stops it."""
+    """Queries to run one after the other: each to the end of its input, or a single one until the caller stops it.
+
+    `settings` are those of the session; `each` has further ones for every query, of the kind that a session can change.
+    """
 
     queries: Sequence[StockQuery]
     bounded: bool
     master: str = "local[*]"
     settings: Mapping[str, str] = field(default_factory=dict)
+    each: Sequence[Mapping[str, str]] = ()
 
 
 class StockSpark:
@@ -172,7 +176,9 @@ def carry_out(
     job = Job(queries=queries, **values)
     session = _session(job)
     _report(started=True)
-    for asked in job.queries:
+    for place, asked in enumerate(job.queries):
+        for name, value in (job.each[place] if job.each else {}).items():
+            session.conf.set(name, value)
         began = time.perf_counter()
         query = started(frame(session, asked), asked, job.bounded)
         if not job.bounded:

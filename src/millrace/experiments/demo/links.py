@@ -28,7 +28,7 @@ SECOND = 1_000_000
 _HOSTS = 50
 _AHEAD = 2.0
 """Seconds between the writing of the files and the first that is due."""
-_AFTER_WARM_UP = 1_000
+FIRST_FILE = 1_000
 """The first file number of the feed: it sorts after all warm-up files."""
 
 Offsets = npt.NDArray[np.int64]
@@ -183,7 +183,7 @@ class Feeder:
         for number, file in enumerate(self._files):
             if self._stop.wait(max(0.0, file.due - self.elapsed())):
                 return
-            self._staged(number).replace(self._final(file.link.name, _AFTER_WARM_UP + number))
+            self._staged(number).replace(self._final(file.link.name, FIRST_FILE + number))
             self.lateness = max(self.lateness, self.elapsed() - file.due)
             self.fed += len(file.offsets)
 
