@@ -6,8 +6,11 @@ An error is a lower-case fact with names in double quotes, and a `hint` that say
 
 from __future__ import annotations
 
+import errno
+import os
 import queue
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -124,12 +127,76 @@ def unknown_query(query: str, known: Collection[str]) -> UnknownQuery:
     return UnknownQuery(f'there is no query "{query}"', hint=hint)
 
 
+# Trouble of the machine
+
+_GO_ON = "then start again on the same --checkpoint: the run goes on where it was."
+_REMEDIES = {
+    errno.ENOSPC: f"Make room on its disk, {_GO_ON}",
+    errno.EDQUOT: f"Make room in the quota of this user, {_GO_ON}",
+    errno.EFBIG: f"Allow larger files (ulimit -f), {_GO_ON}",
+    errno.EIO: f"The disk could not read or write it: check the disk, {_GO_ON}",
+    errno.EACCES: f"Allow this user to use it, and the folders above it, {_GO_ON}",
+    errno.EPERM: f"Allow this user to use it, {_GO_ON}",
+    errno.EROFS: f"Its disk can only be read: mount it for writing, {_GO_ON}",
+    errno.ENOENT: f"It, or its folder, was removed during the run: make the folder again, {_GO_ON}",
+    errno.EMFILE: f"Allow more open files (ulimit -n), {_GO_ON}",
+    errno.ENFILE: f"The machine has too many open files: end some programs, {_GO_ON}",
+}
+
+
+def machine_fault(reason: OSError, path: object = None) -> RunError:
+    """The error for a file that could not be used, with what to do about it.
+
+    >>> print(machine_fault(OSError(errno.ENOSPC, "full", "out/part-1.csv")))
+    "out/part-1.csv" cannot be used: no space left on device
+    hint: Make room on its disk, then start again on the same --checkpoint: the run goes on where it was.
+    """
+    said = os.strerror(reason.errno) if reason.errno else str(reason)
+    where = path or reason.filename
+    fact = f"cannot be used: {said[:1].lower()}{said[1:]}"
+    remedy = _REMEDIES.get(reason.errno or 0, f"Mend that, {_GO_ON}")
+    return RunError(f'"{where}" {fact}' if where else f"a file {fact}", hint=remedy)
+
+
+@contextmanager
+def of_path(path: object) -> Iterator[None]:
+    """A block whose trouble with a file says which one it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def machine_faults() -> Iterator[None]:
+    """A block in which trouble with a file is an error with what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise machine_fault(error) from error
+
+
 # Hints
 
 
+_MOST_NAMES, _LONGEST_NAME = 20, 80
+
+
 def listed(names: Iterable[str]) -> str:
-    """Names as a comma-separated list."""
-    return ", ".join(names)
+    """Names as a comma-separated list; of many names the first ones, of a long name its beginning.
+
+    >>> listed(["a", "b" * 100]) == f"a, {'b' * 80}..."
+    True
+    >>> listed(map(str, range(25)))
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 5 more'
+    """
+    known = list(names)
+    shown = [name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in known[:_MOST_NAMES]]
+    return ", ".join(shown) + (f" and {len(known) - _MOST_NAMES:,} more" if len(known) > _MOST_NAMES else "")
 
 
 def did_you_mean(name: str, known: Iterable[str], near: float = 0.6) -> str:

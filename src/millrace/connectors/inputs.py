@@ -27,7 +27,7 @@ from millrace.connectors.files.file_stamp import FileStamp, check_stamp, stamp
 from millrace.connectors.files.input_files import list_files, sort_key
 from millrace.connectors.generators import nexmark, random_rows
 from millrace.connectors.native import DATAFRAME, is_generated, refuse_source
-from millrace.errors import RunError
+from millrace.errors import RunError, listed
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.elements import ARRIVED, Times
 from millrace.plan.nodes.endpoints import Stream
@@ -329,7 +329,7 @@ def as_rows(item: Any, schema: pa.Schema, stream: str) -> pa.RecordBatch:
     except (pa.ArrowException, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             f'stream "{stream}" was fed rows that do not fit its columns: {str(error).splitlines()[0]}',
-            hint=f"Feed record batches, tables or lists of dictionaries with the columns {', '.join(schema.names)}.",
+            hint=f"Feed record batches, tables or lists of dictionaries with the columns {listed(schema.names)}.",
         ) from error
 
 

@@ -5,6 +5,7 @@
 - `file_reader` reads a file of any format in bounded memory, as batches in the declared schema.
 - `csv_reader` (with `csv_records`), `json_reader` and `parquet_reader` yield `file_blocks`: good rows, and what is
   wrong with the others.
+- `text_lines` cuts text into whole lines, none longer than a limit.
 - `conversion` brings columns to their declared types, and finds the cells that do not fit; `timestamps` reads times.
 - `file_writer` writes a table as one file; what it writes, `file_reader` reads back.
 - `file_options` has the formats, and the options that each takes.

@@ -3,7 +3,7 @@
 Rules:
 - Arrow splits lines into fields, about a block at a time; then a column is converted whole. Only a column that fails is
   searched for the cells that do not fit.
-- A quote that is never closed makes its own line malformed, and no other.
+- A quote that is never closed makes its own line malformed, and no other; so does a line that is too long.
 - An unquoted empty field is null; a quoted one is the empty text, and null for every type but STRING.
 - Empty lines are not rows, except in a file of one column, where they are nulls.
 """
@@ -22,15 +22,26 @@ import pyarrow as pa
 import pyarrow.csv
 
 from millrace.connectors.files.conversion import Conversion, conversion, from_text
-from millrace.connectors.files.csv_records import Layout, records
+from millrace.connectors.files.csv_records import LONG, Layout, records
 from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import is_plain, open_bytes, readable
-from millrace.errors import RunError
+from millrace.connectors.files.text_lines import (
+    ANY_LINE_END,
+    LONGEST,
+    TOO_LONG,
+    count_lines,
+    is_utf_8,
+    narrowed,
+    narrowed_column,
+    whole_lines,
+    widened,
+)
+from millrace.errors import RunError, listed
 
 _BLOCK_BYTES = 1 << 20
-_LONGEST_FIELD = 1 << 24
-_SLICE = 1 << 16
+_LONGEST_FIELD = 4 * LONGEST
+"""More than a record can have: the lines of one are limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,8 @@ def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int) -> FileB
 
 def _torn(file: _CsvFile, place: str, fields: int, text: str) -> Fault:
     line = file.layout.marked(text)
+    if line is not None and line.startswith(LONG):
+        return Fault(place, TOO_LONG, line.removeprefix(LONG))
     if line is not None:
         return Fault(place, "opens a quote that is not closed", line)
     word = "field" if fields == 1 else "fields"
@@ -122,7 +135,7 @@ def _data_pieces(file: _CsvFile, schema: pa.Schema) -> Iterator[tuple[_Piece, in
     cutter = _Cutter(file, schema)
     header = file.options.header
     with readable(file.path, "csv"), open_bytes(file.path) as stream:
-        for read in records(stream, _BLOCK_BYTES, cutter):
+        for read in records(stream, _BLOCK_BYTES, file.layout, cutter):
             piece = cutter.piece
             while header and piece.length:
                 header = piece.starts_empty and not file.skips_empty_lines
@@ -160,7 +173,7 @@ class _Cutter:
         self.piece = self._parse(lines)
         if self._file.options.quote.encode() not in lines:
             return True
-        count = _count_lines(lines)
+        count = count_lines(lines)
         if self.piece.length != count and self._file.skips_empty_lines:
             count = sum(1 for line in lines.splitlines() if line)
         # A quote that is open at the end is not seen in the number of lines, but its record ends with a line end.
@@ -178,27 +191,30 @@ class _Cutter:
 
     def _parse(self, lines: bytes) -> _Piece:
         torn: dict[int, tuple[int, str]] = {}
+        # Arrow hands a record with a wrong number of fields over as text, and fails if it is none.
+        plain = is_utf_8(lines)
 
         def keep(row: pyarrow.csv.InvalidRow) -> str:
-            torn[row.number - 1] = (row.actual_columns, row.text)
+            torn[row.number - 1] = (row.actual_columns, row.text if plain else narrowed(row.text))
             return "skip"
 
         if not lines:
             return _Piece(_no_rows(self._schema), torn)
-        batches = _read(lines, self._file, self._schema, keep).combine_chunks().to_batches()
-        return _Piece(batches[0] if batches else _no_rows(self._schema), torn)
+        rows = _read(lines, self._file, self._schema, keep, plain=plain).combine_chunks()
+        batch = rows.to_batches()[0] if rows.num_rows else _no_rows(self._schema)
+        if not plain:
+            batch = pa.RecordBatch.from_arrays([*map(narrowed_column, batch.columns)], schema=batch.schema)
+        return _Piece(batch, torn)
 
 
-def _count_lines(lines: bytes) -> int:
-    cells = np.frombuffer(lines, np.uint8)
-    # Slice by slice, because a comparison of the whole would be as large as the lines.
-    count = sum(int(np.count_nonzero(cells[at : at + _SLICE] == 0x0A)) for at in range(0, len(cells), _SLICE))
-    return count + lines.count(b"\r") - lines.count(b"\r\n") if b"\r" in lines else count
+def _read(lines: bytes, file: _CsvFile, schema: pa.Schema, keep: Callable[[Any], str], *, plain: bool) -> pa.Table:
+    """The columns of the schema as bytes; records with a wrong number of fields go to `keep`.
 
-
-def _read(lines: bytes, file: _CsvFile, schema: pa.Schema, keep: Callable[[Any], str]) -> pa.Table:
-    """The columns of the schema as bytes; records with a wrong number of fields go to `keep`."""
+    Lines that are not `plain` text are widened, and so is what comes of them.
+    """
     options = file.options
+    nulls = options.null_values if plain else [widened(each.encode()).decode() for each in options.null_values]
+    lines = lines if plain else widened(lines)
     return pyarrow.csv.read_csv(
         pa.BufferReader(lines),
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(lines) + 1, column_names=file.names),
@@ -212,7 +228,7 @@ def _read(lines: bytes, file: _CsvFile, schema: pa.Schema, keep: Callable[[Any],
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=schema.names,
             column_types={name: pa.binary() for name in schema.names},
-            null_values=list(options.null_values),
+            null_values=list(nulls),
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
@@ -220,8 +236,14 @@ def _read(lines: bytes, file: _CsvFile, schema: pa.Schema, keep: Callable[[Any],
 
 
 def _column_names(path: Path, options: ReadOptions, schema: pa.Schema) -> Sequence[str] | None:
+    def stub(begin: bytes) -> bytes:
+        if options.header:
+            raise csv.Error(f"its first line {TOO_LONG}")
+        return begin
+
     with open_bytes(path) as stream:
-        header: Sequence[str] | None = next(filter(None, _rows(stream, options)), None)
+        rows = _rows((lines for lines, _ in whole_lines(stream, _BLOCK_BYTES, ANY_LINE_END, stub)), options)
+        header: Sequence[str] | None = next(filter(None, rows), None)
     if header is None or options.header:
         return header
     return list(schema.names)
@@ -233,7 +255,7 @@ def _check_columns(file: _CsvFile, schema: pa.Schema) -> None:
         if file.names.count(name) != 1:
             lack = "has no" if name not in file.names else "has more than one"
             raise RunError(
-                f'file "{file.path}" {lack} column "{name}"; it has {", ".join(file.names)}',
+                f'file "{file.path}" {lack} column "{name}"; it has {listed(file.names)}',
                 hint="Name the stream's columns as the first line of the file does, or say OPTIONS (header 'false').",
             )
 
@@ -243,7 +265,7 @@ def _line_of(file: _CsvFile, number: int) -> int:
     rows_before = number + int(file.options.header)
     begin, begun = 1, not file.options.header
     with open_bytes(file.path) as stream:
-        rows = _rows(io.BytesIO(_repaired(file, stream)), file.options)
+        rows = _rows(_repaired(file, stream), file.options)
         for row in rows:
             begun = begun or bool(row)
             if row or (begun and not file.skips_empty_lines):
@@ -254,8 +276,8 @@ def _line_of(file: _CsvFile, number: int) -> int:
     return begin
 
 
-def _repaired(file: _CsvFile, stream: Any) -> bytes:
-    """A whole file with its unclosed lines marked, in the same pieces as for reading."""
+def _repaired(file: _CsvFile, stream: Any) -> Iterator[bytes]:
+    """A file with its unclosed lines marked, in the same pieces as for reading."""
     parts: list[bytes] = []
 
     def cut(lines: bytes, pending_bytes: int) -> bytes:
@@ -263,16 +285,15 @@ def _repaired(file: _CsvFile, stream: Any) -> bytes:
         parts.append(repaired)
         return rest
 
-    for _ in records(stream, _BLOCK_BYTES, cut):
-        pass
-    return b"".join(parts)
+    for _ in records(stream, _BLOCK_BYTES, file.layout, cut):
+        yield parts.pop()
 
 
-def _rows(stream: Any, options: ReadOptions) -> Any:
+def _rows(pieces: Iterator[bytes], options: ReadOptions) -> Any:
     """The rows as the standard library splits them, with the line on which each ends."""
     csv.field_size_limit(_LONGEST_FIELD)
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-    return csv.reader(text, delimiter=options.delimiter, quotechar=options.quote)
+    lines = (line for piece in pieces for line in io.StringIO(piece.decode("utf-8", "replace"), newline=""))
+    return csv.reader(lines, delimiter=options.delimiter, quotechar=options.quote)
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

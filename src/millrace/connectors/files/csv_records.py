@@ -3,6 +3,7 @@
 Rules:
 - A record may run over several lines if it has the right number of fields and each quoted one ends at a delimiter or at
   the end of a line. Otherwise its first line alone is malformed, and reading goes on with the next line.
+- A line that is too long is malformed too, whatever it holds.
 - Such a line is replaced by a mark: one line with a field too many, which holds the old line. Lines keep their numbers.
 """
 
@@ -16,8 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from millrace.connectors.files.text_lines import ANY_LINE_END, whole_lines
+
 _LINE_END = rb"(?:\r\n|[\r\n])"
 _PENDING_BLOCKS = 8
+LONG = "\x1a"
+"""The character before the beginning of a line that was too long."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,10 @@ class Layout:
         # Arrow reports the text of a record only if it is UTF-8.
         readable = text.decode("utf-8", "replace").encode()
         return self._start.encode() + readable.replace(quote, quote * 2) + quote + line[len(text) :]
+
+    def long_mark(self, begin: bytes) -> bytes:
+        """The mark for a line that is too long, of which this is the beginning."""
+        return self.mark(LONG.encode() + begin)
 
     def marked(self, text: str) -> str | None:
         """The line that a mark stands for; None if the text is no mark."""
@@ -94,22 +103,18 @@ class Layout:
         return re.compile(rb"(?P<good>(?:%b|%b)++)|%b[^\r\n]*+%b" % (line, record, pending, _LINE_END))
 
 
-def records(stream: Any, block_bytes: int, cut: Callable[[bytes, int], bytes]) -> Iterator[int]:
+def records(stream: Any, block_bytes: int, layout: Layout, cut: Callable[[bytes, int], bytes]) -> Iterator[int]:
     """Call `cut` with the lines of a stream, about a block at a time, after the lines that it returned before.
 
     Its second argument is how many bytes it may return: those of some blocks, and none at the end of the stream.
     Yields how many bytes of the stream have been cut into records.
     """
     rest, taken = b"", 0
-    while data := stream.read(block_bytes):
-        taken += len(data)
-        end = _last_line_end(data, len(data))
-        if end:
-            lines = b"".join((rest, memoryview(data)[:end]))
-            rest = cut(lines, _PENDING_BLOCKS * block_bytes) + data[end:]
+    for lines, taken in whole_lines(stream, block_bytes, ANY_LINE_END, layout.long_mark):
+        rest += lines
+        if _last_line_end(lines, len(lines)) == len(lines):
+            rest = cut(rest, _PENDING_BLOCKS * block_bytes)
             yield taken - len(rest)
-        else:
-            rest += data
     if rest:
         cut(rest if rest.endswith((b"\r", b"\n")) else rest + b"\n", 0)
         yield taken

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from errno import EINVAL
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from zipfile import BadZipFile, ZipFile
 import pyarrow as pa
 
 from millrace.connectors.files.file_options import read_options
-from millrace.errors import RequestError, RunError
+from millrace.errors import RequestError, RunError, machine_fault
 from millrace.plan.nodes.endpoints import Connector
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2"}
@@ -101,15 +103,25 @@ def readable(path: Path, format: str) -> Iterator[None]:
     """Raise errors of the body as those of a damaged file, not of a malformed row."""
     try:
         yield
-    except (OSError, EOFError, BadZipFile, csv.Error, pa.ArrowInvalid) as error:
-        raise RunError(
-            f'file "{path}" cannot be read as {format}: {error}',
-            hint="Check that the file is whole and that its format and extension are what it holds.",
-        ) from error
+    except UnicodeError as error:
+        raise RunError(f'file "{path}" is not UTF-8: {error}', hint="Save it as UTF-8.") from error
+    except OSError as error:
+        if error.errno is not None and error.errno != EINVAL:
+            raise machine_fault(error, path) from error
+        raise _damaged(path, format, error) from error
+    except (EOFError, BadZipFile, zlib.error, RuntimeError, csv.Error, pa.ArrowException) as error:
+        raise _damaged(path, format, error) from error
+
+
+def _damaged(path: Path, format: str, error: Exception) -> RunError:
+    return RunError(
+        f'file "{path}" cannot be read as {format}: {error}',
+        hint="Check that the file is whole and that its format and extension are what it holds.",
+    )
 
 
 def _only_member(archive: ZipFile, path: Path) -> str:
-    members = [member.filename for member in archive.infolist() if not member.is_dir()]
+    members = [member.filename for member in archive.infolist() if not member.filename.endswith("/")]
     if len(members) != 1:
         raise RequestError(
             f'the archive "{path}" holds {len(members)} files instead of one',

@@ -22,11 +22,14 @@ from millrace.connectors.files.conversion import UNFIT, Conversion, as_text, con
 from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import is_plain, open_bytes, readable
+from millrace.connectors.files.text_lines import NEWLINE, TOO_LONG, whole_lines
 from millrace.kernel.columns.expressions import sql_name
 
 Taker = Callable[[object], bool]
 
 _BLOCK_BYTES = 1 << 22
+_LONG = b"\x1a"
+"""The byte before the beginning of a line that was too long; no JSON begins with it."""
 _GREATEST_DOUBLE = sys.float_info.max
 
 
@@ -43,11 +46,10 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
     """The data rows of a file of json lines."""
     raw = _raw_schema(schema, options.timestamp_format)
     plan = conversion(schema, from_column, options.timestamp_format)
-    line, row, read = 1, 0, 0
+    line, row = 1, 0
     with readable(path, "json"), open_bytes(path) as stream:
-        for data in _whole_lines(stream):
+        for data, read in whole_lines(stream, _BLOCK_BYTES, NEWLINE, _stub):
             lines = _Lines(data, line, row)
-            read += len(data)
             block = _fast(lines, raw, plan) or _careful(lines, raw, plan)
             yield replace(block, read=read if is_plain(path) else 0)
             line, row = line + data.count(b"\n"), block.stop
@@ -65,18 +67,8 @@ def _raw_schema(schema: pa.Schema, timestamp_format: str) -> pa.Schema:
     return pa.schema([(field.name, raw(field.type)) for field in schema])
 
 
-def _whole_lines(stream: Any) -> Iterator[bytes]:
-    """The file in pieces of about a block that end where a line ends."""
-    rest = b""
-    while data := stream.read(_BLOCK_BYTES):
-        end = data.rfind(b"\n") + 1
-        if end:
-            yield rest + data[:end]
-            rest = data[end:]
-        else:
-            rest += data
-    if rest:
-        yield rest
+def _stub(begin: bytes) -> bytes:
+    return _LONG + begin
 
 
 def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
@@ -144,8 +136,11 @@ def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
 def _object_or_fault(
     text: bytes, fields: Sequence[tuple[str, pa.DataType, Taker]], place: str
 ) -> dict[str, Any] | Fault:
+    if text.startswith(_LONG):
+        return Fault(place, TOO_LONG, as_text(text.removeprefix(_LONG)))
     try:
-        found = json.loads(text)
+        # Given bytes, Python would also take UTF-16.
+        found = json.loads(text.decode())
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -19,7 +19,7 @@ from millrace.connectors.files.conversion import Conversion, Convert, conversion
 from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import readable
-from millrace.errors import RunError
+from millrace.errors import RunError, listed
 from millrace.kernel.columns.expressions import sql_name
 
 _BLOCK_ROWS = 65_536
@@ -95,7 +95,7 @@ def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_fo
     for field in schema:
         if len(there.get_all_field_indices(field.name)) != 1:
             raise RunError(
-                f'file "{path}" has no column "{field.name}"; it has {", ".join(there.names)}',
+                f'file "{path}" has no column "{field.name}"; it has {listed(there.names)}',
                 hint="Name the stream's columns as the file does.",
             )
         found = there.field(field.name).type

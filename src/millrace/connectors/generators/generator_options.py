@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from math import isfinite
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -31,7 +32,10 @@ def parse_options(stream: Stream, kind: type[R]) -> R:
 
 def _as(kind: type, key: str, text: str) -> object:
     try:
-        return kind(text)
+        value = kind(text)
+        if isinstance(value, float) and not isfinite(value):
+            raise ValueError
+        return value
     except ValueError as error:
         sort = "whole number" if kind is int else "number"
         raise RequestError(

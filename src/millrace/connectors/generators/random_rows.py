@@ -51,6 +51,7 @@ def options_of(stream: Stream) -> GenerateOptions:
     options = parse_options(stream, GenerateOptions)
     check_choice("arrivals", options.arrivals, ARRIVALS)
     check_positive(options, "rate", "burst")
+    start_micros(options.start)
     return options
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.errors import RequestError
+from millrace.errors import RequestError, listed
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.control.replies import QueryStart, Reply, plain_table
@@ -116,7 +116,7 @@ def _check_names(key: object, names: Sequence[str]) -> None:
         name, between, value = str(word).partition("=")
         if between and name.isidentifier() and name not in names:
             raise RequestError(
-                f'"{name}" is no column of the key, which is {", ".join(names)}',
+                f'"{name}" is no column of the key, which is {listed(names)}',
                 hint=f'Write {names[0]}={value}; or {names[0]}={word}, if "{word}" is meant.',
             )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from millrace.connectors.files import csv_reader as csv_files
 from millrace.connectors.files import json_reader as json_files
+from millrace.connectors.files import text_lines
 from millrace.connectors.files.file_reader import read_file
-from millrace.errors import MalformedRow
+from millrace.connectors.files.file_writer import write_file
+from millrace.errors import MalformedRow, RunError
 from millrace.kernel.elements import TIMESTAMP
 from millrace.plan.nodes.endpoints import Connector
 
@@ -215,3 +218,62 @@ def test_a_restart_after_any_batch_finds_the_same_rows_and_the_same_number_malfo
     assert values == [n for n, good in enumerate(goods) if good and n >= skip]
     assert sum(batch.malformed for batch in batches) == goods[skip:].count(False)
     assert all(batch.rows.num_rows + batch.malformed <= batch_rows for batch in batches)
+
+
+@pytest.mark.parametrize("kind", ["plain", "quoted"])
+def test_a_row_with_too_few_fields_that_is_not_utf_8_is_one_malformed_row(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    poison = b"b\xb7" if kind == "plain" else b'"b\nb\xb7'
+    path.write_bytes(b"n,ts\n1,2024-01-01\n" + poison + b"\n\xb7,\n\xc3\xa9,\n2,2024-01-01\n")
+    assert counted(path, "csv") == ([1, 2], 4 if kind == "quoted" else 3)
+    assert counted(path, "csv", null_value="é") == ([1, None, 2], 3 if kind == "quoted" else 2)
+    delivered, fact = read_until_error(path, "csv")
+    assert delivered == 1
+    assert ('"b\ufffd" has 1 field instead of 2' if kind == "plain" else "opens a quote") in fact
+    assert capfd.readouterr() == ("", "")
+
+
+def test_json_is_utf_8_alone(tmp_path: Path) -> None:
+    path, text = tmp_path / "a.json", '{"n":1}\n{"n":2}\n{"n":"x"}\n'
+    path.write_text(text, encoding="utf-8-sig")
+    assert counted(path, "json") == ([1, 2], 1)
+    path.write_text(text, encoding="utf-16-le")
+    assert counted(path, "json")[0] == []
+    for format in ("json", "csv"):
+        path.write_text(text, encoding="utf-16")
+        with pytest.raises(RunError, match=r'a.json" is not UTF-8: it begins with the mark of UTF-16'):
+            counted(path, format)
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_line_that_is_too_long_is_malformed_and_is_not_kept(
+    format: str, packed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(json_files, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_lines, "LONGEST", 1000)
+    path, open_file = tmp_path / f"a.{format}{packed}", gzip.open if packed else open
+    head, good = ("n,ts\n", "1,\n") if format == "csv" else ("", '{"n":1}\n')
+    for length, end in ((1000, "\n"), (1001, "\n"), (1024, "\r\n"), (100_000, "\n"), (100_000, "")):
+        with open_file(path, "wt", newline="") as file:
+            file.write(head + good + "x" * length + end + (good if end else ""))
+        assert counted(path, format) == ([1, 1] if end else [1], 1), (length, end)
+        assert ("is longer than 16 MiB" in read_until_error(path, format)[1]) == (length > 1000)
+    with open_file(path, "wt") as file:
+        file.write("x" * 100_000)
+    if format == "csv":
+        with pytest.raises(RunError, match=r"a.csv.* cannot be read as csv: its first line is longer than 16 MiB"):
+            counted(path, format)
+        assert counted(path, format, header="false") == ([], 1)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_missing_column_is_told_with_a_few_of_those_that_are_there(format: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{format}"
+    write_file(path, format, pa.table({f"{'column' * 50}{number}": [1] for number in range(1000)}))
+    with pytest.raises(RunError, match=r'has no column "n"; it has columncol.* and 980 more') as raised:
+        counted(path, format)
+    assert len(str(raised.value)) < 3000
