@@ -50,13 +50,15 @@ def _later(folder: Path, last: int) -> Iterator[Path]:
 
 
 def _is_whole(path: Path) -> bool:
-    """True if a record of Spark's can be read: a version and lines of JSON, of which offsets have two or more."""
+    """True if a record of Spark's can be read: a version and lines of JSON, of which offsets have two or more; before
+    those of a source stands its name and a colon."""
     least = {"metadata": 1, "offsets": 3}.get(path.name if path.name == "metadata" else path.parent.name, 2)
     try:
         lines = [line for line in path.read_text().split("\n") if line]
         for line in lines[least > 1 :]:
-            if line != "-":
-                json.loads(line)
+            value = line if line.startswith("{") else line.partition(":")[2] or line
+            if value != "-":
+                json.loads(value)
     except ValueError:
         return False
     return len(lines) >= least

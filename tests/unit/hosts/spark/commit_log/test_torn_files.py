@@ -8,7 +8,7 @@ import pytest
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.torn_files import remove_torn
 
-OFFSET, COMMIT = "v2\n{}\n{}", "v1\n{}"
+OFFSET, COMMIT = 'v2\n{"conf":{}}\nnetwork:{"plan": 1}\nrate:7\nother:-', "v1\n{}"
 
 
 def spark_files(folder: Path, texts: dict[str, str]) -> None:
@@ -24,7 +24,7 @@ def left(folder: Path) -> set[str]:
     return {str(path.relative_to(folder / "spark")) for path in found if path.is_file() and path.suffix != ".crc"}
 
 
-@pytest.mark.parametrize("torn", ["", "v2\n", "v2\n{", "v2\n{}\n", "\0\0\0\0"])
+@pytest.mark.parametrize("torn", ["", "v2\n", "v2\n{", "v2\n{}\n", 'v2\n{}\nnetwork:{"pl', "\0\0\0\0"])
 def test_what_spark_wrote_after_the_newest_record_is_removed_if_it_is_torn(tmp_path: Path, torn: str) -> None:
     CommitLog(tmp_path / "commits").write(3, {"batch": 3})
     whole = {"metadata": '{"id":"1"}', "offsets/3": OFFSET, "offsets/4": torn, "commits/2": COMMIT, "commits/3": torn}
