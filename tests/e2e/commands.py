@@ -12,6 +12,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from time import monotonic, sleep
+from typing import IO
 
 from millrace.commands.command_line import main
 
@@ -27,17 +28,19 @@ def environment() -> dict[str, str]:
 
 
 def millrace_process(
-    *arguments: object, folder: Path, settings: Mapping[str, str] | None = None
+    *arguments: object, folder: Path, settings: Mapping[str, str] | None = None, out: IO[str] | int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
     """A command run to its end in a folder, in a process of its own; `settings` join its environment."""
     command, around = [*COMMAND, *map(str, arguments)], {**environment(), **(settings or {})}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False, env=around)
+    return subprocess.run(
+        command, stdout=out, stderr=subprocess.PIPE, text=True, cwd=folder, timeout=300, check=False, env=around
+    )
 
 
 def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
     """A command run to its end in a folder, in this process: on Spark, in the session that is open here."""
     out, err = StringIO(), StringIO()
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     command, paths = [str(each) for each in arguments], list(sys.path)
     try:
         with chdir(folder), redirect_stdout(out), redirect_stderr(err):
@@ -87,7 +90,8 @@ class Started:
 def chatter(said: str) -> list[str]:
     """The lines of standard error that are neither progress nor summary."""
     ours = re.compile(
-        r"[\d,]+ rows |  [\w]+: [\d,]+ rows|  -> \w+: [\d,]+ results|  [\d,]+ rows or partial results held"
+        r"stopping \.\.\.$|[\d,]+ rows |  [\w]+: [\d,]+ rows|  -> \w+: [\d,]+ results|"
+        r"  [\d,]+ rows or partial results held"
     )
     return [line for line in said.splitlines() if not ours.match(line)]
 

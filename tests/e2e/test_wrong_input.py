@@ -138,3 +138,14 @@ def test_a_file_of_queries_is_utf_8_whatever_the_locale_and_what_it_cannot_show_
     ran = millrace_process("run", "q.sql", "--on", "local", "--until-end", folder=tmp_path, settings=ascii_only)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == "1\t\\u20ac"
+
+
+def test_a_full_standard_output_is_told_by_name_and_the_results_in_files_are_exact(tmp_path: Path) -> None:
+    script = project(tmp_path, SCRIPT + "CREATE QUERY shown AS SELECT k FROM links;")
+    run = ["run", script, "--on", "local", "--checkpoint", "state", "--until-end"]
+    with Path("/dev/full").open("w") as full:
+        ran = millrace_process(*run, folder=tmp_path, out=full)
+    refused(ran, 1, "standard output cannot be written to: no space left on device")
+    assert len(ran.stderr.splitlines()) == 2, "nothing is said at the end of Python"
+    assert millrace(*run, folder=tmp_path).returncode == 0
+    assert results(tmp_path) == expected(3)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TextIO
 
 import pyarrow as pa
 
 from millrace.connectors.files.timestamps import text_of
+from millrace.errors import RunError
 from millrace.hosts.report import Report
 from millrace.hosts.why.verdicts import length_text
 from millrace.kernel.metrics import QueueMetrics, SourceMetrics
@@ -22,6 +24,22 @@ _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 _NOTHING = "  nothing was found to read: check the paths of the streams"
 _EVERY = 5.0
 """Seconds between progress lines where they cannot be rewritten in place."""
+
+
+def say(err: TextIO, text: str) -> None:
+    """Write to standard error; a run does not end because nobody can read it."""
+    with suppress(OSError):
+        err.write(text)
+        err.flush()
+
+
+def output_fault(error: OSError) -> RunError:
+    """The error for standard output that cannot be written to."""
+    reason = "its reader has gone" if isinstance(error, BrokenPipeError) else str(error.strerror).lower()
+    return RunError(
+        f"standard output cannot be written to: {reason}",
+        hint="Read all of it, or let results go to files: CREATE SINK name TO csv OPTIONS (path 'folder').",
+    )
 
 
 class StatusLine:
@@ -44,14 +62,13 @@ class StatusLine:
     def show(self, text: str) -> None:
         """Write the line."""
         self._shown = time.monotonic()
-        self.err.write(f"\r{text[:200]:<{self._width}}" if self._live else f"{text}\n")
+        say(self.err, f"\r{text[:200]:<{self._width}}" if self._live else f"{text}\n")
         self._width = len(text[:200]) if self._live else 0
-        self.err.flush()
 
     def clear(self) -> None:
         """Remove the line."""
         if self._width:
-            self.err.write(f"\r{'':<{self._width}}\r")
+            say(self.err, f"\r{'':<{self._width}}\r")
             self._width = 0
 
 
@@ -88,32 +105,41 @@ class Console:
         self._status.clear()
         texts = [column_text(column) for column in rows.columns]
         if self.as_json:
-            for row in zip(*(_plain(column) for column in rows.columns), strict=True):
-                self.out.write(json.dumps({"query": query, **dict(zip(rows.column_names, row, strict=True))}) + "\n")
-        else:
-            if self._headed != query:
-                self._headed = query
-                self.out.write(f"# {query}\n" + "\t".join(rows.column_names) + "\n")
-            self.out.writelines("\t".join(row) + "\n" for row in zip(*texts, strict=True))
-        self.out.flush()
+            plain = zip(*(_plain(column) for column in rows.columns), strict=True)
+            self._show(
+                *(json.dumps({"query": query, **dict(zip(rows.column_names, row, strict=True))}) for row in plain)
+            )
+            return
+        head = () if self._headed == query else (f"# {query}", "\t".join(rows.column_names))
+        self._headed = query
+        self._show(*head, *("\t".join(row) for row in zip(*texts, strict=True)))
+
+    def _show(self, *lines: str) -> None:
+        """Write lines to standard output."""
+        try:
+            self.out.writelines(f"{line}\n" for line in lines)
+            self.out.flush()
+        except OSError as error:
+            raise output_fault(error) from error
 
     def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
         """Show what becomes of the queries of a checkpoint; with `would`, for a dry run, on standard output."""
         self._status.clear()
         if self.as_json:
             found = None if evolution is None else evolution.data()
-            self.out.write(json.dumps({"evolution": found}) + "\n")
-            self.out.flush()
+            self._show(json.dumps({"evolution": found}))
             return
         lines = ["nothing would change"] if evolution is None else evolution.lines()
-        (self.out if would else self.err).write("\n".join(lines) + "\n")
+        if would:
+            self._show(*lines)
+        else:
+            say(self.err, "\n".join(lines) + "\n")
 
     def summary(self, report: Report) -> None:
         """Show what became of the rows of each stream, and the results."""
         self._status.clear()
         if self.as_json:
-            self.out.write(json.dumps({"summary": summary_data(report)}) + "\n")
-            self.out.flush()
+            self._show(json.dumps({"summary": summary_data(report)}))
             return
         lines = summary_lines(report)
         if report.profile is not None:
@@ -121,8 +147,7 @@ class Console:
             from millrace.hosts.spark.batch_times import profile_lines
 
             lines += profile_lines(report.profile)
-        self.err.write("\n".join(lines) + "\n")
-        self.err.flush()
+        say(self.err, "\n".join(lines) + "\n")
 
 
 def summary_lines(report: Report) -> list[str]:

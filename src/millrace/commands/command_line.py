@@ -11,10 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 from millrace import __version__
+from millrace.api.console import output_fault
 from millrace.commands import check, control, demo, doctor, explain, figures, latest, run, why
-from millrace.errors import MillraceError
+from millrace.errors import MillraceError, RequestError, machine_fault
 
 _COMMANDS = (run, control, why, latest, check, explain, doctor, demo, figures)
 """In the order of `millrace --help`."""
@@ -22,6 +24,11 @@ _COMMANDS = (run, control, why, latest, check, explain, doctor, demo, figures)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out a command; the exit code."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stdout is None:
+        print("millrace: standard output is closed\nhint: Redirect it to a file, or to /dev/null.", file=sys.stderr)
+        return RequestError.exit_code
     if isinstance(sys.stdout, TextIOWrapper):
         # A character that the terminal cannot show must not end a run.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -29,20 +36,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Libraries that log an error which they also raise would print it on the terminal; we print it once.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
-        return int(options.carry_out(options))
+        code = int(options.carry_out(options))
+        sys.stdout.flush()
+        return code
     except MillraceError as error:
-        print(f"millrace: {error}", file=sys.stderr)
-        return error.exit_code
+        return _told(error)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        return 1
+    except OSError as error:
+        return _told(output_fault(error) if error.filename is None else machine_fault(error))
     except Exception as error:
         if os.environ.get("MILLRACE_DEBUG"):
             raise
         print(f"millrace: internal error: {type(error).__name__}: {error}", file=sys.stderr)
         print("hint: Set MILLRACE_DEBUG=1 to see the traceback, and report it.", file=sys.stderr)
         return 1
+
+
+def _told(error: MillraceError) -> int:
+    """The exit code of an error, which has been told."""
+    print(f"millrace: {error}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # Python would try once more at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return error.exit_code
 
 
 def _parser() -> argparse.ArgumentParser:

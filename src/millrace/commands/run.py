@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 
@@ -26,6 +29,8 @@ from millrace.language import bind_changes, read_file
 from millrace.plan.evolution.changes import Added, Amendment, NetworkFile
 from millrace.plan.nodes.endpoints import Connector, Sink
 from millrace.plan.nodes.query_network import Query, QueryNetwork
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add_to(commands: Commands) -> None:
@@ -108,17 +113,20 @@ def _run(options: argparse.Namespace) -> int:
         console.evolution(pending_change(chosen, changes), would=True)
         return 0
     listeners = Listeners(progress=console.progress, results=results)
-    run = open_run(changes.network, chosen, listeners, changes=changes)
-    _stop_on_signals(run)
-    if changes.evolution is not None:
-        console.evolution(changes.evolution)
-    reader = Reader(run, changes)
-    try:
-        with _served(options, reader), reader.attending():
-            report = run.run()
-        console.summary(report)
-    finally:
-        run.close()
+    with _StopOnSignals() as signals:
+        run = _opened(
+            lambda: open_run(changes.network, chosen, listeners, changes=changes), apart=options.on == "spark"
+        )
+        signals.run = run
+        if changes.evolution is not None:
+            console.evolution(changes.evolution)
+        reader = Reader(run, changes)
+        try:
+            with _served(options, reader), reader.attending():
+                report = run.run()
+            console.summary(report)
+        finally:
+            run.close()
     return 0
 
 
@@ -172,16 +180,52 @@ def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManag
     return server
 
 
-def _stop_on_signals(run: HostRun) -> None:
-    """Let the first signal end the run in order, and a second one end it at once."""
+def _opened(open_it: Callable[[], HostRun], *, apart: bool) -> HostRun:
+    """The run, opened in a thread of its own if told to: a start of Spark does not see signals, this thread does."""
+    if not apart:
+        return open_it()
+    opened: Future[HostRun] = Future()
 
-    def stop(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        run.stop()
+    def start() -> None:
+        try:
+            opened.set_result(open_it())
+        except BaseException as error:
+            opened.set_exception(error)
 
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
+    Thread(target=start, name="start", daemon=True).start()
+    return opened.result()
+
+
+class _StopOnSignals:
+    """Lets the first signal end the run in order, or its start at once, and a second one end the process.
+
+    SIGHUP is such a signal, unless it is ignored: `nohup` sees to that.
+    """
+
+    def __init__(self) -> None:
+        self.run: HostRun | None = None
+        self._before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def __enter__(self) -> _StopOnSignals:
+        # While Spark starts, standard error is its log.
+        self._said = os.dup(2)
+        for number, before in self._before.items():
+            if before is not signal.SIG_IGN:
+                signal.signal(number, self._stop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        os.close(self._said)
+
+    def _stop(self, number: int, frame: object) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)
+        os.write(self._said, b"stopping ...\n")
+        if self.run is None:
+            raise SystemExit(128 + number)
+        self.run.stop()
 
 
 # Results that other processes could not read in memory are shown on the console instead

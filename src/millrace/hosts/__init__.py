@@ -11,6 +11,7 @@ The same names mean the same in all: `host.py` has the run, `clock.py` its clock
     run_options.py    `RunOptions`, which every host takes whole
     run_control.py    `RunControl`, composed into every run: requests, changes, its stop, its locks
     report.py         how a run ends, and what it reports of itself
+    system_clock.py   `SystemClock`: the machine's clock, but never back
     arrivals.py       when the rows of a replayed stream arrive
     checkpoint/       the checkpoint of the local host; files and locks that survive a power cut
     sinks/            which sinks a network has; results in epochs; writers of the user's own

@@ -42,7 +42,6 @@ def test_a_class_beside_the_file_is_found_from_any_folder(
     (code / "q.sql").write_text(SCRIPT.format(folder=code, module=module))
     monkeypatch.chdir(elsewhere)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr("millrace.commands.run._stop_on_signals", lambda run: None)
     assert main([command[0], "../code/q.sql", *command[1:]]) == 0, capsys.readouterr().err
     assert sys.path[0] == str(code)
     if command[0] == "run":

@@ -4,6 +4,7 @@ Rules:
 - Whatever must survive is written, renamed and removed by `files()`, never by a path's own methods.
 - A call changes what other processes see at once, and what survives a power cut not at all. The content of a file is
   safe after `sync_file`; that it is there, is gone, or has a new name, after `sync_folder` of the folder that it is in.
+- Trouble names its path: Arrow, and calls by descriptor, do not say it.
 - `using` puts others in the place of the real ones, for this process: `millrace.testing.SimulatedFiles` loses what was
   not synced, and fails where it is told to.
 """
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from millrace.errors import of_path
 
 _syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
 """Linux has it; elsewhere all disks are synced."""
@@ -43,7 +46,7 @@ class Files:
     @contextmanager
     def create(self, path: Path) -> Iterator[Any]:
         """A new file, or an emptied one, to be written as an Arrow stream."""
-        with pa.OSFile(str(path), "wb") as stream:
+        with of_path(path), pa.OSFile(str(path), "wb") as stream:
             yield stream
 
     def write(self, path: Path, content: Content) -> None:
@@ -53,7 +56,7 @@ class Files:
 
     def append(self, path: Path, content: Content) -> None:
         """Write at the end of a file, which is made if need be."""
-        with path.open("ab", buffering=0) as stream:
+        with of_path(path), path.open("ab", buffering=0) as stream:
             stream.write(content)
 
     def rename(self, path: Path, to: Path) -> None:
@@ -99,11 +102,13 @@ class Files:
 
     def read(self, path: Path) -> bytes:
         """The content of a file."""
-        return path.read_bytes()
+        with of_path(path):
+            return path.read_bytes()
 
     def map(self, path: Path) -> Any:
         """A file as an Arrow stream over mapped memory."""
-        return pa.memory_map(str(path))
+        with of_path(path):
+            return pa.memory_map(str(path))
 
     def list(self, path: Path) -> list[str]:
         """The names in a folder; none if it is not there."""
@@ -116,7 +121,8 @@ class Files:
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with of_path(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -2,7 +2,6 @@
 
     host.py      `LocalRun`: the loop. A turn reads every stream, lets the kernel work for a moment and delivers
                  results; a commit saves an epoch
-    clock.py     `SystemClock`
     stream_reader.py  what a turn reads of each stream, and when it is silent
     intake.py    the open inputs of the streams, reopened when a changed network reads more columns
     cut_input.py chunks that are read in pieces

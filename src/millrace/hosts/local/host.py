@@ -21,10 +21,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from millrace.errors import machine_faults
 from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names
 from millrace.hosts.checkpoint.read_log import ReadLog
 from millrace.hosts.control.live_changes import LiveChanges, reshape
-from millrace.hosts.local.clock import SystemClock
 from millrace.hosts.local.intake import Intake
 from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.local.stream_reader import StreamReader
@@ -32,6 +32,7 @@ from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_control import RunControl
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
+from millrace.hosts.system_clock import SystemClock
 from millrace.hosts.why.lag import Lag
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
@@ -68,13 +69,14 @@ class LocalRun:
         self._interval = (_INTERVAL if options.commit_interval is None else options.commit_interval) / 1e6
         self._clock = SystemClock()
         self._listeners = listeners or Listeners()
-        self._control = RunControl(network, changes, options.control, options.checkpoint)
-        self.changes = self._control.changes
-        try:
-            self._open(network, options.checkpoint, feeds)
-        except BaseException:
-            self._control.close()
-            raise
+        with machine_faults():
+            self._control = RunControl(network, changes, options.control, options.checkpoint)
+            self.changes = self._control.changes
+            try:
+                self._open(network, options.checkpoint, feeds)
+            except BaseException:
+                self._control.close()
+                raise
 
     def _open(self, network: QueryNetwork, checkpoint: Path | None, feeds: Mapping[str, Iterable[Any]] | None) -> None:
         self._checkpoint = Checkpoint(checkpoint, physical(network)) if checkpoint is not None else None
@@ -139,6 +141,10 @@ class LocalRun:
 
     def run(self) -> Report:
         """Work until the run ends in its way, or is stopped."""
+        with machine_faults():
+            return self._run()
+
+    def _run(self) -> Report:
         try:
             if self._unsaved:
                 # What has become of the queries is settled before anything is built on it.

@@ -8,7 +8,9 @@ Rules:
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +20,21 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from millrace.errors import MillraceError, Place, RunError
+from millrace.errors import MillraceError, Place, RunError, machine_fault
 
 _MARKER = re.compile(r"millrace-error:([A-Za-z0-9+/=]+);")
+_LOST = (
+    "Python worker exited",
+    "Python worker failed to connect",
+    "Stream closed",
+    "EOFException",
+    "Connection reset",
+    "Broken pipe",
+)
+"""What Java says of a process that has died, when it reads from it or writes to it."""
+_ERRORS = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES, errno.EROFS)}
+_MACHINE = re.compile(rf"java\.(?:io|nio)\.[^\n]*({'|'.join(_ERRORS)})")
+"""Java's trouble with the files of the checkpoint."""
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -38,6 +52,10 @@ def carrying() -> Iterator[None]:
         yield
     except MillraceError as error:
         raise CarriedError(error) from error
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise CarriedError(machine_fault(error)) from error
 
 
 def unwrap(error: BaseException, log_file: Path | None = None) -> MillraceError:
@@ -48,12 +66,21 @@ def unwrap(error: BaseException, log_file: Path | None = None) -> MillraceError:
     if found := _MARKER.search(text):
         return _decode(found.group(1))
     where = f'in "{log_file}"' if log_file else "in Spark's log"
-    if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
+    if isinstance(error, ConnectionError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)):
         return RunError(
             "Spark's Java process has gone away",
             hint=f"Its last words may be {where}. With a checkpoint, start again: the run goes on where it was.",
         )
+    if found := _MACHINE.search(text):
+        reason = OSError(_ERRORS[found[1]], found[1])
+        return machine_fault(reason, log_file.parent if log_file else None)
     return RunError(f"the run failed: {_last_words(text)}", hint=f"The whole traceback is {where}.")
+
+
+def is_lost_process(error: BaseException) -> bool:
+    """True if a Python process in which Spark plans or commits has died, without an error of ours."""
+    text = _text(error)
+    return _MARKER.search(text) is None and any(words in text for words in _LOST)
 
 
 def _encode(error: MillraceError) -> str:

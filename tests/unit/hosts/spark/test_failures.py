@@ -7,7 +7,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from millrace.errors import MillraceError, Place, QueryError, RunError
-from millrace.hosts.spark.failures import CarriedError, carrying, unwrap
+from millrace.hosts.spark.failures import CarriedError, carrying, is_lost_process, unwrap
 
 WORKER = """\
 [STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
@@ -59,3 +59,25 @@ def test_a_java_process_that_is_gone_is_named() -> None:
     gone = unwrap(Py4JError("An error occurred while calling o144.isActive"))
     assert gone.fact == "Spark's Java process has gone away"
     assert gone.hint is not None and "start again" in gone.hint
+
+
+def test_a_java_process_that_refuses_is_gone() -> None:
+    assert unwrap(ConnectionRefusedError(111, "refused")).fact == "Spark's Java process has gone away"
+
+
+def test_a_full_disk_is_named_wherever_it_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(CarriedError, match=r'out/a.csv" cannot be used: no space left on device'), carrying():
+        raise OSError(28, "full", "out/a.csv")
+    java = "[STREAM_FAILED] terminated with exception: x\njava.io.IOException: No space left on device\n\tat java.base"
+    told = unwrap(Exception(java), tmp_path / "spark.log")
+    assert told.fact == f'"{tmp_path}" cannot be used: no space left on device'
+    assert told.hint.startswith("Make room on its disk")
+    with pytest.raises(BrokenPipeError), carrying():
+        raise BrokenPipeError(32, "pipe")
+
+
+def test_a_lost_process_is_told_from_an_error_of_ours() -> None:
+    lost = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
+    assert is_lost_process(Exception(lost))
+    assert not is_lost_process(Exception(lost + carried(RunError("it stopped"))))
+    assert not is_lost_process(Exception(WORKER))

@@ -1,0 +1,58 @@
+"""The clock of real time: the machine's, but never back.
+
+Rules:
+- A machine's clock may be set back. Bounds, wake-ups and silence are counted in this one, so it never goes back and
+  never stands still: it goes on at half speed until the machine's has caught up.
+- Lengths of time are measured by `time.monotonic`, which nobody sets.
+"""
+
+from __future__ import annotations
+
+import time
+
+from millrace.kernel.elements import Microseconds
+
+_NOTICED = 2_000_000
+"""Microseconds by which the machine's clock must be set back before `SetBack` says so."""
+
+
+class SystemClock:
+    """The machine's clock; work costs what it costs."""
+
+    def __init__(self) -> None:
+        self._anchor = (0, 0)
+        """The last time that the machine's clock was right, by it and by the monotonic one."""
+
+    def now(self, least: Microseconds = 0) -> Microseconds:
+        """Microseconds since the epoch, and after `least`."""
+        wall, elapsed = time.time_ns() // 1_000, time.monotonic_ns() // 1_000
+        shown, at = self._anchor
+        going_on = max(shown + (elapsed - at) // 2, least)
+        if wall >= going_on or going_on == least:
+            self._anchor = (max(wall, least), elapsed)
+        return max(wall, going_on)
+
+    def spend(self, node: str, rows: int, ets: bool = False) -> None:
+        """Nothing: real work takes real time."""
+
+    def compare(self, node: str, pairs: int) -> None:
+        """Nothing."""
+
+
+class SetBack:
+    """Notices that the machine's clock has been set back: what waits for a time of that clock would wait too long."""
+
+    def __init__(self) -> None:
+        self._ahead = _ahead()
+
+    def noticed(self) -> bool:
+        """True if it has been set back since this object was made, or since this was last true."""
+        ahead, before = _ahead(), self._ahead
+        back = ahead < before - _NOTICED
+        self._ahead = ahead if back else max(ahead, before)
+        return back
+
+
+def _ahead() -> int:
+    """By how much the machine's clock is ahead of the monotonic one."""
+    return (time.time_ns() - time.monotonic_ns()) // 1_000
