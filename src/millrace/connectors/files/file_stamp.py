@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
@@ -20,6 +21,8 @@ from pathlib import Path
 from millrace.errors import RunError
 
 _WHOLE = 1 << 20
+_TICK = 100_000_000
+"""Nanoseconds within which a file system may give two changes one time."""
 _PIECES, _PIECE = 32, 1 << 15
 
 
@@ -48,7 +51,7 @@ def stamp(path: str, read: int | None = None) -> FileStamp:
     """The stamp of a file of which so many bytes were read, or all."""
     found = Path(path).stat()
     read = found.st_size if read is None else min(read, found.st_size)
-    return FileStamp(read, _digest(path, read), found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return FileStamp(read, _digest(path, read), found.st_size, found.st_mtime_ns, _settled(found.st_ctime_ns))
 
 
 def check_stamp(path: str, known: FileStamp, stream: str) -> FileStamp:
@@ -65,7 +68,12 @@ def check_stamp(path: str, known: FileStamp, stream: str) -> FileStamp:
         raise _changed(path, stream, "it is gone") from None
     if known.size == known.read > _WHOLE and found.st_size == known.size and found.st_mtime_ns != known.modified:
         raise _changed(path, stream, "it was written again")
-    return replace(known, size=found.st_size, modified=found.st_mtime_ns, changed=found.st_ctime_ns)
+    return replace(known, size=found.st_size, modified=found.st_mtime_ns, changed=_settled(found.st_ctime_ns))
+
+
+def _settled(changed: int) -> int:
+    """The time of a file's last change; none if it is so new that the next change might have the same."""
+    return changed if time.time_ns() - changed > _TICK else 0
 
 
 def _digest(path: str, size: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -163,6 +164,17 @@ def test_a_large_file_that_was_written_again_counts_as_changed_wherever_the_chan
     os.utime(path, ns=(1, 1))
     with pytest.raises(RunError, match="written again"):
         check_stamp(str(path), known, "s")
+
+
+def test_a_change_in_the_moment_after_the_stamp_is_found_though_the_times_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("123")
+    known = stamp(str(path))
+    rewritten_at = path.stat().st_mtime_ns
+    path.write_text("923")
+    os.utime(path, ns=(rewritten_at, rewritten_at))
+    with pytest.raises(RunError, match="which were read, are others"):
+        check_stamp(str(path), replace(known, changed=path.stat().st_ctime_ns if known.changed else 0), "s")
 
 
 def spark_files(folder: Path) -> StreamFiles:
