@@ -116,6 +116,14 @@ class CheckpointError(RequestError):
     """A checkpoint does not fit the network that would resume from it."""
 
 
+class DamagedCheckpoint(CheckpointError):
+    """What a checkpoint holds is not what was written."""
+
+
+class MissingFile(DamagedCheckpoint):
+    """A file of a checkpoint is gone."""
+
+
 def unknown_query(query: str, known: Collection[str]) -> UnknownQuery:
     """The error for a query that does not exist; `known` are the names of those that do.
 

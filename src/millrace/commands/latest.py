@@ -21,10 +21,11 @@ from urllib.parse import unquote
 from millrace.commands.arguments import Commands, add_json, add_timeout, timeout_seconds
 from millrace.errors import MillraceError, RequestError, listed
 from millrace.hosts.answers.answer_files import folder_of, stored
-from millrace.hosts.checkpoint.durable_files import read_json
+from millrace.hosts.checkpoint.checkpoint import kept_files
 from millrace.hosts.control.read_requests import one_row
 from millrace.hosts.control.replies import plain_table, rows_text
 from millrace.hosts.control.request_folder import LastRequest, ask, listening, listens
+from millrace.hosts.spark.commit_log.answer_index import kept_answers
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 
 _POLL = 0.2
@@ -141,13 +142,13 @@ def _answers(answer: Mapping[str, Any]) -> PlainAnswers:
 
 
 def _committed(folder: Path, query: str, key: Sequence[str] | None) -> PlainAnswers:
-    epoch = _epoch(folder)
-    if epoch is None:
+    kept = _kept(folder)
+    if kept is None:
         raise RequestError(
             f'no run listens in "{folder}", and it is no checkpoint',
             hint="Name the --checkpoint folder of a run, or the --control folder of one that is at work.",
         )
-    found = stored(folder_of(folder, query), epoch)
+    found = stored(folder_of(folder, query), kept)
     if found is None:
         known = sorted(unquote(path.name) for path in (folder / "latest").glob("*"))
         raise RequestError(
@@ -160,9 +161,11 @@ def _committed(folder: Path, query: str, key: Sequence[str] | None) -> PlainAnsw
     return PlainAnswers(**plain_table(rows))
 
 
-def _epoch(folder: Path) -> int | None:
-    """The epoch that was committed last in a checkpoint; None if the folder is none."""
+def _kept(folder: Path) -> Mapping[str, str] | None:
+    """The digests of the committed files of a checkpoint, by path; None if the folder is none."""
     if (folder / "current.json").exists():
-        return int(read_json(folder / "current.json")["epoch"])
-    record = CommitLog(folder / "commits").newest()
-    return None if record is None else int(record["batch"])
+        return kept_files(folder)
+    log = CommitLog(folder / "commits")
+    if log.newest() is None:
+        return None
+    return kept_answers(folder, log) if (folder / "latest").is_dir() else {}

@@ -2,21 +2,19 @@
 
 Rules:
 - A file `A-B.arrow` holds the answers at the end of epoch B of the keys that changed in the epochs A to B. It is
-  valid when epoch B has been committed. Files whose epochs a later file covers are removed after the commit.
+  valid if what is committed names it, with its digest (see `kept`). Others are removed after the commit.
 - A save writes what has changed since the last one, merged with files of similar size: an answer is written as often
   as the logarithm of the number of keys, and there are about as many files.
-- The first file of a query begins with epoch 0, even if it is empty: files that an earlier query of its name has left
-  are not valid.
 - On Spark each task adds a file `part-<epoch>-<partition>.arrow` with the answers of a micro-batch, named so that a
-  replay replaces it. It is valid like a file of that one epoch.
+  replay replaces it, and the record of the micro-batch names it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,7 +26,7 @@ from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.elements import RESERVED
 
 _FILE = re.compile(r"(\d{8,})-(\d{8,})\.arrow")
-_PART = re.compile(r"part-(\d{8,})-(\d{4,})\.arrow")
+_HOME = "latest"
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,7 @@ class _AnswerFile:
     path: Path
     first: int
     last: int
+    digest: str
     rows: int = 0
     version: int = 0
 
@@ -52,17 +51,21 @@ class AnswerFiles:
         self._saved = 0
         """The version of the answers that the files hold."""
 
-    def load(self, epoch: int) -> None:
-        """Read what was committed up to an epoch, and remove the rest."""
-        valid = valid_files(self.folder, epoch)
+    def load(self, kept: Mapping[str, str]) -> None:
+        """Read the committed files, given their digests by path in the checkpoint, and remove the rest."""
+        valid = valid_files(self.folder, kept)
         for each in valid:
-            rows, version = read_arrow(each.path), self.latest.version
+            rows, version = read_arrow(each.path, each.digest), self.latest.version
             self.latest.put(rows)
             if not is_part(each.path):
-                self._files.append(_AnswerFile(each.path, each.first, each.last, rows.num_rows, version))
+                self._files.append(replace(each, rows=rows.num_rows, version=version))
                 self._saved = self.latest.version
         for path in set(self.folder.glob("*.arrow")) - {each.path for each in valid}:
             files().remove(path)
+
+    def kept(self) -> dict[str, str]:
+        """The digests of the files that hold all answers, by path in the checkpoint."""
+        return {kept_name(each.path): each.digest for each in self._files}
 
     def stage(self, epoch: int) -> bool:
         """Write what has changed since the last time, as of an epoch that is about to be committed; False if nothing.
@@ -80,9 +83,9 @@ class AnswerFiles:
         make_folder(self.folder, "the folder of latest answers")
         path = self.folder / f"{first:08d}-{epoch:08d}.arrow"
         draft = path.with_name(f".{path.name}")
-        write(draft, rows, self.latest.query, self.latest.key)
+        told = write(draft, rows, self.latest.query, self.latest.key)
         files().rename(draft, path)
-        self._files.append(_AnswerFile(path, first, epoch, rows.num_rows, version))
+        self._files.append(_AnswerFile(path, first, epoch, told, rows.num_rows, version))
         return True
 
     def sweep(self) -> None:
@@ -99,7 +102,7 @@ class AnswerFiles:
 
 def folder_of(checkpoint: Path, query: str) -> Path:
     """Where the answers of a query are kept."""
-    return checkpoint / "latest" / quote(query, safe="")
+    return checkpoint / _HOME / quote(query, safe="")
 
 
 def part_name(epoch: int, partition: int) -> str:
@@ -112,28 +115,27 @@ def is_part(path: Path) -> bool:
     return path.name.startswith("part-")
 
 
-def parts_of(folder: Path, epoch: int) -> list[Path]:
-    """What the tasks of an epoch have added, in order."""
-    return sorted(folder.glob(f"part-{epoch:08d}-*.arrow"))
+def kept_name(path: Path) -> str:
+    """The path of a file in its checkpoint."""
+    return "/".join(path.parts[-3:])
 
 
-def valid_files(folder: Path, epoch: int) -> list[_AnswerFile]:
-    """The valid files when an epoch is the last that was committed, in the order in which they are read."""
-    found = [each for each in _found(folder) if each.last <= epoch]
-    kept: list[_AnswerFile] = []
-    for each in sorted(found, key=lambda file: (is_part(file.path), file.first, -file.last, file.path)):
-        # What was merged, and not removed yet, lies within what it was merged into.
-        until = max((other.last for other in kept if not is_part(other.path)), default=-1)
-        if each.last > until:
-            kept.append(each)
-    return kept
+def valid_files(folder: Path, kept: Mapping[str, str]) -> list[_AnswerFile]:
+    """The committed files of a folder, in the order in which they are read, given the digests of all committed ones."""
+    found = [_file_of(folder / Path(name).name, told) for name, told in kept.items() if _home_of(name) == folder.name]
+    return sorted(found, key=lambda file: (is_part(file.path), file.first, file.path))
 
 
-def stored(folder: Path, epoch: int) -> AnswerTable | None:
-    """The answers in a folder as of a committed epoch, read without a run; None if there are none."""
+def _home_of(name: str) -> str:
+    home, folder, _ = (*name.split("/"), "", "")[:3]
+    return folder if home == _HOME else ""
+
+
+def stored(folder: Path, kept: Mapping[str, str]) -> AnswerTable | None:
+    """The answers in a folder, given the digests of committed files, read without a run; None if there are none."""
     latest: AnswerTable | None = None
-    for each in valid_files(folder, epoch):
-        rows = read_arrow(each.path)
+    for each in valid_files(folder, kept):
+        rows = read_arrow(each.path, each.digest)
         note = json.loads(note_of(rows))
         if latest is None:
             latest = AnswerTable(note["query"], user_schema(rows.schema), note["key"])
@@ -141,10 +143,11 @@ def stored(folder: Path, epoch: int) -> AnswerTable | None:
     return latest
 
 
-def write(path: Path, rows: pa.Table, query: str, key: Sequence[str]) -> None:
-    """One file; its content is on disk when this returns, its name is not."""
-    write_arrow(path, rows, json.dumps({"query": query, "key": list(key)}))
+def write(path: Path, rows: pa.Table, query: str, key: Sequence[str]) -> str:
+    """One file, and its digest; its content is on disk when this returns, its name is not."""
+    told = write_arrow(path, rows, json.dumps({"query": query, "key": list(key)}))
     files().sync_file(path)
+    return told
 
 
 def user_schema(schema: pa.Schema) -> pa.Schema:
@@ -153,10 +156,10 @@ def user_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _found(folder: Path) -> list[_AnswerFile]:
-    files = []
-    for path in folder.glob("*.arrow"):
-        if (found := _FILE.fullmatch(path.name)) is not None:
-            files.append(_AnswerFile(path, int(found[1]), int(found[2])))
-        elif (found := _PART.fullmatch(path.name)) is not None:
-            files.append(_AnswerFile(path, int(found[1]), int(found[1])))
-    return files
+    return [_file_of(path) for path in folder.glob("*.arrow") if _FILE.fullmatch(path.name) or is_part(path)]
+
+
+def _file_of(path: Path, told: str = "") -> _AnswerFile:
+    """A file, with the epochs that its name tells."""
+    first, last = path.stem.removeprefix("part-").split("-")
+    return _AnswerFile(path, int(first), int(first if is_part(path) else last), told)

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from millrace.errors import RequestError, unknown_query
-from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, parts_of
+from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, valid_files
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.checkpoint.durable_files import read_arrow
 from millrace.hosts.checkpoint.file_system import files
@@ -41,7 +41,7 @@ class _Kept:
 
 
 class RunAnswers:
-    """The latest answers of a run's update queries; `epoch` is the last one that was committed in the checkpoint.
+    """The latest answers of a run's update queries; `kept` has the digests of the files that are committed, by path.
 
     `all_put` says that results are put whether or not their query updates at present.
     """
@@ -50,7 +50,7 @@ class RunAnswers:
         self,
         queries: Sequence[Query],
         checkpoint: Path | None = None,
-        epoch: int | None = None,
+        kept: Mapping[str, str] | None = None,
         *,
         all_put: bool = False,
     ) -> None:
@@ -65,14 +65,14 @@ class RunAnswers:
         self._removed: list[AnswerFiles] = []
         self.prepare(queries)()
         if checkpoint is not None:
-            self._load(checkpoint, epoch)
+            self._load(checkpoint, kept)
 
-    def _load(self, checkpoint: Path, epoch: int | None) -> None:
+    def _load(self, checkpoint: Path, kept: Mapping[str, str] | None) -> None:
         """Read the committed answers, and remove those of queries that the run does not have."""
         known: set[str] = set()
-        for name, each in self._kept.items() if epoch is not None else ():
-            if each.files is not None and epoch is not None:
-                each.files.load(epoch)
+        for name, each in self._kept.items() if kept is not None else ():
+            if each.files is not None and kept is not None:
+                each.files.load(kept)
                 known.add(quote(name, safe=""))
         for folder in (checkpoint / "latest").glob("*"):
             if folder.name not in known:
@@ -132,11 +132,16 @@ class RunAnswers:
             names = [name for name in batches[0].rows.schema.names if name != ARRIVED]
             kept.table.put(pa.Table.from_batches([batch.rows.select(names) for batch in batches]))
 
-    def put_parts(self, epoch: int) -> None:
-        """Take over what tasks have written in an epoch that is committed."""
+    def put_parts(self, parts: Mapping[str, str]) -> None:
+        """Take over what tasks have written in an epoch that is committed, given the digests by path."""
         for each in self._kept.values():
-            for path in parts_of(each.files.folder, epoch) if each.files is not None else ():
-                each.table.put(read_arrow(path))
+            for file in valid_files(each.files.folder, parts) if each.files is not None else ():
+                each.table.put(read_arrow(file.path, file.digest))
+
+    def kept(self) -> dict[str, str]:
+        """The digests of all files that hold the answers, by path in the checkpoint."""
+        held = [each.files.kept() for each in self._kept.values() if each.files is not None]
+        return {path: told for each in held for path, told in each.items()}
 
     def stage(self, epoch: int) -> list[Path]:
         """Write what has changed, as of an epoch that is about to be committed; the folders to be synced before."""

@@ -2,7 +2,8 @@
 
     checkpoint.py      `Checkpoint`: segments as files, and `current.json`, which names the valid ones. An epoch is
                        committed when that file is replaced
-    durable_files.py   files that are replaced whole, folders, locks
+    digests.py         by which damage is noticed before it is used
+    durable_files.py   files that are replaced whole, records and rows with their digests, folders, locks
     read_log.py        `ReadLog`: what the files of a stream were when they were read
     file_system.py     `Files`: the calls by which all of this touches the disk, and which tests replace
 

@@ -1,7 +1,8 @@
 """A checkpoint of the local host in a folder: segments as files, and one small file that names the valid ones.
 
 Rules:
-- `current.json` is replaced in one step; a file that it does not name is as if never written.
+- `current.json` is replaced in one step; a file that it does not name is as if never written. It holds the digests of
+  all that it names, and its own: what is damaged, missing or of another commit is refused before it is used.
 - A save writes the segments added since the last one and syncs them, then the record, and then removes segments that
   are not needed. What the record names is on disk before the record is.
 - The record names the staged result files too: a run that died between commit and publishing publishes them.
@@ -14,7 +15,6 @@ Rules:
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +28,12 @@ from millrace.errors import CheckpointError, RunError
 from millrace.hosts.checkpoint.durable_files import (
     make_checkpoint_folder,
     read_arrow,
-    read_json,
+    read_record,
     replace_file,
     sync_all,
     taken_over,
     write_arrow,
+    write_record,
 )
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.checkpoint.read_log import ReadLog
@@ -42,8 +43,11 @@ from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 10
+_LAYOUT = 11
+_RECORD, _BEGUN = "current.json", "begun"
+"""The record, and an empty file that is there from the first commit on: then the record must be there too."""
 _NO_CHANGES: Mapping[str, Any] = {"text": None, "history": []}
+_NOTHING_KEPT: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Resumed:
     positions: dict[str, Any]
     staged: dict[str, str]
     results: dict[str, int]
+    kept: Mapping[str, str]
+    """The digests of further files, latest answers and rows that are staged for writers, by their path in it."""
     changes: Mapping[str, Any]
     """The text of the first file and the history of changes, as `LiveChanges.saved` gives them."""
 
@@ -85,7 +91,8 @@ class Checkpoint:
     def __init__(self, folder: Path, plan: Physical) -> None:
         self.folder = folder
         self._fingerprint = fingerprint(plan)
-        self._live: set[Place] = set()
+        self._live: dict[Place, str] = {}
+        """The digests of the segments."""
         self._owner = uuid4().hex
         self._saved: tuple[int, str] | None = None
         """The epoch and the owner of the record that this run goes on from, or has written."""
@@ -103,8 +110,8 @@ class Checkpoint:
             return None
         check_queries(saved, self._fingerprint, self.folder, changes)
         self._fingerprint, self._saved = saved["network"], _stamp(saved)
-        self._live = {(node, number) for node, number in saved["segments"]}
-        segments = {place: read_arrow(self._path(place), mapped=True) for place in self._live}
+        self._live = {(node, number): told for node, number, told in saved["segments"]}
+        segments = {place: read_arrow(self._path(place), told, mapped=True) for place, told in self._live.items()}
         return Resumed(
             epoch=saved["epoch"],
             control=saved["control"],
@@ -113,6 +120,7 @@ class Checkpoint:
             staged=saved["staged"],
             results=saved["results"],
             changes=saved["changes"],
+            kept=saved["kept"],
         )
 
     def fence(self) -> None:
@@ -133,28 +141,32 @@ class Checkpoint:
         staged: Mapping[str, str],
         results: Mapping[str, int],
         changes: Mapping[str, Any] = _NO_CHANGES,
+        kept: Mapping[str, str] = _NOTHING_KEPT,
     ) -> None:
         """Commit an epoch; refuses if another run has committed one."""
-        for place, table in saved.added.items():
-            write_arrow(self._path(place), table)
-        sync_all(self._path(place) for place in saved.added)
-        self._live = (self._live - set(saved.removed)) | set(saved.added)
+        added = {place: write_arrow(self._path(place), table) for place, table in saved.added.items()}
+        sync_all(map(self._path, added))
+        removed = set(saved.removed) - set(added)
+        self._live = {place: told for place, told in self._live.items() if place not in removed} | added
         record = {
             "layout": _LAYOUT,
             "network": self._fingerprint,
             "epoch": epoch,
             "owner": self._owner,
             "control": saved.control,
-            "segments": sorted(self._live),
+            "segments": [[*place, told] for place, told in sorted(self._live.items())],
             "positions": dict(positions),
             "staged": dict(staged),
             "results": dict(results),
             "changes": dict(changes),
+            "kept": dict(kept),
         }
         self.fence()
-        replace_file(self.folder / "current.json", json.dumps(record))
+        write_record(self.folder / _RECORD, record)
         self._saved, self._file = _stamp(record), _file(self.folder)
-        for place in set(saved.removed) - self._live:
+        if not (self.folder / _BEGUN).exists():
+            replace_file(self.folder / _BEGUN, "")
+        for place in removed:
             files().remove(self._path(place))
 
     def save_read(self, stamps: Mapping[str, Mapping[int, FileStamp]]) -> None:
@@ -172,7 +184,7 @@ class Checkpoint:
 def _file(folder: Path) -> tuple[int, ...]:
     """What changes whenever a record is put in place; nothing if there is none."""
     try:
-        found = (folder / "current.json").stat()
+        found = (folder / _RECORD).stat()
     except FileNotFoundError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_size
@@ -187,6 +199,12 @@ def check_names(saved: Resumed, plan: Physical, folder: Path) -> None:
     """Refuse state whose operators have other names than those of the plan that made it."""
     if set(plan.whole().nodes) != set(saved.control["nodes"]):
         raise other_version(folder)
+
+
+def kept_files(folder: Path) -> Mapping[str, str] | None:
+    """The digests of committed files beside the segments, by their path in the folder; None in a new one."""
+    saved = _record(folder)
+    return None if saved is None else saved["kept"]
 
 
 def pending_change(folder: Path, changes: LiveChanges) -> Evolution | None:
@@ -210,15 +228,15 @@ def check_queries(saved: Mapping[str, Any], own: str, folder: Path, changes: Liv
 
 def _record(folder: Path) -> dict[str, Any] | None:
     """The record of the last committed state; None in a new folder."""
-    current = folder / "current.json"
-    if not current.exists():
+    current = folder / _RECORD
+    if not current.exists() and not (folder / _BEGUN).exists():
         if (folder / "commits").is_dir() or (folder / "offsets").is_dir():
             raise CheckpointError(
                 f'"{folder}" is a checkpoint of the Spark host',
                 hint="Run with --on spark, or name another folder.",
             )
         return None
-    saved: dict[str, Any] = read_json(current)
+    saved = read_record(current, _LAYOUT)
     if saved["layout"] != _LAYOUT:
         raise other_version(folder)
     return saved

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
-from millrace.errors import CheckpointError, RequestError, RunError
+from millrace.errors import RequestError, RunError
+from millrace.hosts.checkpoint.digests import damaged_file, digest, is_of_other_layout, missing, sealed, unsealed
 from millrace.hosts.checkpoint.file_system import files
 
 _PATIENCE = 0.5
@@ -108,29 +108,50 @@ def replace_file(path: Path, content: str | bytes) -> None:
     files().sync_folder(path.parent)
 
 
-def read_json(path: Path) -> Any:
-    """The content of a JSON file of a checkpoint; refuses one that is damaged."""
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Put a record in its place, whole and on disk, with its digest."""
+    replace_file(path, sealed(record, path.name))
+
+
+def read_record(path: Path, layout: int | None = None) -> dict[str, Any]:
+    """A record; refuses one that is damaged or gone. Of one with another `layout` only that is read."""
     try:
-        return json.loads(files().read(path))
-    except ValueError:
-        raise CheckpointError(
-            f'the file "{path}" of the checkpoint cannot be read',
-            hint="Put it back from a copy, or start anew with another --checkpoint folder.",
-        ) from None
+        content = files().read(path)
+    except FileNotFoundError:
+        raise missing(path) from None
+    record = unsealed(content, path.name)
+    if record is None and layout is not None and is_of_other_layout(content, layout):
+        return {"layout": None}
+    if record is None:
+        raise damaged_file(path)
+    return record
 
 
-def write_arrow(path: Path, rows: pa.Table, note: str = "") -> None:
-    """Write rows as an Arrow file, with a note in its schema; `sync_all` makes it safe."""
+def write_arrow(path: Path, rows: pa.Table, note: str = "") -> str:
+    """Write rows as an Arrow file, with a note in its schema; its digest. `sync_all` makes it safe."""
     if note:
         rows = rows.replace_schema_metadata({_NOTE: note})
-    with files().create(path) as stream, pa.ipc.new_file(stream, rows.schema) as writer:
+    content = pa.BufferOutputStream()
+    with pa.ipc.new_file(content, rows.schema) as writer:
         writer.write(rows)
+    written = content.getvalue()
+    files().write(path, written)
+    return digest(written)
 
 
-def read_arrow(path: Path, *, mapped: bool = False) -> pa.Table:
-    """The rows of an Arrow file; those of a mapped one are read where they are used, and the file must stay."""
-    source = files().map(path) if mapped else pa.BufferReader(files().read(path))
-    with source as file, pa.ipc.open_file(file) as reader:
+def read_arrow(path: Path, expected: str | None = None, *, mapped: bool = False) -> pa.Table:
+    """The rows of an Arrow file; those of a mapped one are read where they are used, and the file must stay.
+
+    Refuses one that is gone, or whose digest is not the expected one, before anything is made of it.
+    """
+    try:
+        with files().map(path) if mapped else pa.BufferReader(files().read(path)) as source:
+            content = source.read_buffer()
+    except FileNotFoundError:
+        raise missing(path) from None
+    if expected is not None and digest(content) != expected:
+        raise damaged_file(path)
+    with pa.ipc.open_file(pa.BufferReader(content)) as reader:
         return reader.read_all()
 
 

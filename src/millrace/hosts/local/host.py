@@ -84,11 +84,13 @@ class LocalRun:
         plan = physical(self.changes.network)
         self._live = self._live_streams(plan)
         self.executor = Executor(plan.whole(), live=self._live, moment=_STEP)
-        positions, epoch = (resumed.positions, resumed.epoch) if resumed else (None, None)
+        positions, epoch, kept = (resumed.positions, resumed.epoch, resumed.kept) if resumed else (None, None, None)
         wake, read = self.changes.woken.set, lambda stream: ReadLog(checkpoint or Path(), stream).load()
         self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending, wake, read)
         ran, renamed = self.changes.ran or plan.network, self.changes.renamed
-        self.outputs = Outputs(ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch)
+        self.outputs = Outputs(
+            ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch, kept=kept
+        )
         self.outputs.prepare(plan.network.queries, renamed)()
         self.memory, self.answers = self.outputs.sinks.memory, self.outputs.sinks.answers
         self._results = {query.name: 0 for query in plan.network.queries}
@@ -268,7 +270,8 @@ class LocalRun:
         if self._checkpoint is not None:
             self._checkpoint.save_read(self.intake.take_stamps())
             saved, positions = self.executor.save(), self.intake.positions()
-            self._checkpoint.save(self._epoch, saved, positions, staged, self._results, self.changes.saved())
+            changes, kept = self.changes.saved(), self.outputs.kept()
+            self._checkpoint.save(self._epoch, saved, positions, staged, self._results, changes, kept)
         self.outputs.publish(staged)
         self._epoch += 1
         self._worked = self.executor.steps + self._reader.chunks

@@ -37,6 +37,7 @@ Staged = Mapping[str, str]
 """By the path of a staged file the name that it gets when it is published, or the writer that it is for."""
 
 _FOR_WRITER = "writer of "
+_STAGED = "staged"
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ class _Files:
     sink: Sink
     gathered: list[pa.Table] = field(default_factory=list)
 
-    def write(self, epoch: int, rows: pa.Table) -> tuple[Path, str]:
+    def write(self, epoch: int, rows: pa.Table) -> tuple[Path, str, str]:
         connector = self.sink.connector
         end = extension(connector.format)
         final = sink_folder(self.sink) / f"part-{epoch:08d}{end if end.startswith('.') else f'.{end}'}"
         hidden = final.with_name(f".{final.name}")
         write_file(hidden, connector.format, rows, file_options(self.sink), files().create)
-        return hidden, str(final)
+        return hidden, str(final), ""
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,12 @@ class _WriterRows:
     folder: Path
     gathered: list[pa.Table] = field(default_factory=list)
 
-    def write(self, epoch: int, rows: pa.Table) -> tuple[Path, str]:
+    def write(self, epoch: int, rows: pa.Table) -> tuple[Path, str, str]:
         spec = self.spec
         path = self.folder / f"{quote(spec.query, safe='')}-{epoch:08d}.arrow"
         note = {"query": spec.query, "place": spec.place, "options": spec.options, "epoch": epoch}
-        write_arrow(path, rows.cast(spec.schema), json.dumps(note))
-        return path, f"{_FOR_WRITER}{spec.query}"
+        told = write_arrow(path, rows.cast(spec.schema), json.dumps(note))
+        return path, f"{_FOR_WRITER}{spec.query}", told
 
 
 class Outputs:
@@ -82,15 +83,18 @@ class Outputs:
         fresh: bool,
         checkpoint: Path | None = None,
         epoch: int | None = None,
+        kept: Mapping[str, str] | None = None,
     ) -> None:
         self._listeners = listeners
         self._checkpoint, self._fresh = checkpoint, fresh
+        self._digests: dict[str, str] = dict(kept or {})
+        """Those of rows that are staged for writers, by their path in the checkpoint."""
         self._temporary: TemporaryDirectory[str] | None = None
         self._staging: tuple[Path, str] | None = None
         self._writers = OpenWriters()
         self._gathering: dict[str, _Files | _WriterRows] = {}
         self._leaving: list[_Files | _WriterRows] = []
-        self.sinks = Sinks(queries, fresh=fresh, checkpoint=checkpoint, epoch=epoch)
+        self.sinks = Sinks(queries, fresh=fresh, checkpoint=checkpoint, epoch=epoch, kept=kept)
         self.sinks.clear()
         self._gathering = self._gatherers(queries, {})
 
@@ -133,7 +137,7 @@ class Outputs:
             if self._checkpoint is None:
                 self._temporary = TemporaryDirectory(prefix="millrace-staged-")
             home = self._checkpoint or Path(self._temporary.name if self._temporary else "")
-            folder = make_folder(home / "staged", "the folder of staged rows")
+            folder = make_folder(home / _STAGED, "the folder of staged rows")
             self._staging = folder, run_name(home, fresh=self._fresh)
         return self._staging
 
@@ -151,18 +155,25 @@ class Outputs:
     def stage(self, epoch: int) -> dict[str, str]:
         """Write the gathered rows of an epoch as hidden files; with a checkpoint they are on disk when this returns."""
         staged: dict[str, str] = {}
+        self._digests.clear()
         for each in (*self._leaving, *self._gathering.values()):
             if any(map(len, each.gathered)):
-                path, final = each.write(epoch, pa.concat_tables(each.gathered))
+                path, final, told = each.write(epoch, pa.concat_tables(each.gathered))
                 # A query that replaces another of its name has no rows before the next epoch.
                 assert str(path) not in staged
                 staged[str(path)] = final
+                if told:
+                    self._digests[f"{_STAGED}/{path.name}"] = told
             each.gathered.clear()
         self._leaving.clear()
         answers = self.sinks.answers.stage(epoch)
         if self._checkpoint is not None:
             sync_all(map(Path, staged), answers)
         return staged
+
+    def kept(self) -> dict[str, str]:
+        """The digests of the files in the checkpoint that the last staged epoch is made of, by path."""
+        return {**self.sinks.answers.kept(), **self._digests}
 
     def publish(self, staged: Staged) -> None:
         """Give hidden files their names, and writers their rows; what has been published already stays."""
@@ -176,7 +187,7 @@ class Outputs:
             # A checkpoint may have been moved since.
             path = self._opened_staging()[0] / name
             if path.exists():
-                rows = read_arrow(path, mapped=True)
+                rows = read_arrow(path, self._digests.get(f"{_STAGED}/{name}"), mapped=True)
                 note = json.loads(note_of(rows))
                 options = tuple((name, value) for name, value in note["options"])
                 spec = WriterSpec(note["query"], note["place"], options, rows.schema.remove_metadata())
@@ -190,7 +201,7 @@ class Outputs:
             for path in sink_folder(each.sink).glob(".part-*") if isinstance(each, _Files) else ():
                 if str(path) not in keep:
                     files().remove(path)
-        for path in (self._checkpoint / "staged").glob("*.arrow") if self._checkpoint is not None else ():
+        for path in (self._checkpoint / _STAGED).glob("*.arrow") if self._checkpoint is not None else ():
             if path.name not in _for_writers(keep):
                 files().remove(path)
 

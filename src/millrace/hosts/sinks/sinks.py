@@ -35,7 +35,8 @@ _RESULT_NAMES = ([*"part-", *[digits] * 8], [*"part-", *[digits] * 8, "-", *[dig
 
 
 class Sinks:
-    """The queries of a run and their sinks; `epoch` is the last one that is committed in the checkpoint.
+    """The queries of a run and their sinks; `epoch` is the last one that is committed in the checkpoint, and `kept` has
+    the digests of its files with latest answers.
 
     `fresh` says that the run begins anew, `relayed` that the host has ways to the sinks that Spark writes, `pending`
     that an epoch after the last may have reached the sinks, and will be written again.
@@ -48,6 +49,7 @@ class Sinks:
         fresh: bool,
         checkpoint: Path | None = None,
         epoch: int | None = None,
+        kept: Mapping[str, str] | None = None,
         relayed: bool = False,
         pending: bool = False,
     ) -> None:
@@ -63,7 +65,7 @@ class Sinks:
                 _refuse_results(sink)
             elif checkpoint is not None:
                 _refuse_ahead(sink, (-1 if epoch is None else epoch) + pending, checkpoint)
-        self.answers = RunAnswers(queries, checkpoint, epoch, all_put=not relayed)
+        self.answers = RunAnswers(queries, checkpoint, kept, all_put=not relayed)
 
     def clear(self) -> None:
         """Remove what is in the folders of a run that begins anew: their sinks say mode 'overwrite'."""

@@ -22,7 +22,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from millrace.errors import RequestError, RunError
-from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, replace_file
+from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, read_record, write_record
 from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.columns.user_functions import class_at
 from millrace.plan.nodes.endpoints import Sink
@@ -126,8 +126,8 @@ def run_name(folder: Path, *, fresh: bool) -> str:
     path = folder / _RUN
     if fresh or not path.exists():
         make_folder(folder, "the checkpoint")
-        replace_file(path, uuid4().hex)
-    return files().read(path).decode()
+        write_record(path, {"run": uuid4().hex})
+    return str(read_record(path)["run"])
 
 
 class OpenWriters:

@@ -383,8 +383,8 @@ class SparkRun:
 
     def _look(self) -> None:
         """Deliver what has been committed since the last look."""
-        for batch, record in self._committed.look():
-            self.destinations.put_answers(batch)
+        for _, record in self._committed.look():
+            self.destinations.put_answers(record)
             for name, rows in self.destinations.take_shown(record):
                 self._listeners.results(name, rows)
             self._listeners.progress(self.report())

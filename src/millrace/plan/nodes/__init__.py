@@ -1,4 +1,4 @@
-"""A network as frozen data that pickles: the language builds it, all other parts of `plan` read it.
+"""A network as frozen data: the language builds it, all other parts of `plan` read it.
 
 - `query_network`     `QueryNetwork` and `Query`: what one run carries out together
 - `endpoints`         `Stream`, `Sink` and their `Connector`: what is declared
@@ -9,6 +9,7 @@
 - `update_nodes`      queues of update queries, and what stands above them
 - `conditions`        expressions taken apart and put together
 - `content_names`     names made from what a part computes
+- `plan_data`         a network as JSON, of a closed list of classes
 
 To add a node: its class here, its operator in `physical/operator_choice.py`, its words in `explain/labels.py`.
 It imports no other part of `plan`. The repr of a node is part of the names by which saved state is found again.

@@ -1,7 +1,8 @@
 """A network as data: the queries that one run carries out together, each a tree of nodes.
 
 The language and the Python API build it, the rules rewrite its trees, and `physical/stages.py` turns it into query
-graphs. All of it is frozen and pickles, so that a worker process can build the same graph from the same plan.
+graphs. All of it is frozen, and can be written as JSON (`plan_data.py`), so that a worker process can build the same
+graph from the same plan.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.errors import RequestError
-from millrace.hosts.answers.answer_files import AnswerFiles, part_name, stored, write
+from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, kept_name, part_name, stored, write
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.kernel.elements import TIME
@@ -161,7 +161,7 @@ def test_a_closed_subscription_lets_go_of_one_who_waits() -> None:
 
 @given(batches=st.lists(st.lists(ROW, max_size=12), min_size=1, max_size=25), died=st.booleans())
 def test_files_hold_what_was_committed(tmp_path_factory: Any, batches: list[Any], died: bool) -> None:
-    folder: Path = tmp_path_factory.mktemp("latest")
+    folder: Path = folder_of(tmp_path_factory.mktemp("state"), "q")
     latest = AnswerTable("q", SCHEMA, ("k", "j"))
     files = AnswerFiles(folder, latest)
     all_rows: list[Any] = []
@@ -171,22 +171,22 @@ def test_files_hold_what_was_committed(tmp_path_factory: Any, batches: list[Any]
             all_rows += batch
         files.stage(epoch)
         files.sweep()
-    committed = len(batches) - 1
+    kept, committed = files.kept(), len(batches) - 1
     if died:
         # After it wrote, before it committed: what was merged is still there, and what it wrote does not count.
         latest.put(table([("a", 0, 9)] * 5, 1_000))
         files.stage(len(batches))
-    found = stored(folder, committed)
+    found = stored(folder, kept)
     assert found is not None and found.query == "q"
     assert answers(found.table()) == newest(all_rows)
     again = AnswerTable("q", SCHEMA, ("k", "j"))
     files = AnswerFiles(folder, again)
-    files.load(committed)
+    files.load(kept)
     assert answers(again.table()) == newest(all_rows)
     again.put(table([("c", 3, 9)], 2_000))
     files.stage(committed + 1)
     files.sweep()
-    after = stored(folder, committed + 1)
+    after = stored(folder, files.kept())
     assert after is not None and answers(after.table()) == newest(all_rows) | {("c", 3): 2_000}
 
 
@@ -208,26 +208,29 @@ def test_a_query_that_takes_a_name_over_does_not_get_the_answers_of_the_one_befo
         latest = AnswerTable("q", SCHEMA, ("k",))
         if rows:
             latest.put(table(rows))
-        AnswerFiles(tmp_path, latest).stage(epoch)
-    found = stored(tmp_path, 1)
+        files = AnswerFiles(folder_of(tmp_path, "q"), latest)
+        files.stage(epoch)
+    found = stored(folder_of(tmp_path, "q"), files.kept())
     assert found is not None and found.table().num_rows == 0
 
 
 def test_what_tasks_add_counts_after_what_was_merged(tmp_path: Path) -> None:
-    def add(epoch: int, partition: int, key: str, n: int) -> None:
-        write(tmp_path / part_name(epoch, partition), table([(key, 0, n)], n), "q", ("k",))
+    folder = folder_of(tmp_path, "q")
+    folder.mkdir(parents=True)
 
-    add(0, 0, "a", 1)
-    add(0, 1, "b", 2)
+    def add(epoch: int, partition: int, key: str, n: int) -> dict[str, str]:
+        path = folder / part_name(epoch, partition)
+        return {kept_name(path): write(path, table([(key, 0, n)], n), "q", ("k",))}
+
+    committed = {**add(0, 0, "a", 1), **add(0, 1, "b", 2)}
     add(1, 0, "a", 3)
     latest = AnswerTable("q", SCHEMA, ("k",))
-    files = AnswerFiles(tmp_path, latest)
-    files.load(0)
+    files = AnswerFiles(folder, latest)
+    files.load(committed)
     assert latest.row("a") == {"k": "a", "n": 1, "j": 0}, "epoch 1 is not committed"
     files.stage(0)
     files.sweep()
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["00000000-00000000.arrow"]
+    assert [path.name for path in sorted(folder.iterdir())] == ["00000000-00000000.arrow"]
     add(0, 0, "a", 1)
-    add(1, 0, "a", 3)
-    found = stored(tmp_path, 1)
+    found = stored(folder, {**files.kept(), **add(1, 0, "a", 3)})
     assert found is not None and {key: found.row(key)["n"] for key in "ab"} == {"a": 3, "b": 2}  # type: ignore[index]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from millrace.errors import CheckpointError
 from millrace.hosts.run_options import RunOptions
+from millrace.hosts.spark.commit_log.checkpoint_manifest import CheckpointManifest
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
@@ -160,9 +162,9 @@ def test_a_checkpoint_with_too_few_levels_is_refused(tmp_path: Path, spark_sessi
     sql = stream(tmp_path, "ORDERED") + query(tmp_path, "q", NESTED)
     add(tmp_path, 0, devices(0, count=10))
     run(sql, tmp_path, spark_session, "available")
-    record = tmp_path / "state" / "network.json"
-    assert '"levels": 2' in record.read_text()
-    record.write_text(record.read_text().replace('"levels": 2', '"levels": 1'))
+    known = CheckpointManifest.read(tmp_path / "state")
+    assert known is not None and known.levels == 2
+    replace(known, levels=1).write(tmp_path / "state")
     with pytest.raises(CheckpointError, match=r"need 2 stages, and the checkpoint .* has 1"):
         run(sql, tmp_path, spark_session, "available")
 

@@ -10,6 +10,7 @@
     commit_log.py            `CommitLog`: one record per micro-batch; the marks that hold and end the source
     commit_reader.py         `CommitReader`: what a run reads in the records, and reports of itself
     progress_files.py        the progress of many partitions and groups, in files beside the records
+    answer_index.py          which files hold the latest answers
     plan_log.py              `PlanLog`: one file per version of the plan
     torn_files.py            what a power cut left of Spark's own files for batches that are not on record
     checkpoint_manifest.py   `CheckpointManifest`: buckets, stages, the first text and the history of changes

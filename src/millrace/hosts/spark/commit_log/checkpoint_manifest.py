@@ -9,7 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,14 +16,17 @@ from typing import Any
 
 from millrace.errors import CheckpointError
 from millrace.hosts.checkpoint.checkpoint import check_queries, fingerprint, other_version
-from millrace.hosts.checkpoint.durable_files import read_json, replace_file
+from millrace.hosts.checkpoint.digests import damaged_file, missing
+from millrace.hosts.checkpoint.durable_files import read_record, write_record
+from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
+from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 7
+_LAYOUT = 8
 _RECORD = "network.json"
 
 
@@ -50,15 +52,17 @@ class CheckpointManifest:
                     f'"{folder}" is a checkpoint of the local host',
                     hint="Run with --on local, or name another folder.",
                 )
+            if PlanLog(folder / "plans").newest() or CommitLog(folder / "commits").newest():
+                raise missing(record)
             return None
-        known = read_json(record)
+        known = read_record(record, _LAYOUT)
         if known.get("layout") != _LAYOUT:
             raise other_version(folder)
         return CheckpointManifest(**known)
 
     def write(self, folder: Path) -> None:
         """Put the manifest in place."""
-        replace_file(folder / _RECORD, json.dumps(asdict(self)))
+        write_record(folder / _RECORD, asdict(self))
 
     def check_depth(self, plan: Physical, folder: Path) -> None:
         """Refuse queries that need more stages than there are."""
@@ -83,10 +87,19 @@ def go_on(folder: Path, known: CheckpointManifest, changes: LiveChanges) -> Evol
 
     Refuses what cannot go on; nothing is touched.
     """
+    _check_logs(folder, known)
     check_queries(asdict(known), fingerprint(physical(changes.network)), folder, changes)
     evolution = changes.resume(known.changes, points(folder), spread=True)
     known.check_depth(physical(changes.network), folder)
     return evolution
+
+
+def _check_logs(folder: Path, known: CheckpointManifest) -> None:
+    """Refuse a log that lacks records, and a manifest that is older than the plans and records beside it."""
+    log = CommitLog(folder / "commits")
+    log.check(int(name) for name in files().list(folder / "spark" / "commits") if name.isdigit())
+    if known.plan < max(PlanLog(folder / "plans").newest(), (log.newest() or {}).get("plan", 0)):
+        raise damaged_file(folder / _RECORD)
 
 
 def points(folder: Path) -> StreamProgress:

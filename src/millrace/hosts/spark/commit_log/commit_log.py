@@ -12,15 +12,16 @@ Rules:
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from millrace.hosts.checkpoint.durable_files import make_folder, read_json, replace_file, taken_over
+from millrace.errors import MissingFile
+from millrace.hosts.checkpoint.digests import missing
+from millrace.hosts.checkpoint.durable_files import make_folder, read_record, replace_file, taken_over, write_record
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles
 
@@ -47,7 +48,7 @@ class CommitLog:
     def write(self, batch: int, record: Record) -> None:
         """Put the batch's record in place, whole and on disk."""
         make_folder(self.folder, "the commit log")
-        replace_file(self._path(batch), json.dumps(record))
+        write_record(self._path(batch), record)
 
     def newest(self) -> Record | None:
         """The last batch's record."""
@@ -56,14 +57,24 @@ class CommitLog:
 
     def before(self, batch: int) -> Record | None:
         """The record that the batch goes on from, also when the batch is replayed."""
-        earlier = [number for number in self._batches() if number < batch]
-        return self._read(earlier[-1]) if earlier else None
+        return self._read(batch - 1) if any(number < batch for number in self._batches()) else None
+
+    def first(self) -> int:
+        """The first batch whose record is still there; 0 if there is none."""
+        return next(iter(self._batches()), 0)
+
+    def check(self, committed: Iterable[int]) -> None:
+        """Refuse a log that lacks the record of a batch: one between others, or one that Spark has committed."""
+        found = self._batches()
+        needed = range(self.first(), max([*found, *committed], default=-1) + 1)
+        for batch in sorted(set(needed).difference(found)):
+            raise missing(self._path(batch))
 
     def records(self, after: int = -1) -> Iterator[tuple[int, Record]]:
         """Each later batch's number and its record, in order; one that is pruned meanwhile is left out."""
         for batch in self._batches():
             if batch > after:
-                with suppress(FileNotFoundError):
+                with suppress(MissingFile):
                     yield batch, self._read(batch)
 
     def source(self, stream: str, files: int) -> Record:
@@ -121,8 +132,7 @@ class CommitLog:
         return self.folder / f"{batch:0{_DIGITS}d}.json"
 
     def _read(self, batch: int) -> Record:
-        record: Record = read_json(self._path(batch))
-        return record
+        return read_record(self._path(batch))
 
     def _batches(self) -> list[int]:
         if not self.folder.is_dir():

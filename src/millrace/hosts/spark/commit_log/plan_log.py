@@ -2,6 +2,7 @@
 
 Rules:
 - A version is written whole before its number is used, and never changed: the number is enough to find the plan.
+- A version is data, with its digest (see plan/nodes/plan_data.py): reading it runs no code of anyone.
 - A run that goes on from a checkpoint writes the version in force again, by its own software.
 - Worker processes keep the plans they have used; a file that has been replaced is read again.
 """
@@ -16,15 +17,17 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from pyspark import cloudpickle
-
 from millrace.hosts.checkpoint.checkpoint import other_version
+from millrace.hosts.checkpoint.digests import damaged_file, missing, sealed, unsealed
 from millrace.hosts.checkpoint.durable_files import make_folder, replace_file
 from millrace.hosts.checkpoint.file_system import files
+from millrace.hosts.sinks.writers import WriterSpec
+from millrace.plan.nodes.plan_data import data_of, value_of
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 _SUFFIX = ".plan"
+_FURTHER = {WriterSpec.__name__: WriterSpec}
 _KEPT = 3
 """Versions that stay: Spark replays one micro-batch at most, which may be of the version before."""
 
@@ -55,7 +58,9 @@ class PlanLog:
     def write(self, number: int, version: Version) -> None:
         """Put a version in place."""
         make_folder(self.folder, "the folder of plans")
-        replace_file(self._path(number), cloudpickle.dumps(version))  # type: ignore[no-untyped-call]
+        path = self._path(number)
+        data = data_of((version.network, version.sinks, version.paths), _FURTHER)
+        replace_file(path, sealed(data, path.name))
         for old in self._numbers()[:-_KEPT]:
             files().remove(self._path(old))
 
@@ -66,7 +71,10 @@ class PlanLog:
     def read(self, number: int) -> Version:
         """The version of that number."""
         path = self._path(number)
-        return _read(str(path), path.stat().st_mtime_ns)
+        try:
+            return _read(str(path), path.stat().st_mtime_ns)
+        except FileNotFoundError:
+            raise missing(path) from None
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}{_SUFFIX}"
@@ -80,10 +88,13 @@ class PlanLog:
 
 @lru_cache(maxsize=8)
 def _read(path: str, changed: int) -> Version:
+    data = unsealed(files().read(Path(path)), Path(path).name)
+    if data is None:
+        raise damaged_file(Path(path))
     try:
-        version: Version = cloudpickle.loads(files().read(Path(path)))
-    except (ImportError, AttributeError):
-        # It names a module or class that this version does not have.
+        version = Version(*value_of(data, _FURTHER))
+    except (KeyError, TypeError):
+        # It names a class, or fields, that this version does not have.
         raise other_version(Path(path).parents[1]) from None
     sys.path += [place for place in version.paths if place not in sys.path]
     return version

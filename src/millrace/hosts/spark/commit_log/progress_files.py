@@ -1,7 +1,8 @@
 """How far the partitions and groups of streams have come on Spark, as files beside the commit log.
 
 Rules:
-- Their progress is kept in *runs*, files that never change; a later run overrides an earlier one. To these come the
+- Their progress is kept in *runs*, files that never change, with their digest in the name; a later run overrides an
+  earlier one. To these come the
   texts of the partitions that have changed since (`partitions`). Tasks, buckets and the commit record name runs, so
   that a micro-batch costs what has changed in it.
 - The sink makes a run of what has changed, merged with runs that are not much larger. A record also names the runs
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from millrace.hosts.checkpoint.digests import damaged_file, digest, missing
 from millrace.hosts.checkpoint.durable_files import make_folder, replace_file
 from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.progress.ingress import Ingress, Progress
@@ -65,16 +67,24 @@ class ProgressFiles:
     def _added(self, runs: Sequence[str], texts: Sequence[str]) -> list[str]:
         """The runs with one more, which those that are not much larger are merged into."""
         kept, texts, size = list(runs), list(texts), sum(map(len, texts))
-        while kept and (larger := (self.folder / kept[-1]).stat().st_size) <= _MUCH * size:
+        while kept and (larger := int(kept[-1].rpartition("-")[2], 16)) <= _MUCH * size:
             texts.insert(0, self._read(kept.pop()))
             size += larger
         make_folder(self.folder, "the progress of streams")
-        run = uuid4().hex
-        replace_file(self.folder / run, newest(texts))
+        text = newest(texts).encode()
+        run = f"{uuid4().hex}-{digest(text)}"
+        replace_file(self.folder / run, text)
         return [*kept, run]
 
     def _read(self, run: str) -> str:
-        return files().read(self.folder / run).decode()
+        path = self.folder / run
+        try:
+            content = files().read(path)
+        except FileNotFoundError:
+            raise missing(path) from None
+        if not run.endswith(f"-{digest(content)}"):
+            raise damaged_file(path)
+        return content.decode()
 
 
 def changed_order(edge: Ingress, runs: Sequence[str]) -> Order:

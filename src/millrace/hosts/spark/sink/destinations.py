@@ -23,6 +23,7 @@ from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.sinks.outputs import file_options
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
 from millrace.hosts.sinks.writers import WriterSpec, run_name
+from millrace.hosts.spark.commit_log.answer_index import kept_answers, write_index
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.sink.network_sink import clean
 from millrace.hosts.spark.sink.relay import relayed_from
@@ -47,7 +48,11 @@ class Destinations:
         epoch = None if fresh else self._committed()
         # Its results have their names before it is on record; it is run again, and they are replaced.
         pending = (folder / "spark" / "offsets" / str(0 if epoch is None else epoch + 1)).exists()
-        self.sinks = Sinks(queries, fresh=fresh, checkpoint=folder, epoch=epoch, relayed=True, pending=pending)
+        answered = any(key_of(query) is not None for query in queries)
+        kept = kept_answers(folder, self._commits) if answered and not fresh else None
+        self.sinks = Sinks(
+            queries, fresh=fresh, checkpoint=folder, epoch=epoch, kept=kept, relayed=True, pending=pending
+        )
         self.prepare(queries)()
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
@@ -76,13 +81,14 @@ class Destinations:
         """Make few files of the latest answers, as of a micro-batch that is committed."""
         if batch is not None:
             sync_all((), self.sinks.answers.stage(batch))
+            write_index(self.folder, batch, self.sinks.answers.kept())
             self.sinks.answers.sweep()
 
-    def put_answers(self, batch: int) -> None:
-        """Put the latest answers of a committed micro-batch."""
-        self.sinks.answers.put_parts(batch)
-        if batch % _MERGE_EVERY == 0:
-            self._merge_answers(batch)
+    def put_answers(self, record: Record) -> None:
+        """Put the latest answers of a committed micro-batch, given its record."""
+        self.sinks.answers.put_parts(record.get("answers", {}))
+        if record["batch"] % _MERGE_EVERY == 0:
+            self._merge_answers(record["batch"])
 
     def _spec(self, query: Query, *, is_new: bool) -> Spec:
         connector = query.sink.connector

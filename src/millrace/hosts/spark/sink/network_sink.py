@@ -29,7 +29,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from millrace.hosts.answers.answer_files import part_name, write
+from millrace.hosts.answers.answer_files import kept_name, part_name, write
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.checkpoint.durable_files import make_folder, sync_all, write_arrow
 from millrace.hosts.checkpoint.file_system import files
@@ -55,8 +55,8 @@ class TaskOutput(WriterCommitMessage):
     partition: int
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
     reports: list[Record] = field(default_factory=list)
-    latest: dict[str, str] = field(default_factory=dict)
-    """By output a hidden file with the latest answers."""
+    latest: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By output a hidden file with the latest answers, and its digest."""
 
 
 class NetworkSink(DataSource):
@@ -120,15 +120,14 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         files().sync_file(path)
         return path.name, rows.num_rows
 
-    def _write_latest(self, query: str, spec: Mapping[str, Any], parts: Sequence[pa.Table]) -> str:
-        """The hidden file with the last of the task's rows for each key."""
+    def _write_latest(self, query: str, spec: Mapping[str, Any], parts: Sequence[pa.Table]) -> tuple[str, str]:
+        """The hidden file with the last of the task's rows for each key, and its digest."""
         found = AnswerTable(query, parts[0].schema, spec["key"])
         for rows in parts:
             found.put(rows)
         path = Path(spec["path"]) / f"{_HIDDEN}{uuid4().hex}.arrow"
         make_folder(path.parent, "the folder of latest answers")
-        write(path, found.table(), query, spec["key"])
-        return path.name
+        return path.name, write(path, found.table(), query, spec["key"])
 
     def write_file(self, path: Path, format: str, rows: pa.Table, options: Mapping[str, str]) -> None:
         """One file of results, by the connector of its format."""
@@ -149,14 +148,17 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                 # What Spark itself has written for this batch must be on disk before any result of it is given away.
                 files().sync_disk(self.folder)
                 outputs = {output: self._publish(output, sink, tasks, batchId) for output, sink in sinks.items()}
+                answers: dict[str, str] = {}
                 for output, sink in sinks.items():
                     if "latest" in sink:
-                        _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
+                        answers |= _publish_latest(output, Path(sink["latest"]["path"]), tasks, batchId)
                 sync_all((), _folders(sinks.values()))
             reports.append({"metrics": {"took": watch.took}})
             merged = merge(log.before(batchId), reports)
             merged["sources"] = log.progress_files.save_changed(merged["sources"])
             record = {"batch": batchId, "outputs": outputs, **merged, "committed": time.time_ns() // 1000}
+            if answers:
+                record["answers"] = answers
             log.write(batchId, record)
             if batchId % _PRUNE_EVERY == 0:
                 log.prune()
@@ -167,7 +169,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                 if output in task.files:
                     files().remove(Path(sink["path"]) / task.files[output][0])
                 if output in task.latest:
-                    files().remove(Path(sink["latest"]["path"]) / task.latest[output])
+                    files().remove(Path(sink["latest"]["path"]) / task.latest[output][0])
 
     def _publish(self, output: str, sink: Sink, tasks: Sequence[TaskOutput], batch: int) -> dict[str, Any]:
         """Give the batch's files of one output their final names, and drop what an earlier attempt left.
@@ -190,14 +192,20 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         return {"rows": rows, "files": names}
 
 
-def _publish_latest(output: str, folder: Path, tasks: Sequence[TaskOutput], batch: int) -> None:
-    """Give the latest answers of a batch their final names, in the place of what an earlier attempt left."""
+def _publish_latest(output: str, folder: Path, tasks: Sequence[TaskOutput], batch: int) -> dict[str, str]:
+    """Give the latest answers of a batch their final names, in the place of what an earlier attempt left.
+
+    Their digests by path in the checkpoint.
+    """
+    found: dict[str, str] = {}
     for task in tasks:
         final = folder / part_name(batch, task.partition)
         if output in task.latest:
-            files().rename(folder / task.latest[output], final)
+            hidden, found[kept_name(final)] = task.latest[output]
+            files().rename(folder / hidden, final)
         elif final.exists():
             files().remove(final)
+    return found
 
 
 def clean(path: Path | str) -> None:

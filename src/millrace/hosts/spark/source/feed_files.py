@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from millrace.connectors.files.file_writer import write_file
-from millrace.hosts.checkpoint.durable_files import replace_file
+from millrace.hosts.checkpoint.durable_files import read_record, write_record
 from millrace.hosts.checkpoint.file_system import files
 
 _REMOVED = ".millrace-removed"
@@ -43,15 +43,13 @@ def count_files(folder: Path) -> int:
 
 def count_removed(folder: Path) -> int:
     """How many of a folder's files have been removed; none if it is not one of ours, or no folder."""
-    try:
-        return int((folder / _REMOVED).read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
+    record = folder / _REMOVED
+    return int(read_record(record)["removed"]) if record.exists() else 0
 
 
 def remove_files(folder: Path, until: int) -> None:
     """Remove the files below a number, for good."""
-    replace_file(folder / _REMOVED, str(until))
+    write_record(folder / _REMOVED, {"removed": until})
     for name in _names(folder):
         if name < file_name(until):
             files().remove(folder / name)

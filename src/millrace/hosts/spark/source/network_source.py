@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from millrace.connectors.native import SOURCES
 from millrace.hosts.checkpoint.checkpoint import has_ended
+from millrace.hosts.checkpoint.digests import damaged, digest
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.rows import EXCHANGE
@@ -85,7 +86,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.bounded = False
 
     def initialOffset(self) -> Offset:
-        return {"plan": 0, "live": self.live, "committed": 0, "streams": {}, "control": dict(NO_WAKEUP)}
+        return _sealed({"plan": 0, "live": self.live, "committed": 0, "streams": {}, "control": dict(NO_WAKEUP)})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -98,6 +99,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         with carrying():
+            _check(start)
             if self.commits.held():
                 return start
             version, now = max(self.least, start["plan"], self.plans.newest()), time.time_ns() // 1000
@@ -116,13 +118,8 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not new and control is start["control"]:
                 return start
             committed = (self.commits.newest() or {}).get("committed", 0)
-            return {
-                "plan": version,
-                "live": self.live,
-                "committed": committed,
-                "streams": streams,
-                "control": control,
-            }
+            offset = {"plan": version, "live": self.live, "committed": committed}
+            return _sealed({**offset, "streams": streams, "control": control})
 
     def _looked(self, before: Mapping[str, Offset], now: int) -> dict[str, Offset]:
         """The offsets of all streams after a look at this time of the clock, unchanged where there is nothing new."""
@@ -130,6 +127,8 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with carrying():
+            _check(start)
+            _check(end)
             self._follow(max(self.least, end["plan"]))
             parts: list[FilePartition | WakeupPartition] = []
             for name, files in self.streams.items():
@@ -168,3 +167,19 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _low_level(self, stream: str, version: int, *, live: bool, committed: int = 0) -> StreamLowLevel:
         plan = self.plans.read(version).plan
         return StreamLowLevel(plan, stream, self.buckets, live, version, self.folder, committed)
+
+
+def _sealed(offset: Offset) -> Offset:
+    """An offset with its digest: Spark keeps it in a log that has none."""
+    return {**offset, "digest": _digest(offset)}
+
+
+def _check(offset: Offset) -> None:
+    """Refuse an offset that is not what was given to Spark."""
+    rest = {name: value for name, value in offset.items() if name != "digest"}
+    if offset.get("digest") != _digest(rest):
+        raise damaged("an offset in Spark's log")
+
+
+def _digest(offset: Offset) -> str:
+    return digest(json.dumps(offset, sort_keys=True).encode())

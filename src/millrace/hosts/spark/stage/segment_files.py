@@ -5,7 +5,8 @@ longest, so this is the rule, and Spark's state store reads no more than tens of
 into memory, without a copy and only where it is read.
 
 Rules:
-- Spark's state is the valid one. A file that is missing or cut off costs time, never an answer.
+- Spark's state is the valid one. A file that is missing or damaged costs time, never an answer: it ends with its
+  digest, which a process checks once, before it maps the file.
 - A file is written under a name of its own, renamed, and never changed. Names of segments are never used twice.
 - The folder is in one of Spark's own, which goes with the executor. Its size is bounded: where there is no room, files
   that have not been read for long are removed, or the new one is not kept.
@@ -20,6 +21,7 @@ import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -27,6 +29,10 @@ _MOST_BYTES = 2**31
 _SHARE = 4
 """The files may take one part in this many of the free space on disk."""
 _IDLE_SECONDS = 600.0
+_DIGEST = 4
+_MOST_CHECKED = 10_000
+_CHECKED: set[Path] = set()
+"""Files that this process has found to be whole."""
 
 
 class SegmentFiles:
@@ -43,9 +49,17 @@ class SegmentFiles:
         path = self._path(self._folder, node, place)
         try:
             os.utime(path)
-            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as blocks:
+            with pa.memory_map(str(path)) as file:
+                content = file.read_buffer()
+            rows, told = content.slice(0, content.size - _DIGEST), content.slice(max(content.size - _DIGEST, 0))
+            if path not in _CHECKED and bytes(told) != _digest(rows):
+                return None
+            if len(_CHECKED) > _MOST_CHECKED:
+                _CHECKED.clear()
+            _CHECKED.add(path)
+            with pa.ipc.open_file(pa.BufferReader(rows)) as blocks:
                 return blocks.read_all()
-        except (OSError, pa.ArrowInvalid):
+        except (OSError, ValueError, IndexError):
             return None
 
     def write(self, node: str, place: int, table: pa.Table) -> None:
@@ -58,8 +72,12 @@ class SegmentFiles:
             if not _make_room(self._folder, table.nbytes):
                 return
             try:
-                with pa.OSFile(str(written), "wb") as file, pa.ipc.new_file(file, table.schema) as blocks:
+                rows = pa.BufferOutputStream()
+                with pa.ipc.new_file(rows, table.schema) as blocks:
                     blocks.write_table(table)
+                with pa.OSFile(str(written), "wb") as file:
+                    file.write(content := rows.getvalue())
+                    file.write(_digest(content))
                 written.replace(self._path(self._folder, node, place))
             finally:
                 written.unlink(missing_ok=True)
@@ -67,12 +85,18 @@ class SegmentFiles:
     def remove(self, node: str, place: int) -> None:
         """Remove a segment; a process that has it mapped keeps it."""
         if self._folder is not None:
+            path = self._path(self._folder, node, place)
+            _CHECKED.discard(path)
             with suppress(OSError):
-                self._path(self._folder, node, place).unlink()
+                path.unlink()
 
     def _path(self, folder: Path, node: str, place: int) -> Path:
         owner = hashlib.sha256(f"{self._checkpoint}\n{node}".encode()).hexdigest()[:16]
         return folder / f"{owner}-{place:016x}.arrow"
+
+
+def _digest(content: pa.Buffer) -> bytes:
+    return crc32(content).to_bytes(_DIGEST, "big")
 
 
 def shared_folder() -> Path | None:

@@ -47,7 +47,7 @@ from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.segment_files import SegmentFiles, shared_folder
 from millrace.kernel.elements import Batch
 
-_LAYOUT = 10
+_LAYOUT = 11
 _MOST_BYTES = 64 << 20
 """About how many bytes Spark gets at once; its limit is that of an array in Java."""
 
@@ -83,7 +83,7 @@ class Stage(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """Called once per micro-batch with all exchange rows of a bucket."""
-        number, store, watch = int(key[0]), BucketState(self._state, self._files), Stopwatch()
+        number, store, watch = int(key[0]), self._store(int(key[0])), Stopwatch()
         with carrying():
             taken = rows_of(rows)
             with watch("open"):
@@ -101,6 +101,9 @@ class Stage(StatefulProcessor):
         for together in _framed(leaving):
             yield _outputs(together) if self.last else pd.DataFrame(together, columns=list(Row._fields))
         _cache((self.folder, self.level, number), bucket)
+
+    def _store(self, number: int) -> BucketState:
+        return BucketState(self._state, self._files, number, self.level)
 
     def _took(self, watch: Stopwatch, received: BucketInput, number: int) -> dict[str, float]:
         """The seconds of this bucket; the first one of all tells those of the readers, too."""

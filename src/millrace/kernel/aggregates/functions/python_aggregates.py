@@ -2,7 +2,8 @@
 
 The class has `initialize(self) -> state`, `iterate(self, state, *columns) -> state`, `terminate(self, state) -> value`
 and, if it can, `merge(self, state, other) -> state`. This is the one place where a user's code is called: once per
-group, with whole columns. States are pickled, so that they can be saved and sent.
+group, with whole columns. States are objects of the user's own: they are pickled, so that they can be saved and sent,
+and begin with a mark that says so. Nothing else in a checkpoint is pickled.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.user_functions import class_at
 
 _METHODS = ("initialize", "iterate", "terminate")
+PICKLED = b"pickle:"
+"""What the state of a user's aggregate begins with."""
 
 
 class Calls:
@@ -82,15 +85,15 @@ class PythonMerge(AggregateFunction):
         """Pickled states as one."""
         if len(states) < 2:
             return states[0] if states else None
-        merged = pickle.loads(states[0])
+        merged = _loaded(states[0])
         for state in states[1:]:
-            merged = self.calls.call("merge", merged, pickle.loads(state))
+            merged = self.calls.call("merge", merged, _loaded(state))
         return self._kept(merged)
 
     def _kept(self, state: Any) -> bytes:
         # A user's state may refuse in any way.
         try:
-            return pickle.dumps(state)
+            return PICKLED + pickle.dumps(state)
         except Exception as error:
             raise RunError(
                 f'the state of aggregate "{self.name}" cannot be kept: {type(error).__name__}: {error}',
@@ -100,7 +103,7 @@ class PythonMerge(AggregateFunction):
     def result(self, partials: Columns) -> pa.Array:
         states = partials[0].to_pylist()
         return self.calls.results(
-            self.calls.call("initialize") if state is None else pickle.loads(state) for state in states
+            self.calls.call("initialize") if state is None else _loaded(state) for state in states
         )
 
 
@@ -115,6 +118,11 @@ class PythonFold(Fold):
         cut = _cut(groups, arguments)
         states = (self.calls.folded(each) if count else self.calls.call("initialize") for count, each in cut)
         return self.calls.results(states)
+
+
+def _loaded(state: bytes) -> Any:
+    assert state.startswith(PICKLED), "a state that was not kept by us"
+    return pickle.loads(state[len(PICKLED) :])
 
 
 def _are_fractions(values: list[Any]) -> bool:

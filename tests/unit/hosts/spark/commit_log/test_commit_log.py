@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from millrace.errors import CheckpointError
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 
 
@@ -13,8 +16,23 @@ def test_an_empty_log_knows_nothing(tmp_path: Path) -> None:
     log = CommitLog(tmp_path / "none")
     assert log.newest() is None
     assert log.before(3) is None
+    log.check([])
     assert list(log.records()) == []
     assert log.source("bids", 0) == {}
+
+
+def test_a_log_that_lacks_a_record_is_refused(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    for batch in (4, 5, 7):
+        log.write(batch, {"batch": batch})
+    with pytest.raises(CheckpointError, match=f'"{tmp_path / "00000006.json"}" of the checkpoint is missing'):
+        log.check([])
+    with pytest.raises(CheckpointError, match="00000006"):
+        log.before(7)
+    log.write(6, {"batch": 6})
+    log.check([6, 7])
+    with pytest.raises(CheckpointError, match="00000008"):
+        log.check([8])
 
 
 def test_records_come_back_in_batch_order_whatever_order_they_were_written_in(tmp_path: Path) -> None:
@@ -24,7 +42,7 @@ def test_records_come_back_in_batch_order_whatever_order_they_were_written_in(tm
     assert list(log.records()) == [(batch, {"batch": batch}) for batch in (2, 10, 123456789)]
     assert [batch for batch, _ in log.records(after=2)] == [10, 123456789]
     assert log.newest() == {"batch": 123456789}
-    assert log.before(10) == {"batch": 2}
+    assert log.before(11) == {"batch": 10}
 
 
 def test_a_source_is_as_the_newest_record_with_that_many_files_knew_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from millrace.errors import CheckpointError
+from millrace.hosts.checkpoint.digests import sealed
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.plan.nodes.query_network import QueryNetwork
 
@@ -36,9 +37,25 @@ def test_reading_a_version_lets_its_classes_be_found(tmp_path: Path) -> None:
         sys.path.remove("beside-the-file")
 
 
-def test_a_version_that_names_a_module_of_another_release_is_refused(tmp_path: Path) -> None:
+def test_a_version_that_names_a_class_of_another_release_is_refused(tmp_path: Path) -> None:
     log = PlanLog(tmp_path / "plans")
-    log.write(1, Version(QueryNetwork(())))
-    (tmp_path / "plans" / "00000001.plan").write_bytes(b"cmillrace.network\nNetwork\n.")
-    with pytest.raises(CheckpointError, match=f'"{tmp_path}" was made by another version of Millrace'):
-        log.read(1)
+    for parts in ([["NoSuchNode", []]], [["Column", ["k", "further"]]]):
+        content = sealed({"parts": parts, "whole": {"part": 0}}, "00000001.plan")
+        log.write(1, Version(QueryNetwork(())))
+        (tmp_path / "plans" / "00000001.plan").write_bytes(content)
+        with pytest.raises(CheckpointError, match=f'"{tmp_path}" was made by another version of Millrace'):
+            log.read(1)
+
+
+def test_a_damaged_version_is_refused_by_its_name(tmp_path: Path) -> None:
+    log = PlanLog(tmp_path)
+    log.write(1, Version(QueryNetwork(()), {"one": {}}))
+    log.write(2, Version(QueryNetwork(()), {"two": {}}))
+    path = tmp_path / "00000002.plan"
+    for content in (path.read_bytes()[:-1], (tmp_path / "00000001.plan").read_bytes(), b"cos\nsystem\n(S'false'\ntR."):
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match=f'"{path}" of the checkpoint is damaged'):
+            log.read(2)
+    path.unlink()
+    with pytest.raises(CheckpointError, match=f'"{path}" of the checkpoint is missing'):
+        log.read(2)

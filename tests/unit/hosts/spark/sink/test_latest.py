@@ -13,6 +13,8 @@ from toys import ToyWriter
 import millrace as mr
 from millrace.connectors.pushed import Pushed
 from millrace.hosts.answers.answer_files import folder_of, stored
+from millrace.hosts.spark.commit_log.answer_index import kept_answers
+from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack
 from millrace.hosts.spark.sink.destinations import Destinations
@@ -52,8 +54,9 @@ def answers(sinks: Destinations, query: str = "q") -> dict[str, int]:
     return {row["k"]: row["n"] for row in sinks.sinks.answers.of(query).table().to_pylist()}
 
 
-def kept(folder: Path, batch: int) -> dict[str, int]:
-    found = stored(folder_of(folder, "q"), batch)
+def kept(folder: Path) -> dict[str, int]:
+    log = CommitLog(folder / "commits")
+    found = stored(folder_of(folder, "q"), kept_answers(folder, log))
     return {} if found is None else {row["k"]: row["n"] for row in found.table().to_pylist()}
 
 
@@ -63,10 +66,10 @@ def test_answers_stand_when_their_micro_batch_is_committed_and_outlive_the_run(t
     for batch in range(40):
         rows = [[("a", batch), ("a", batch + 100)], [(f"k{batch % 7}", batch)]]
         committed(tmp_path, sinks, batch, *rows)
-        sinks.put_answers(batch)
+        sinks.put_answers(CommitLog(tmp_path / "commits").newest() or {})
         expected |= {"a": batch + 100, f"k{batch % 7}": batch}
         assert answers(sinks) == expected
-    assert kept(tmp_path, 39) == expected
+    assert kept(tmp_path) == expected
     assert len(list(folder_of(tmp_path, "q").iterdir())) < 40, "files are merged"
     again = Destinations(tmp_path, queries(), fresh=False)
     assert answers(again) == expected
@@ -76,9 +79,11 @@ def test_a_replayed_micro_batch_replaces_what_it_gave(tmp_path: Path) -> None:
     sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)], [("b", 1)])
     committed(tmp_path, sinks, 0, [("a", 2)], [])
-    assert kept(tmp_path, 0) == {"a": 2}
+    assert kept(tmp_path) == {"a": 2}
     committed(tmp_path, sinks, 1, [("a", 3)])
-    assert kept(tmp_path, 0) == {"a": 2}, "what is not committed does not count"
+    assert kept(tmp_path) == {"a": 3}
+    (tmp_path / "commits" / "00000001.json").unlink()
+    assert kept(tmp_path) == {"a": 2}, "what is not committed does not count"
 
 
 def test_an_aborted_micro_batch_leaves_nothing(tmp_path: Path) -> None:
@@ -98,7 +103,7 @@ def test_an_aborted_micro_batch_leaves_nothing(tmp_path: Path) -> None:
 def test_a_query_that_replaces_another_has_none_of_its_answers_also_after_a_restart(tmp_path: Path) -> None:
     sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)])
-    sinks.put_answers(0)
+    sinks.put_answers(CommitLog(tmp_path / "commits").newest() or {})
     other = queries(SQL.replace("SELECT k, n FROM s", "SELECT k, n FROM s WHERE n > 5"))
     sinks.prepare(other)()
     assert answers(sinks) == {}
@@ -108,7 +113,7 @@ def test_a_query_that_replaces_another_has_none_of_its_answers_also_after_a_rest
 def test_a_renamed_query_keeps_its_answers(tmp_path: Path) -> None:
     sinks = Destinations(tmp_path, queries(), fresh=True)
     committed(tmp_path, sinks, 0, [("a", 1)])
-    sinks.put_answers(0)
+    sinks.put_answers(CommitLog(tmp_path / "commits").newest() or {})
     renamed = queries(SQL.replace("QUERY q", "QUERY r"))
     sinks.prepare(renamed, {"r": "q"})()
     assert answers(sinks, "r") == {"a": 1}

@@ -43,7 +43,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_feed_that_is_cut_off_leaves_no_file_that_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cut_off(path: Path, format: str, rows: pa.Table) -> None:
+    def cut_off(path: Path, format: str, rows: pa.Table, create: object) -> None:
         path.write_bytes(b"PAR1")
         raise KeyboardInterrupt
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from staged import Staged, State
 
+from millrace.errors import CheckpointError
 from millrace.hosts.spark.exchange.rows import pack, unpack
 from millrace.hosts.spark.stage import segment_files
 from millrace.hosts.spark.stage.bucket_state import BucketState
@@ -25,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def store(state: State, folder: Path | None, checkpoint: str = "here") -> BucketState:
-    return BucketState(state, SegmentFiles(checkpoint, folder))
+    return BucketState(state, SegmentFiles(checkpoint, folder), 3, 1)
 
 
 def names(folder: Path) -> list[str]:
@@ -155,3 +156,23 @@ def test_blobs_are_small_and_those_of_earlier_versions_can_be_read() -> None:
 def _at(second: int, keys: list[str]) -> pa.Table:
     times = pa.array([second * 1_000_000] * len(keys), pa.timestamp("us", tz="UTC"))
     return pa.table({"k": keys, "ts": times})
+
+
+def test_a_damaged_file_is_not_believed_and_a_damaged_state_is_refused(folder: Path) -> None:
+    kept = State()
+    place = store(kept, folder).add("join#1", ROWS)
+    (file,) = folder.iterdir()
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    assert store(kept, folder).segment("join#1", place) == ROWS
+    blob = bytearray(kept.values[0]["join#1", place][0])
+    blob[len(blob) // 2] ^= 1
+    kept.values[0]["join#1", place] = (bytes(blob),)
+    file.unlink()
+    with pytest.raises(CheckpointError, match=r'a segment of operator "join#1" in the state of bucket 3 of level 1'):
+        store(kept, folder).segment("join#1", place)
+    store(kept, folder).write_manifest({"layout": 1})
+    kept.values[0]["", 0] = (kept.values[0]["", 0][0].replace(b"1}", b"0}"),)
+    with pytest.raises(CheckpointError, match="the manifest in the state of bucket 3 of level 1"):
+        store(kept, folder).manifest()
