@@ -23,8 +23,9 @@ _NONE = -1
 
 def remove_torn(checkpoint: Path, newest: int | None) -> None:
     """Remove what is torn and later than the newest batch on record."""
-    folder, record = checkpoint / "spark", checkpoint / "commits" / f"{newest or 0:08d}.json"
-    last = _NONE if newest is None else newest
+    folder, last, recorded = checkpoint / "spark", _NONE, 0
+    if newest is not None:
+        last, recorded = newest, (checkpoint / "commits" / f"{newest:08d}.json").stat().st_mtime_ns
     torn = [path for path in _later(folder, last) if not _is_whole(path)]
     if last == _NONE and torn:
         shutil.rmtree(folder)
@@ -32,7 +33,7 @@ def remove_torn(checkpoint: Path, newest: int | None) -> None:
     for path in torn:
         _remove(path)
     for snapshot in folder.glob("state/*/*/**/*.zip"):
-        if snapshot.stat().st_mtime_ns > record.stat().st_mtime_ns and not _is_whole_snapshot(snapshot):
+        if snapshot.stat().st_mtime_ns > recorded and not _is_whole_snapshot(snapshot):
             _remove(snapshot)
 
 

@@ -49,10 +49,12 @@ def test_without_a_record_torn_files_let_sparks_part_begin_anew(tmp_path: Path) 
     assert left(tmp_path) == set()
 
 
-def test_a_torn_snapshot_that_is_later_than_the_record_is_removed(tmp_path: Path) -> None:
-    CommitLog(tmp_path / "commits").write(3, {"batch": 3})
+@pytest.mark.parametrize("newest", [3, None])
+def test_a_torn_snapshot_that_is_later_than_the_record_is_removed(tmp_path: Path, newest: int | None) -> None:
+    if newest is not None:
+        CommitLog(tmp_path / "commits").write(newest, {"batch": newest})
     spark_files(tmp_path, {"state/0/0/4.zip": "", "state/0/0/4.changelog": "", "state/0/1/SSTs/1.sst": "1"})
     with ZipFile(tmp_path / "spark" / "state" / "0" / "1" / "4.zip", "w") as archive:
         archive.writestr("metadata", "v1")
-    remove_torn(tmp_path, 3)
+    remove_torn(tmp_path, newest)
     assert left(tmp_path) == {"state/0/0/4.changelog", "state/0/1/4.zip", "state/0/1/SSTs/1.sst"}
