@@ -26,10 +26,11 @@ demo: setup java ## run the demonstration
 
 test: setup java ## run every test, as continuous integration does
 	$(BIN)/python -m pytest $(LANES) 3 -m "not alone and not long"
-	$(BIN)/python -m pytest -m "alone and not long"
+	$(BIN)/python -m pytest -m "alone and not long" tests/e2e
 
-long: setup java ## run the tests that take minutes each: kills at random moments
+long: setup java ## run the tests that take minutes each: kills at random moments; properties with ten times the examples
 	$(BIN)/python -m pytest -m long
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(LANES) 2 tests/property
 
 fast: setup ## run the tests that need neither Spark nor patience
 	$(FAST)

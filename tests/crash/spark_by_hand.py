@@ -31,6 +31,7 @@ from millrace.hosts.spark.exchange.rows import Row
 from millrace.hosts.spark.sink.network_sink import NetworkWriter
 from millrace.hosts.spark.source.network_source import NetworkReader
 from millrace.hosts.spark.stage import stage as stages
+from millrace.hosts.spark.stage.shipped_stage import ShippedStage
 from millrace.plan.nodes.query_network import QueryNetwork
 from tests.crash.kills import Kill
 from tests.unit.hosts.spark.staged import State
@@ -104,7 +105,7 @@ class SparkByHand:
             state.bucket, given[bucket] = bucket, []
             if not len(own):
                 continue
-            stage = stages.Stage(str(self.folder), BUCKETS, level=level, last=level == self.depth)
+            stage = ShippedStage(str(self.folder), BUCKETS, level=level, last=level == self.depth)
             stage.init(state)  # type: ignore[arg-type]
             for frame in stage.handleInputRows((bucket,), iter([own]), None):
                 given[bucket] += list(frame.itertuples(index=False, name=None))

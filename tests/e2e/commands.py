@@ -54,6 +54,12 @@ def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[st
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
+def absolute(script: Path) -> Path:
+    """The script, with its paths made absolute: a Spark session that is shared has a working folder of its own."""
+    script.write_text(re.sub(r"path '(?!/)", f"path '{script.parent}/", script.read_text()))
+    return script
+
+
 class Started:
     """A command that is running, with all its processes in one group."""
 
@@ -96,7 +102,7 @@ def chatter(said: str) -> list[str]:
     return [line for line in said.splitlines() if not ours.match(line)]
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 240) -> None:
     """Return when the condition holds."""
     until = monotonic() + seconds
     while not condition():

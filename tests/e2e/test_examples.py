@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import environment
+from tests.e2e.commands import environment, millrace
 from tests.postgres import server
 
 pytestmark = pytest.mark.slow
@@ -23,6 +23,12 @@ def output_of(*arguments: str) -> list[str]:
     ran = subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment()
     )
+    assert ran.returncode == 0, ran.stderr
+    return rows(ran.stdout)
+
+
+def output_of_run(name: str, *options: str) -> list[str]:
+    ran = millrace("run", f"examples/{name}.sql", "--until-end", *options, folder=ROOT)
     assert ran.returncode == 0, ran.stderr
     return rows(ran.stdout)
 
@@ -43,14 +49,13 @@ def names(ending: str) -> list[str]:
 @pytest.mark.parametrize("host", ["local", "virtual"])
 @pytest.mark.parametrize("name", names(".sql"))
 def test_an_example_in_sql_gives_its_output(name: str, host: str) -> None:
-    run = ["-m", "millrace", "run", f"examples/{name}.sql", "--on", host, "--until-end"]
-    assert output_of(*run) == expected(name)
+    assert output_of_run(name, "--on", host) == expected(name)
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark_session")
 def test_the_first_example_gives_its_output_on_spark() -> None:
-    run = ["-m", "millrace", "run", "examples/q1.sql", "--until-end", "--master", "local[2]"]
-    assert output_of(*run) == expected("q1")
+    assert output_of_run("q1") == expected("q1")
 
 
 @pytest.mark.parametrize("name", names(".py"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import millrace_process
+from tests.e2e.commands import RunOn, millrace, millrace_process
 
 pytestmark = pytest.mark.slow
 
@@ -58,18 +58,23 @@ def totals(folder: Path) -> list[str]:
     return sorted(",".join(line.replace('"', "").split(",")[2:]) for line in lines)
 
 
-@pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
-def test_a_module_beside_the_file_is_called(host: str, tmp_path: Path) -> None:
-    script = project(tmp_path)
-    ran = millrace_process("run", script, "--on", host, "--until-end", folder=tmp_path)
+def test_a_module_beside_the_file_is_called(tmp_path: Path) -> None:
+    ran = millrace_process("run", project(tmp_path), "--on", "local", "--until-end", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert totals(tmp_path) == ["A,4.5", "B,4.5"]
+
+
+@pytest.mark.spark
+def test_a_module_beside_the_file_is_called_on_spark(run_on: RunOn, tmp_path: Path) -> None:
+    ran = run_on("spark", project(tmp_path), "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert totals(tmp_path) == ["A,4.5", "B,4.5"]
 
 
 @pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
-def test_a_row_that_it_fails_on_is_shown(host: str, tmp_path: Path) -> None:
+def test_a_row_that_it_fails_on_is_shown(host: str, run_on: RunOn, tmp_path: Path) -> None:
     script = project(tmp_path, ROWS + "broken,7,2024-01-01 00:00:05\n")
-    ran = millrace_process("run", script, "--on", host, "--until-end", folder=tmp_path)
+    ran = run_on(host, script, "--until-end", folder=tmp_path)
     assert ran.returncode == 1
     assert "function \"price\" failed for (7.0, 'broken'): ValueError: it is broken" in ran.stderr
     assert "shop.prices:price" in ran.stderr
@@ -78,10 +83,10 @@ def test_a_row_that_it_fails_on_is_shown(host: str, tmp_path: Path) -> None:
 
 def test_check_and_explain_look_for_the_code(tmp_path: Path) -> None:
     script = project(tmp_path)
-    assert "price(amount, kind)" in millrace_process("explain", script, folder=tmp_path).stdout
-    assert millrace_process("check", script, folder=tmp_path).returncode == 0
+    assert "price(amount, kind)" in millrace("explain", script, folder=tmp_path).stdout
+    assert millrace("check", script, folder=tmp_path).returncode == 0
     script.write_text(SCRIPT.replace("prices:price'", "prices:cost'"))
     for command in ("check", "explain", "run"):
-        ran = millrace_process(command, script, folder=tmp_path)
+        ran = millrace(command, script, folder=tmp_path)
         assert ran.returncode == 2
         assert 'function "price" is not found at "shop.prices:cost"' in ran.stderr

@@ -25,7 +25,7 @@ from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.hosts.spark.stage import stage as stages
 from millrace.hosts.spark.stage.segment_files import SegmentFiles
-from millrace.hosts.spark.stage.stage import Stage
+from millrace.hosts.spark.stage.shipped_stage import ShippedStage
 from millrace.kernel.columns.expressions import Column
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.language import parse_network
@@ -141,7 +141,7 @@ class Levels:
         return given
 
     def _staged(self, level: int, bucket: int, rows: list[Row]) -> list[tuple[Any, ...]]:
-        stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth)
+        stage = ShippedStage(str(self.folder), self.buckets, level=level, last=level == self.depth)
         stage.init(self.stores[level, bucket])  # type: ignore[arg-type]
         stage._files = SegmentFiles(str(self.folder), self.segments)
         frames = stage.handleInputRows((bucket,), iter([pd.DataFrame(rows, columns=list(Row._fields))]), None)

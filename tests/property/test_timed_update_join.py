@@ -133,7 +133,7 @@ def at_every_time(match: Match, given: dict[int, list[Row]]) -> list[Result]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(match=_matches | _kept, steps=_steps)
 def test_in_order_of_time_every_match_is_given_once(match: Match, steps: list[Step]) -> None:
     count, kept, bound = len(match.within), Kept(TimedUpdateJoin, match), 0
@@ -159,7 +159,7 @@ def test_in_order_of_time_every_match_is_given_once(match: Match, steps: list[St
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(match=_matches | _kept, steps=_steps)
 def test_as_rows_come_the_last_result_is_the_match_of_the_last_rows(match: Match, steps: list[Step]) -> None:
     count, kept, bound = len(match.within), Kept(UpdateJoin, match), 0

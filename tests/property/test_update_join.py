@@ -98,7 +98,7 @@ def results(elements: list[Element]) -> list[tuple[int, int, int, int]]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=8 * settings.default.max_examples)
 @given(within=st.tuples(_limits, _limits), residual=st.booleans(), steps=_steps)
 def test_the_join_gives_what_a_naive_one_gives(within: Within, residual: bool, steps: list[Step]) -> None:
     kept, naive = Kept(within, residual), Naive(within, residual)
@@ -122,7 +122,7 @@ def test_the_join_gives_what_a_naive_one_gives(within: Within, residual: bool, s
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(within=st.tuples(_limits, _limits), residual=st.booleans(), steps=_steps, cuts=st.lists(st.integers(1, 6)))
 def test_the_last_result_is_the_match_of_the_last_rows(
     within: Within, residual: bool, steps: list[Step], cuts: list[int]

@@ -79,7 +79,7 @@ def made(policy: str, inputs: int = 1, truth: int | None = None) -> UpdateQueue:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=8 * settings.default.max_examples)
 @given(
     rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(POLICIES), sizes=st.lists(st.integers(1, 9)),
     truth=st.sampled_from([None, 0, 1]), stops=st.booleans(),
@@ -130,7 +130,7 @@ def outcome(server: Server) -> object:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(rows=traces(ports=2), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), sizes=st.lists(st.integers(1, 9)))
 def test_the_result_does_not_depend_on_how_rows_are_batched(
     rows: list[Row], cost: int, policy: str, sizes: list[int]
@@ -141,7 +141,7 @@ def test_the_result_does_not_depend_on_how_rows_are_batched(
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(rows=traces(), cost=st.integers(1, 6), policy=st.sampled_from(EVERY), stops=st.sets(st.integers(0, 60)))
 def test_restarts_change_nothing(rows: list[Row], cost: int, policy: str, stops: set[int]) -> None:
     expected = outcome(Server(made(policy), cost).run(rows))
@@ -154,7 +154,7 @@ def test_restarts_change_nothing(rows: list[Row], cost: int, policy: str, stops:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(
     rows=traces(), cost=st.integers(1, 6), changes=st.dictionaries(st.integers(0, 60), st.sampled_from(EVERY)),
     restarts=st.booleans(), first=st.sampled_from(EVERY),

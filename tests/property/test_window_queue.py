@@ -114,7 +114,7 @@ def saved_and_restored(make: Callable[[], Kind]) -> Callable[[Kind], Kind]:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(case=cases(), cost=st.integers(1, 4), restores=st.booleans())
 def test_one_row_at_a_time_is_what_the_key_transition_graph_says(case: Case, cost: int, restores: bool) -> None:
     between = saved_and_restored(case.queue) if restores else lambda queue: queue
@@ -161,7 +161,7 @@ def _check_staleness(server: Server, naive: NaiveWindows) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(case=cases("eager", "lazy", "every", "random"), data=st.data())
 def test_what_is_reported_of_a_window_is_all_that_was_accepted_of_it(case: Case, data: st.DataObject) -> None:
     run = _Run(case, data)
@@ -281,7 +281,7 @@ class _Run:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(case=cases(), data=st.data())
 def test_batches_enter_as_their_rows_would_one_by_one(case: Case, data: st.DataObject) -> None:
     whole, singly = case.queue(), case.queue()

@@ -67,7 +67,7 @@ def test_the_local_and_the_virtual_host_give_the_answer(kind: str, data: st.Data
         "[SESSION 3 SECONDS]",
     ],
 )
-@settings(max_examples=settings.default.max_examples // 5)  # a query of thirty aggregates takes long to plan
+@settings(max_examples=settings.default.max_examples // 3)  # a query of thirty aggregates takes long to plan
 @given(data=st.data())
 def test_all_aggregates_side_by_side(window: str, data: st.DataObject) -> None:
     chosen = ", ".join(f"{each} AS a{number}" for number, each in enumerate(AGGREGATES))

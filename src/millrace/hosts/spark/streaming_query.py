@@ -10,10 +10,11 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millrace.hosts.spark.exchange.rows import EXCHANGE, OUTPUT
 from millrace.hosts.spark.sink.network_sink import NetworkSink
 from millrace.hosts.spark.source.network_source import NetworkSource
 from millrace.hosts.spark.stage.budget import TriggerPace
-from millrace.hosts.spark.stage.stage import Stage
+from millrace.hosts.spark.stage.shipped_stage import ShippedStage
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _STARTING = Lock()
@@ -47,9 +48,12 @@ def start_query(
     interval = _micros(session, trigger) if trigger else None
     pace = TriggerPace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
     for level in range(1, levels + 1):
-        stage = Stage(str(folder), buckets, level=level, last=level == levels, pace=pace)
+        last = level == levels
         rows = rows.groupBy("bucket").transformWithStateInPandas(
-            stage, outputStructType=stage.shape, outputMode="append", timeMode="none"
+            ShippedStage(str(folder), buckets, level=level, last=last, pace=pace),
+            outputStructType=OUTPUT if last else EXCHANGE,
+            outputMode="append",
+            timeMode="none",
         )
     writer = rows.writeStream.format(NetworkSink.name()).outputMode("append").option("folder", str(folder))
     writer = writer.option("owner", owner)

@@ -21,7 +21,8 @@ from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import FileScan
 from millrace.hosts.spark.source.wakeups import WakeupPartition, wakeup_rows
 from millrace.hosts.spark.stage.budget import TriggerPace
-from millrace.hosts.spark.stage.stage import _CACHED, Stage
+from millrace.hosts.spark.stage.shipped_stage import ShippedStage
+from millrace.hosts.spark.stage.stage import _CACHED
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 
@@ -157,7 +158,7 @@ class Staged:
     def _staged(self, rows: list[Row]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         outputs: list[tuple[str, bytes, str]] = []
         for level, state in enumerate(self.states, start=1):
-            stage = Stage(str(self.folder), self.buckets, level=level, last=level == self.depth, pace=self.pace)
+            stage = ShippedStage(str(self.folder), self.buckets, level=level, last=level == self.depth, pace=self.pace)
             stage.init(state)  # type: ignore[arg-type]
             given = []
             for bucket in dict.fromkeys(row.bucket for row in rows):

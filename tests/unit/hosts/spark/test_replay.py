@@ -59,9 +59,9 @@ ORDINARY = [
 def check_runs_again(net: Any, seed: int, folder: Path, pace: TriggerPace | None = None) -> None:
     """Rows come or do not; every micro-batch is run twice."""
     draw, staged = Random(seed), Staged(net, folder, buckets=(3, 5), live=True, pace=pace)
-    rows = {stream.name: rows_of(seed + number, 240) for number, stream in enumerate(net.streams())}
+    rows = {stream.name: rows_of(seed + number, 160) for number, stream in enumerate(net.streams())}
     now, given = START * SECOND, 0
-    for _ in range(25):
+    for _ in range(16):
         files = {}
         for name in [name for name in rows if rows[name] and draw.random() < 0.4]:
             size = draw.randrange(5, 60)

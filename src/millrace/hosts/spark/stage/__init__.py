@@ -1,6 +1,7 @@
 """A high level of a network: its buckets' query graphs in a stateful stage of Spark.
 
-    stage.py           `Stage`: called by Spark with the exchange rows of one bucket; opens, works, saves
+    shipped_stage.py   `ShippedStage`: what Spark ships and calls; loads the rest where rows come
+    stage.py           `Stage`: called with the exchange rows of one bucket; opens, works, saves
     bucket.py          `Bucket`: the graph at work, and the bounds of the streams and levels that feed it
     bucket_input.py    `BucketInput`: what a micro-batch brings, and what is passed on to later levels
     bucket_queues.py   `BucketQueues`: the update queues of a bucket, and their reports

@@ -24,9 +24,6 @@ from millrace.hosts.spark.stage.segment_files import SegmentFiles
 _MANIFEST = ("", 0)
 _DIGEST = 0xFFFFFFFF
 
-SCHEMA = ("op string, part long", "blob binary")
-"""Key and value of the state, which Spark does not let change."""
-
 
 class BucketState:
     """The state of one bucket in one level."""

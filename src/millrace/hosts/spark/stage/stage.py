@@ -21,7 +21,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from millrace.errors import CheckpointError
 from millrace.hosts.spark.batch_times import Stopwatch
@@ -31,8 +30,6 @@ from millrace.hosts.spark.exchange.buckets import split
 from millrace.hosts.spark.exchange.rows import (
     BOUNDS_PORT,
     CONTROL_PORT,
-    EXCHANGE,
-    OUTPUT,
     REPORT_OUTPUT,
     RESULT_PORT,
     STREAM_PORT,
@@ -42,7 +39,7 @@ from millrace.hosts.spark.exchange.rows import (
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.stage.bucket import Bucket
 from millrace.hosts.spark.stage.bucket_input import BucketInput, plan_of, read_input, rows_of
-from millrace.hosts.spark.stage.bucket_state import SCHEMA, BucketState
+from millrace.hosts.spark.stage.bucket_state import BucketState
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.segment_files import SegmentFiles, shared_folder
 from millrace.kernel.elements import Batch
@@ -57,33 +54,25 @@ _IDLE = 300.0
 """Seconds after which a bucket that was not at work is dropped: its run has ended, or another worker has it."""
 
 
-class Stage(StatefulProcessor):
-    """Runs one high level of a network for one bucket at a time."""
+class Stage:
+    """Runs one high level of a network for one bucket at a time; a task makes one, over Spark's map of its state."""
 
     def __init__(
-        self, folder: str, buckets: Sequence[int], *, level: int, last: bool, pace: TriggerPace | None = None
+        self, state: Any, folder: str, buckets: Sequence[int], *, level: int, last: bool, pace: TriggerPace | None
     ) -> None:
+        pa.set_cpu_count(1)
         self.folder = folder
         self.buckets = tuple(buckets)
         self.level = level
         self.last = last
         self.pace = pace
-
-    @property
-    def shape(self) -> str:
-        """The columns of its output rows."""
-        return OUTPUT if self.last else EXCHANGE
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called once per task."""
-        pa.set_cpu_count(1)
         self._plans = PlanLog(Path(self.folder) / "plans")
-        self._state = handle.getMapState("segments", *SCHEMA)
+        self._state = state
         self._files = SegmentFiles(self.folder, shared_folder())
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+    def work(self, number: int, rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Called once per micro-batch with all exchange rows of a bucket."""
-        number, store, watch = int(key[0]), self._store(int(key[0])), Stopwatch()
+        store, watch = self._store(number), Stopwatch()
         with carrying():
             taken = rows_of(rows)
             with watch("open"):
@@ -110,9 +99,6 @@ class Stage(StatefulProcessor):
         tasks = [summary["took"] for summaries in received.summaries.values() for summary in summaries]
         first = self.level == 1 and number == self.buckets[0]
         return dict(sum(map(Counter, tasks if first else []), Counter(watch.took)))
-
-    def close(self) -> None:
-        """Called at the end of a task."""
 
     def _sent(self, bucket: Bucket, number: int, outputs: dict[str, list[Batch]]) -> Iterator[Row]:
         """What leaves a bucket in a micro-batch: tuples and bounds for later levels, and results."""

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -21,7 +19,6 @@ from millrace.hosts.spark.session.session import (
     parallelism,
     with_retries,
 )
-from tests.e2e.commands import environment
 
 
 def fake_java(home: Path, says: str) -> None:
@@ -115,26 +112,18 @@ def test_a_cluster_without_executors_is_not_waited_for_for_ever() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_file_of_state_that_is_written_twice_holds_what_was_written_last(tmp_path: Path) -> None:
+def test_a_file_of_state_that_is_written_twice_holds_what_was_written_last_on_spark(
+    tmp_path: Path, spark_session: Any
+) -> None:
     """Else a batch that is run again after a kill goes on with the state of the attempt that was killed."""
-    told = f"""
-from pathlib import Path
-from millrace.hosts.spark.session.session import open_session
-session = open_session("local[1]", log_file=Path("{tmp_path}/log"))
-java, folder = session._jvm, "{tmp_path}"
-path = java.org.apache.hadoop.fs.Path(folder)
-found = java.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
-    path, session._jsparkSession.sessionState().newHadoopConf()
-)
-for text in (b"first", b"second"):
-    file = found.createAtomic(java.org.apache.hadoop.fs.Path(folder + "/1.changelog"), True)
-    file.write(bytearray(text))
-    file.close()
-session.stop()
-"""
-    # A process of its own: the file system is chosen when Java starts.
-    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, env=environment(), timeout=180)
-    assert ran.returncode == 0, ran.stderr
+    java, folder = spark_session._jvm, str(tmp_path)
+    found = java.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
+        java.org.apache.hadoop.fs.Path(folder), spark_session._jsparkSession.sessionState().newHadoopConf()
+    )
+    for text in (b"first", b"second"):
+        file = found.createAtomic(java.org.apache.hadoop.fs.Path(folder + "/1.changelog"), True)
+        file.write(bytearray(text))
+        file.close()
     assert (tmp_path / "1.changelog").read_text() == "second"
 
 
