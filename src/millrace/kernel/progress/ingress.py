@@ -234,13 +234,15 @@ class Ingress:
         """Up to when a stream has been read, by the rows that came last: what follows them did not arrive earlier.
 
         A replayed row arrives when it is due, any other not before its own time. Of the partitions that were heard last
-        the one furthest behind counts.
+        the one furthest behind counts; those that are declared and have sent nothing do not.
         """
         parts = self.order.partitions if self.contract.partitions else None
-        if parts is None:
+        if parts is None or not (known := parts.greatest != NO_BOUND).any():
             return None
-        last = int(parts.seen_at.max())
-        return last - 1 if self.clock is not None else min(now, int(parts.greatest[parts.seen_at == last].min()))
+        last = int(parts.seen_at[known].max())
+        if self.clock is not None:
+            return last - 1
+        return min(now, int(parts.greatest[known & (parts.seen_at == last)].min()))
 
     def restart_silence(self, now: Microseconds) -> None:
         """Count silence from now on: the stream's own time stood still until now."""

@@ -12,6 +12,7 @@ from millrace.kernel.clock import ReplayClock
 from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at, next_beat
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
+from millrace.language import parse_network
 from millrace.testing import Bench
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -180,3 +181,16 @@ def test_a_beat_speaks_for_a_silent_stream_whether_or_not_someone_waits() -> Non
     a.advance_time("4 seconds")
     assert a.metrics().sources["a"].bound == 16_000_000
     assert a.metrics().sources["a"].enabled == 2
+
+
+def test_partitions_that_have_sent_nothing_do_not_say_how_far_a_stream_was_read() -> None:
+    """Found by the simulator: a first chunk without any time, of a stream with declared partitions, ended the run."""
+    sql = """CREATE STREAM s (j INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED PARTITIONED BY (j) VALUES (0, 1)
+      ETS ON DEMAND SKEW INTERVAL 30 SECONDS FROM iterable;
+    CREATE QUERY q AS SELECT j FROM s;"""
+    ingress = Ingress(parse_network(sql).streams()[0].time, live=True)
+    schema = pa.schema([("j", pa.int32()), ("ts", pa.timestamp("us", tz="UTC"))])
+    ingress.admit(pa.RecordBatch.from_pylist([{"j": 0, "ts": None}], schema), 100)
+    assert ingress.reached(100) is None
+    ingress.admit(pa.RecordBatch.from_pylist([{"j": 0, "ts": 90}], schema), 110)
+    assert ingress.reached(110) == 90
