@@ -3,11 +3,12 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+SEEDS := 10000
 LANES := --dist loadfile --no-loadscope-reorder -n
 FAST := $(BIN)/python -m pytest -q $(LANES) 2 -m "not slow and not spark and not long"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test long fast check bench figures golden clean
+.PHONY: help setup java demo test long soak fast check bench figures golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ test: setup java ## run every test, as continuous integration does
 long: setup java ## run the tests that take minutes each: kills at random moments; properties with ten times the examples
 	$(BIN)/python -m pytest -m long
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest $(LANES) 2 tests/property
+
+soak: setup ## play SEEDS=10000 scenarios of the simulator on all cores, and say what they covered
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 fast: setup ## run the tests that need neither Spark nor patience
 	$(FAST)

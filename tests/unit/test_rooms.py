@@ -58,7 +58,7 @@ MAY_IMPORT = {
     # What people use, and what shows it. Nobody imports the commands.
     "api": "errors kernel plan/* language language/* connectors hosts hosts/*",
     "__init__": "api connectors errors hosts kernel/* language",
-    "testing": "errors kernel kernel/* plan/* language connectors hosts hosts/spark api",
+    "testing": "errors kernel kernel/* plan/* language connectors hosts hosts/local hosts/spark api",
     "experiments": "errors kernel kernel/* plan/* language language/* hosts hosts/virtual api",
     "commands": "errors secrets kernel plan/* language connectors hosts hosts/spark api experiments __init__",
     "__main__": "commands",

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +73,25 @@ class StreamInput(Protocol):
         """Where the next chunk begins."""
 
 
+@runtime_checkable
+class Reopening(Protocol):
+    """An input that can itself be read again with other columns."""
+
+    def again(self, schema: pa.Schema, position: Position) -> StreamInput:
+        """The same rows with other columns, from a position; use it instead of this one."""
+
+
+@runtime_checkable
+class InputFeed(Protocol):
+    """A feed that opens its input itself, at positions of its own."""
+
+    def open(self, stream: Stream, schema: pa.Schema, position: Position | None) -> StreamInput:
+        """The input at a position (None: the beginning)."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """All its rows."""
+
+
 def open_input(
     stream: Stream,
     columns: list[str],
@@ -82,6 +101,8 @@ def open_input(
 ) -> StreamInput:
     """A stream's input at a position (None: the beginning); `read` are the stamps of the files before it."""
     schema = read_schema(stream, columns)
+    if isinstance(feed, InputFeed):
+        return feed.open(stream, schema, position)
     if feed is not None and stream.connector.format != DATAFRAME:
         return FeedInput(stream, schema, feed, position)
     if is_generated(stream.connector):
@@ -93,7 +114,7 @@ def open_input(
 
 def reopen_input(source: StreamInput, stream: Stream, columns: list[str], position: Position) -> StreamInput:
     """The input with other columns, from one of its positions; a feed can only return to its last item."""
-    if isinstance(source, FeedInput):
+    if isinstance(source, Reopening):
         return source.again(read_schema(stream, columns), position)
     after = open_input(stream, columns, None, position, source.read_files if isinstance(source, FileInput) else None)
     if isinstance(source, FileInput) and isinstance(after, FileInput):

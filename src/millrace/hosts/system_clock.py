@@ -9,6 +9,7 @@ Rules:
 from __future__ import annotations
 
 import time
+from threading import Event
 
 from millrace.kernel.elements import Microseconds
 
@@ -25,12 +26,28 @@ class SystemClock:
 
     def now(self, least: Microseconds = 0) -> Microseconds:
         """Microseconds since the epoch, and after `least`."""
-        wall, elapsed = time.time_ns() // 1_000, time.monotonic_ns() // 1_000
+        wall, elapsed = self.wall(), self.elapsed()
         shown, at = self._anchor
         going_on = max(shown + (elapsed - at) // 2, least)
         if wall >= going_on or going_on == least:
             self._anchor = (max(wall, least), elapsed)
         return max(wall, going_on)
+
+    def wall(self) -> Microseconds:
+        """What the machine's clock shows."""
+        return time.time_ns() // 1_000
+
+    def elapsed(self) -> Microseconds:
+        """Microseconds since some moment, whatever the machine's clock is set to."""
+        return time.monotonic_ns() // 1_000
+
+    def monotonic(self) -> float:
+        """The same in seconds."""
+        return self.elapsed() / 1e6
+
+    def wait(self, woken: Event, seconds: float) -> None:
+        """Return when so many seconds have passed, or it is woken."""
+        woken.wait(seconds)
 
     def spend(self, node: str, rows: int, ets: bool = False) -> None:
         """Nothing: real work takes real time."""

@@ -20,6 +20,7 @@
 
 from millrace.testing.bench import Bench
 from millrace.testing.hosts import HOSTS, Host, in_memory
+from millrace.testing.simulation.simulate import SimulationFailed, simulate
 from millrace.testing.tables import Rows, table
 
-__all__ = ["HOSTS", "Bench", "Host", "Rows", "in_memory", "table"]
+__all__ = ["HOSTS", "Bench", "Host", "Rows", "SimulationFailed", "in_memory", "simulate", "table"]

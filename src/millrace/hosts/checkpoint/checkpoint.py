@@ -166,7 +166,7 @@ class Checkpoint:
         self._saved, self._file = _stamp(record), _file(self.folder)
         if not (self.folder / _BEGUN).exists():
             replace_file(self.folder / _BEGUN, "")
-        for place in removed:
+        for place in sorted(removed):
             files().remove(self._path(place))
 
     def save_read(self, stamps: Mapping[str, Mapping[int, FileStamp]]) -> None:

@@ -14,7 +14,6 @@ Rules:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -63,11 +62,12 @@ class LocalRun:
         feeds: Mapping[str, Iterable[Any]] | None = None,
         listeners: Listeners | None = None,
         changes: LiveChanges | None = None,
+        clock: SystemClock | None = None,
     ) -> None:
         options = options or RunOptions("local")
         self.ending = options.ending
         self._interval = (_INTERVAL if options.commit_interval is None else options.commit_interval) / 1e6
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._listeners = listeners or Listeners()
         with machine_faults():
             self._control = RunControl(network, changes, options.control, options.checkpoint)
@@ -97,7 +97,7 @@ class LocalRun:
         self._epoch = self._earlier = 0
         self._replay()
         self._reader = StreamReader(self.executor, self._clock.now, self._commit, live=self.ending == "stopped")
-        self._started = time.monotonic()
+        self._started = self._clock.monotonic()
         self._commit_due = self._started + self._interval
         self._worked = 0
         """How much had been done at the last commit."""
@@ -241,9 +241,9 @@ class LocalRun:
         if self._control.requests is not None:
             due_by_clock.append(self._control.next_look)
         until = [(wake - now) / 1e6 for wake in wakes if wake is not None]
-        wait = min([*until, min(due_by_clock) - time.monotonic()])
+        wait = min([*until, min(due_by_clock) - self._clock.monotonic()])
         if wait > 0:
-            self.changes.woken.wait(wait)
+            self._clock.wait(self.changes.woken, wait)
 
     def _end(self) -> None:
         for name in self.intake.inputs:
@@ -253,16 +253,16 @@ class LocalRun:
     # What lasts
 
     def _commit_if_due(self) -> None:
-        if time.monotonic() < self._commit_due:
+        if self._clock.monotonic() < self._commit_due:
             return
         if self._worked != self.executor.steps + self._reader.chunks:
             self._commit()
         else:
-            self._commit_due = time.monotonic() + self._interval
+            self._commit_due = self._clock.monotonic() + self._interval
             self._listeners.progress(self.report())
 
     def _commit(self) -> None:
-        began = time.monotonic()
+        began = self._clock.monotonic()
         self.settle()
         if self._checkpoint is not None:
             self._checkpoint.fence()
@@ -275,7 +275,7 @@ class LocalRun:
         self.outputs.publish(staged)
         self._epoch += 1
         self._worked = self.executor.steps + self._reader.chunks
-        ended = time.monotonic()
+        ended = self._clock.monotonic()
         # Work goes on between two commits for as long as one takes, even where that is longer than the interval.
         self._commit_due = max(began + self._interval, ended + min(ended - began, self._interval))
         self._listeners.progress(self.report())
@@ -344,5 +344,5 @@ class LocalRun:
     def report(self) -> Report:
         """The run at this moment."""
         with self.changes.changing:
-            elapsed = time.monotonic() - self._started
+            elapsed = self._clock.monotonic() - self._started
             return Report.of(self.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)
