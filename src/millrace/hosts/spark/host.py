@@ -23,6 +23,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import finalize
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -43,7 +44,7 @@ from millrace.hosts.spark.commit_log.commit_reader import CommitReader
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.commit_log.torn_files import remove_torn
 from millrace.hosts.spark.exchange.buckets import bucket_ids
-from millrace.hosts.spark.failures import unwrap
+from millrace.hosts.spark.failures import is_lost_process, unwrap
 from millrace.hosts.spark.session.session import join_session, leave_session, open_session, parallelism
 from millrace.hosts.spark.session.shipped_code import ship
 from millrace.hosts.spark.sink.destinations import Destinations
@@ -51,12 +52,15 @@ from millrace.hosts.spark.sink.relay import Relays
 from millrace.hosts.spark.source.native_streams import check_native, native_rows
 from millrace.hosts.spark.source.python_streams import PythonStreams, has_read
 from millrace.hosts.spark.streaming_query import network_rows, start_query
+from millrace.hosts.system_clock import SetBack
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 _POLL = 0.1
+_ATTEMPTS = 3
+"""How often a batch is tried again if a process of Spark's was lost."""
 _PATIENCE = 0.01
 """Seconds between two tests if the source is held."""
 
@@ -77,6 +81,8 @@ class SparkRun:
         self.options = options = options or RunOptions("spark")
         self.ending = options.ending
         self.folder = (options.checkpoint or Path(tempfile.mkdtemp(prefix="millrace-run-"))).resolve()
+        # A start that is broken off leaves nothing behind.
+        self._remove = None if options.checkpoint else finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.log_file = self.folder / "spark.log"
         self._python_streams = PythonStreams({} if feeds is None else feeds, self.folder / "feeds")
         self._listeners = listeners or Listeners()
@@ -86,6 +92,9 @@ class SparkRun:
         self._owner = uuid4().hex
         self._query: StreamingQuery | None = None
         self._held = self._again = self._ends = self._shares_session = False
+        self._set_back = SetBack()
+        self._lost: list[int] = []
+        """The batches at which processes of Spark's were lost, of late."""
         self._control = RunControl(network, changes, options.control, self.folder)
         self.changes = self._control.changes
         try:
@@ -207,13 +216,13 @@ class SparkRun:
         """End the Spark session, if a run opened it and no other one is at work in it."""
         if self._shares_session:
             self._shares_session = False
-            with suppress(PySparkException, OSError):
+            with suppress(PySparkException, Py4JError, OSError):
                 leave_session(self.session)
 
     def _let_go(self) -> None:
         self._control.close()
-        if self.options.checkpoint is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if self._remove is not None:
+            self._remove()
 
     def _drive(self) -> None:
         # A run that was killed while it held the source left the mark behind.
@@ -232,9 +241,20 @@ class SparkRun:
             self._again = False
             try:
                 self._run_query()
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, Py4JError, ConnectionError) as error:
                 self._look()
-                raise unwrap(error, self.log_file) from None
+                if not self._may_go_on(error):
+                    raise unwrap(error, self.log_file) from None
+                self._again = True
+
+    def _may_go_on(self, error: BaseException) -> bool:
+        """True if a process that Spark plans or commits in was lost; not if that goes on without any progress.
+
+        Spark tries tasks again itself, but not these.
+        """
+        batch = int(self._committed.newest.get("batch", -1))
+        self._lost = [each for each in self._lost if each == batch] + [batch]
+        return is_lost_process(error) and len(self._lost) <= _ATTEMPTS
 
     def _run_query(self) -> None:
         _make_active(self.session)
@@ -244,6 +264,11 @@ class SparkRun:
         try:
             while query.isActive and not self._again and not self._control.stopping.is_set():
                 self.changes.woken.wait(_POLL)
+                if trigger and self._set_back.noticed():
+                    # Spark waits for its next trigger by the clock of the machine.
+                    self._relays.restart()
+                    self._again = True
+                    break
                 if self.ending == "stopped":
                     self._python_streams.polls.look()
                 self._look()
@@ -255,7 +280,9 @@ class SparkRun:
             elif not self._again:
                 query.awaitTermination()
         finally:
-            query.stop()
+            with suppress(Py4JError, ConnectionError):
+                # Java may be gone.
+                query.stop()
             self._commits.release()
         self._committed.measure(query)
 
@@ -306,14 +333,14 @@ class SparkRun:
         if self._query is None or self._held or self._again:
             return
         if _reads_natively(self.network):
-            self._again = True
-            self._query.stop()
-            if self._is_pending():
-                self._finish(self._manifest)
+            self._start_again()
             return
         self._held = True
         self._commits.hold()
         while not self._commits.is_held() and self._query.isActive and not self._control.stopping.is_set():
+            if self._set_back.noticed():
+                self._start_again()
+                return
             time.sleep(_PATIENCE)
         if self.ending != "stopped":
             # A source that does not advance has ended such a run.
@@ -321,6 +348,14 @@ class SparkRun:
             self._query.awaitTermination()
         elif not self._query.isActive or self._control.stopping.is_set():
             raise RunError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
+
+    def _start_again(self) -> None:
+        """End the streaming query, to be started again; a micro-batch that this breaks off is run first."""
+        assert self._query is not None
+        self._again = True
+        self._query.stop()
+        if self._is_pending():
+            self._finish(self._manifest)
 
     def _release(self) -> None:
         """Release the source, if a change held it."""

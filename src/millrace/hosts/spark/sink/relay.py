@@ -157,6 +157,12 @@ class Relays:
                 if follow:
                     self._relays[name].start()
 
+    def restart(self) -> None:
+        """Start those that follow again: their waiting is over."""
+        for relay in self._relays.values():
+            relay.stop()
+            relay.start()
+
     def check(self) -> None:
         """Raise what made a relay fail, if one did."""
         for relay in self._relays.values():

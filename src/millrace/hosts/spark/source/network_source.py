@@ -13,7 +13,6 @@ Rules:
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import START, FileLimit, FilePartition, StreamFiles
 from millrace.hosts.spark.source.wakeups import NO_WAKEUP, WakeupPartition, Wakeups, wakeup_rows
+from millrace.hosts.system_clock import SystemClock
 
 Offset = dict[str, Any]
 
@@ -84,6 +84,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.version = self.least
         self.streams: dict[str, StreamFiles] = {}
         self.bounded = False
+        self._clock = SystemClock()
 
     def initialOffset(self) -> Offset:
         return _sealed({"plan": 0, "live": self.live, "committed": 0, "streams": {}, "control": dict(NO_WAKEUP)})
@@ -102,7 +103,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _check(start)
             if self.commits.held():
                 return start
-            version, now = max(self.least, start["plan"], self.plans.newest()), time.time_ns() // 1000
+            version, now = max(self.least, start["plan"], self.plans.newest()), self._clock.now(_clock_of(start))
             self._follow(version)
             before = {name: start["streams"].get(name, START) for name in self.streams}
             streams = self._looked(before, now)
@@ -183,3 +184,8 @@ def _check(offset: Offset) -> None:
 
 def _digest(offset: Offset) -> str:
     return digest(json.dumps(offset, sort_keys=True).encode())
+
+
+def _clock_of(offset: Offset) -> int:
+    """The greatest time of the clock that an offset holds."""
+    return max([offset["control"]["now"], *(each["now"] for each in offset["streams"].values())])
