@@ -22,6 +22,7 @@ from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import (
     Distinct,
+    Explode,
     Filter,
     Numbered,
     OrderByTime,
@@ -79,6 +80,8 @@ def _applied(node: Node, rows: list[Row]) -> list[Row]:
             return [row for row, answer in zip(rows, answers, strict=True) if answer is True]
         case Project():
             return _projected(node, rows)
+        case Explode():
+            return [each for row in rows for each in _exploded(node, row)]
         case Numbered():
             in_order = sorted(rows, key=lambda row: row[TIME])
             return [{**row, TIME: number} for number, row in enumerate(in_order)]
@@ -111,6 +114,16 @@ def _scanned(node: Scan, rows: list[Row]) -> list[Row]:
 def _projected(node: Project, rows: list[Row]) -> list[Row]:
     columns = {name: values_of(each, rows, node.input.schema) for name, each in node.columns}
     return [{**{name: columns[name][place] for name in columns}, TIME: row[TIME]} for place, row in enumerate(rows)]
+
+
+def _exploded(node: Explode, row: Row) -> list[Row]:
+    elements = list(enumerate(value_of(node.array, row, node.input.schema) or []))
+    made = elements or ([(None, None)] if node.outer else [])
+    kept = {name: row[name] for name in (*node.kept, TIME)}
+    return [
+        {**kept, node.element: element, **({} if node.position is None else {node.position: place})}
+        for place, element in made
+    ]
 
 
 def _aggregated(node: Aggregate, rows: list[Row]) -> list[Row]:

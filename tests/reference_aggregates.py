@@ -9,6 +9,7 @@ import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -60,7 +61,10 @@ def _shown(key: tuple[bool, Any]) -> Any:
     return key[1] if key[0] else None
 
 
-def _average(values: Sequence[Any]) -> float | None:
+def _average(values: Sequence[Any]) -> float | Decimal | None:
+    if values and isinstance(values[0], Decimal):
+        places = Decimal(1).scaleb(min(each.as_tuple().exponent for each in values) - 4)
+        return (sum(values) / len(values)).quantize(places, ROUND_HALF_UP)
     return float(sum(map(Fraction, values)) / len(values)) if values else None
 
 

@@ -10,6 +10,7 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,8 @@ def _shown(value: Any) -> str:
         return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(sep=" ")
     if isinstance(value, dt.date):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     if isinstance(value, float):
         return f"{value:.12g}"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -18,6 +18,7 @@ from millrace.kernel.progress.roll_up import RollUp
 from millrace.kernel.progress.slack import Slack
 from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.relational.distinct import Distinct
+from millrace.kernel.relational.explode import Explode
 from millrace.kernel.relational.filter import Filter
 from millrace.kernel.relational.merge import Merge
 from millrace.kernel.relational.number import Number
@@ -34,6 +35,7 @@ __all__ = [
     "AsofJoin",
     "Chronicle",
     "Distinct",
+    "Explode",
     "Filter",
     "Join",
     "LowAggregate",

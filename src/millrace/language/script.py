@@ -15,7 +15,14 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.user_functions import UserFunction
 from millrace.language.declarations.future_guard import guarded
 from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
-from millrace.language.declarations.streams import bind_sink, bind_stream, check_late_names, late_queries, late_streams
+from millrace.language.declarations.streams import (
+    bind_sink,
+    bind_stream,
+    check_format,
+    check_late_names,
+    late_queries,
+    late_streams,
+)
 from millrace.language.declarations.user_code import bind_aggregate, bind_function
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
@@ -221,6 +228,7 @@ def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: 
         sink = Sink(name, Connector("memory"))
     else:
         sink = _sink(statement.into, declared.sinks)
+    check_format(sink, relation.node.schema, statement.into)
     root = relation.node if binder.parts else with_open_windows(relation.node, place)
     query = Query(name, root, sink, options, access=access)
     guard = written.get("max_future_skew")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import numpy as np
@@ -170,7 +171,7 @@ def _arrival(cell: _Cell) -> int:
 def _parsed(cell: _Cell, read: Callable[[str], Any], what: str) -> Any:
     try:
         return read(cell.text)
-    except ValueError:
+    except (ValueError, ArithmeticError):
         cell.refuse(f'"{cell.text}" is no {what}', f"Write a {what}, or null.")
 
 
@@ -198,6 +199,7 @@ def _timestamp(cell: _Cell) -> datetime:
 _READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[_Cell], Any]], ...] = (
     (pa.types.is_integer, lambda cell: _parsed(cell, int, "whole number")),
     (pa.types.is_floating, lambda cell: _parsed(cell, float, "number")),
+    (pa.types.is_decimal, lambda cell: _parsed(cell, Decimal, "number")),
     (pa.types.is_boolean, _boolean),
     (pa.types.is_string, _text),
     (pa.types.is_timestamp, _timestamp),

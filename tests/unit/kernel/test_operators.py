@@ -11,6 +11,7 @@ from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Punctuation
 from millrace.kernel.operator import Operator
 from millrace.kernel.relational.distinct import Distinct
+from millrace.kernel.relational.explode import Explode
 from millrace.kernel.relational.filter import Filter
 from millrace.kernel.relational.merge import Merge
 from millrace.kernel.relational.number import Number
@@ -37,6 +38,13 @@ def doubled() -> Project:
     return Project((("k", Column("k")), ("twice", Call("*", (Column("n"), Literal(2, pa.int64()))))))
 
 
+def exploded(*, outer: bool) -> Explode:
+    """Two rows for one with a number that is not null, with its place."""
+    pair = Call("array", (Column("n"), Call("*", (Column("n"), Literal(2, pa.int64())))))
+    some = Call("case", (Call("is_not_null", (Column("n"),)), pair, Literal(None, pa.list_(pa.int64()))))
+    return Explode(some, "each", "place", ("k",), outer=outer)
+
+
 def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
     return WindowAggregate(Partials(WindowGeometry(length, slide), keys, AGGREGATIONS))
 
@@ -47,6 +55,8 @@ def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
     [
         (positive, 1),
         (doubled, 1),
+        (lambda: exploded(outer=False), 1),
+        (lambda: exploded(outer=True), 1),
         (Union, 3),
         (Merge, 1),
         (Merge, 3),
@@ -64,6 +74,8 @@ def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
     ids=[
         "filter",
         "project",
+        "explode",
+        "explode outer",
         "union",
         "sort",
         "merge",

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.connectors.files.timestamps import tidy, timestamps
-from millrace.kernel.columns.expressions import sql_name
+from millrace.kernel.columns import decimals
+from millrace.kernel.columns.nested.json_values import RAW_DECIMAL, of_base64
+from millrace.kernel.columns.nested.nested_columns import brought
+from millrace.kernel.columns.sql_types import sql_name
 
 Values = Any  # pa.Array
 Positions = npt.NDArray[np.int64]
@@ -30,6 +33,7 @@ _TIME = r"([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?"
 _PATTERNS = (
     (pa.types.is_integer, r"-?0*\d{1,19}|0[xX][0-9a-fA-F]{1,16}"),
     (pa.types.is_floating, rf"{_NUMBER}|[+-]?(?i:nan(\(\w*\))?|inf|infinity)"),
+    (pa.types.is_decimal, _NUMBER),
     (pa.types.is_boolean, r"(?i:true|false|1|0)"),
     (pa.types.is_date, _DAY),
 )
@@ -95,6 +99,8 @@ def from_text(kind: pa.DataType, timestamp_format: str) -> Convert:
             return text
         if pa.types.is_timestamp(kind):
             return timestamps(text, timestamp_format)
+        if pa.types.is_decimal(kind):
+            return decimals.of_text(tidy(text), kind)
         try:
             return pc.cast(text, kind)
         except pa.ArrowInvalid:
@@ -113,6 +119,12 @@ def from_column(kind: pa.DataType, timestamp_format: str) -> Convert:
             cells = pc.cast(cells, pa.string())
         if pa.types.is_timestamp(kind):
             return timestamps(cells, timestamp_format)
+        if pa.types.is_nested(kind):
+            return brought(cells, kind, lambda part, inner: from_column(inner, timestamp_format)(part))
+        if pa.types.is_binary(kind) and pa.types.is_string(cells.type):
+            return of_base64(cells)
+        if cells.type == RAW_DECIMAL and pa.types.is_decimal(kind):
+            return decimals.rescaled(cells, kind)
         return cells if cells.type == kind else pc.cast(cells, kind)
 
     return convert

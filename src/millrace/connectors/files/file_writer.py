@@ -15,11 +15,11 @@ import pyarrow.parquet
 
 from millrace.connectors.files.file_options import check_write_options
 from millrace.connectors.files.timestamps import text_of
+from millrace.kernel.columns.nested.json_text import JsonText
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
-_SHORT_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_JSON = JsonText(null_fields=True, time=text_of)
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2"}
-_CONTROL_CHARACTERS = [chr(code) for code in range(0x20)]
 
 
 def _create(path: Path) -> Any:
@@ -86,43 +86,6 @@ def _plain_times(column: Any) -> Any:
 
 def _lines(rows: pa.RecordBatch) -> pa.Buffer:
     """Each row as a JSON object and a newline, made column by column."""
-    parts: list[Any] = []
-    for index, field in enumerate(rows.schema):
-        name = _quoted(pa.scalar(field.name, pa.string())).as_py()
-        parts += [("{" if index == 0 else ",") + name + ":", pc.fill_null(_values(rows.column(index)), "null")]
-    lines = pc.binary_join_element_wise(*parts, "}\n", "")
+    lines = _JSON.object_of(rows.schema.names, rows.columns, "\n")
     # The texts of a column are contiguous in its last buffer: that is the file.
     return lines.buffers()[2]
-
-
-def _values(column: Any) -> Any:
-    """A column's values as JSON; null stays null."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        return _quoted(text_of(column))
-    if pa.types.is_floating(kind):
-        return _numbers(column)
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return pc.cast(column, pa.string())
-    return _quoted(pc.cast(column, pa.string()))
-
-
-def _numbers(column: Any) -> Any:
-    """Numbers as JSON; those that JSON does not have are spelled as in Python and Spark."""
-    text = pc.cast(column, pa.string())
-    infinite = pc.if_else(pc.greater(column, 0), "Infinity", "-Infinity")
-    return pc.if_else(pc.is_finite(column), text, pc.if_else(pc.is_nan(column), "NaN", infinite))
-
-
-def _quoted(text: Any) -> Any:
-    """Text as JSON strings."""
-    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
-    if pc.any(pc.match_substring_regex(_array(text), r"[\x00-\x1f]")).as_py():
-        for character in _CONTROL_CHARACTERS:
-            spelled = _SHORT_ESCAPES.get(character, f"\\u{ord(character):04x}")
-            escaped = pc.replace_substring(escaped, character, spelled)
-    return pc.binary_join_element_wise('"', escaped, '"', "")
-
-
-def _array(text: Any) -> Any:
-    return pa.array([text.as_py()], pa.string()) if isinstance(text, pa.Scalar) else text

@@ -7,30 +7,26 @@ Rules:
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.json
 
 from millrace.connectors.files.conversion import UNFIT, Conversion, as_text, conversion, from_column
 from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import is_plain, open_bytes, readable
 from millrace.connectors.files.text_lines import NEWLINE, TOO_LONG, whole_lines
-from millrace.kernel.columns.expressions import sql_name
-
-Taker = Callable[[object], bool]
+from millrace.kernel.columns.nested.json_values import Reader, loads, parse_lines, raw_type, reader, spelled
+from millrace.kernel.columns.nested.nested_columns import has_map
+from millrace.kernel.columns.sql_types import sql_name
 
 _BLOCK_BYTES = 1 << 22
 _LONG = b"\x1a"
 """The byte before the beginning of a line that was too long; no JSON begins with it."""
-_GREATEST_DOUBLE = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +54,7 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
 def _raw_schema(schema: pa.Schema, timestamp_format: str) -> pa.Schema:
     """What the values are in json: times are text or numbers, dates are text."""
     time = {"iso": pa.string(), "epoch_seconds": pa.float64()}.get(timestamp_format, pa.int64())
-
-    def raw(kind: pa.DataType) -> pa.DataType:
-        if pa.types.is_timestamp(kind):
-            return time
-        return pa.string() if pa.types.is_date(kind) else kind
-
-    return pa.schema([(field.name, raw(field.type)) for field in schema])
+    return pa.schema([(field.name, raw_type(field.type, time)) for field in schema])
 
 
 def _stub(begin: bytes) -> bytes:
@@ -72,9 +62,11 @@ def _stub(begin: bytes) -> bytes:
 
 
 def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
-    """All the lines at once; None if one of them is malformed."""
+    """All the lines at once; None if one of them is malformed, or Arrow cannot read the type of a column."""
+    if any(has_map(field.type) for field in raw):
+        return None
     try:
-        parsed = _parse(lines.data, raw)
+        parsed = parse_lines(lines.data, raw)
         rows = plan.all_rows(parsed.columns)
     except (*UNFIT, KeyError):
         return None
@@ -82,18 +74,6 @@ def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
         return None
     stop = lines.row + rows.num_rows
     return FileBlock(rows, lines.row, stop, np.arange(lines.row, stop), _no_fault)
-
-
-def _parse(data: bytes, raw: pa.Schema) -> pa.RecordBatch:
-    table = pyarrow.json.read_json(
-        pa.BufferReader(data),
-        read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-        parse_options=pyarrow.json.ParseOptions(explicit_schema=raw, unexpected_field_behavior="ignore"),
-    )
-    parsed = pa.RecordBatch.from_arrays([table.column(name).combine_chunks() for name in raw.names], schema=raw)
-    # Arrow lets text through that is not UTF-8.
-    parsed.validate(full=True)
-    return parsed
 
 
 def _is_one_per_line(rows: int, data: bytes) -> bool:
@@ -111,7 +91,7 @@ def _no_fault(number: int) -> Fault:
 def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
     """The lines one by one: the good rows, and what is wrong with the others."""
     texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.line) if text.strip()]
-    fields = [(field.name, field.type, _taker(spelled.type)) for field, spelled in zip(plan.schema, raw, strict=True)]
+    fields = [(field.name, field.type, reader(kept.type)) for field, kept in zip(plan.schema, raw, strict=True)]
     faults: dict[int, Fault] = {}
     objects = []
     for number, (place, text) in enumerate(texts, lines.row):
@@ -134,45 +114,22 @@ def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
 
 
 def _object_or_fault(
-    text: bytes, fields: Sequence[tuple[str, pa.DataType, Taker]], place: str
+    text: bytes, fields: Sequence[tuple[str, pa.DataType, Reader]], place: str
 ) -> dict[str, Any] | Fault:
+    """The values of an object by column, or what is wrong with it."""
     if text.startswith(_LONG):
         return Fault(place, TOO_LONG, as_text(text.removeprefix(_LONG)))
     try:
         # Given bytes, Python would also take UTF-16.
-        found = json.loads(text.decode())
-    except (ValueError, RecursionError):
+        found = loads(text.decode())
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         return Fault(place, "is not a JSON object", as_text(text.strip()))
-    for name, kind, takes in fields:
-        value = found.get(name)
-        if value is not None and not takes(value):
-            return Fault(place, f"is not a valid {sql_name(kind)}", _spelled(value), name)
-    return found
-
-
-def _taker(kind: pa.DataType) -> Taker:
-    """A test of whether json holds a value of the type; as strict as Arrow."""
-    if pa.types.is_boolean(kind):
-        return lambda value: isinstance(value, bool)
-    if pa.types.is_string(kind):
-        return lambda value: isinstance(value, str) and (value.isascii() or _is_encodable(value))
-    if pa.types.is_floating(kind):
-        return lambda value: type(value) is float or (type(value) is int and abs(value) < _GREATEST_DOUBLE)
-    bounds = np.iinfo(kind.to_pandas_dtype())
-    least, greatest = int(bounds.min), int(bounds.max)
-    return lambda value: type(value) is int and least <= value <= greatest
-
-
-def _is_encodable(text: str) -> bool:
-    """True if the text has no half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _spelled(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    values = {name: found.get(name) for name, _, _ in fields}
+    for name, kind, read in fields:
+        try:
+            values[name] = None if values[name] is None else read(values[name])
+        except ValueError:
+            return Fault(place, f"is not a valid {sql_name(kind)}", spelled(values[name]), name)
+    return values

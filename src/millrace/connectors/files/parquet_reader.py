@@ -20,7 +20,7 @@ from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import readable
 from millrace.errors import RunError, listed
-from millrace.kernel.columns.expressions import sql_name
+from millrace.kernel.columns.sql_types import sql_name
 
 _BLOCK_ROWS = 65_536
 
@@ -113,18 +113,18 @@ def _changes(found: pa.DataType, kind: pa.DataType, convert: Convert) -> bool:
         found = found.value_type
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    if pa.types.is_timestamp(kind):
-        return _takes_times(found, convert)
+    if pa.types.is_timestamp(kind) or pa.types.is_nested(kind):
+        return _takes(found, convert)
     for family in (text, number, (pa.types.is_boolean,), (pa.types.is_date,)):
         if any(is_kind(kind) for is_kind in family):
             return any(is_kind(found) for is_kind in family)
     return found == kind
 
 
-def _takes_times(found: pa.DataType, convert: Convert) -> bool:
+def _takes(found: pa.DataType, convert: Convert) -> bool:
     try:
         convert(pa.array([], found))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         # Arrow has no test for a cast between types: it raises, even without rows.
         return False
     return True

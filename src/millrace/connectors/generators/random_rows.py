@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.generators.generator_options import check_choice, check_positive, parse_options, start_micros
+from millrace.kernel.columns.casts import cast
 from millrace.kernel.elements import ARRIVED, TIMESTAMP, Times
 from millrace.plan.nodes.endpoints import Stream
 
@@ -101,6 +102,8 @@ def _column(field: pa.Field, times: Times, time: str | None, options: GenerateOp
     if pa.types.is_string(field.type):
         names = pa.array([f"{field.name}-{number}" for number in range(options.keys)])
         return names.take(pa.array(numbers))
+    if pa.types.is_decimal(field.type):
+        return cast(pa.array(numbers), field.type)
     if pa.types.is_boolean(field.type):
         return pa.array(numbers % 2 == 0)
     return pa.array(numbers).cast(field.type, safe=False)

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.kernel.columns import decimals
+from millrace.kernel.columns.nested.nested_columns import brought
 from millrace.kernel.elements import TIMESTAMP
 
 Value = Any  # pa.Array | pa.Scalar
@@ -15,6 +17,7 @@ Value = Any  # pa.Array | pa.Scalar
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)\s*$"
 _SPECIAL_NUMBERS = r"(?i)^([+-]?inf(inity)?|nan)$"
 _INTEGER = r"^[+-]?(\d{1,37}(\.\d*)?|\.\d*)$"
+_DECIMAL = r"^[+-]?0*(\d{1,38}(\.\d*)?|\.\d+)$"
 _TRUE, _FALSE = ["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]
 _ISO = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
@@ -27,8 +30,14 @@ def cast(value: Value, kind: pa.DataType) -> Value:
     given = value.type
     if given == kind:
         return value
+    if pa.types.is_nested(given) or pa.types.is_nested(kind):
+        return _cast_nested(value, kind)
     if pa.types.is_string(given):
         return _cast_text(value, kind)
+    if pa.types.is_decimal(kind):
+        return _to_decimal(value, kind)
+    if pa.types.is_decimal(given):
+        return _of_decimal(value, kind)
     if pa.types.is_timestamp(kind) and (pa.types.is_integer(given) or pa.types.is_floating(given)):
         return seconds_to_timestamp(value)
     if pa.types.is_string(kind) and (pa.types.is_timestamp(given) or pa.types.is_floating(given)):
@@ -42,6 +51,47 @@ def cast(value: Value, kind: pa.DataType) -> Value:
     if pa.types.is_integer(kind) and (pa.types.is_integer(given) or pa.types.is_floating(given)):
         return whole_number(value, kind)
     return pc.cast(value, kind, safe=not pa.types.is_floating(kind))
+
+
+def _cast_nested(value: Value, kind: pa.DataType) -> Value:
+    """Nested values part by part; null of no type is null of any."""
+    if pa.types.is_null(value.type):
+        return pc.cast(value, kind)
+    if isinstance(value, pa.Scalar):
+        return brought(pa.array([value.as_py()], value.type), kind, cast)[0]
+    return brought(value, kind, cast)
+
+
+def _to_decimal(value: Value, kind: pa.DataType) -> Value:
+    """A number or a time, in seconds, as a decimal; null where it does not fit."""
+    given = value.type
+    if pa.types.is_decimal(given):
+        return decimals.fitted(value, kind)
+    if pa.types.is_floating(given):
+        return decimals.of_fractions(value, kind)
+    if pa.types.is_boolean(given):
+        value = pc.cast(value, pa.int8())
+    if pa.types.is_timestamp(given):
+        micros = pc.cast(pc.cast(value, pa.int64()), pa.decimal128(20, 0))
+        return decimals.fitted(pc.multiply(micros, pa.scalar(Decimal("0.000001"), pa.decimal128(6, 6))), kind)
+    return decimals.fitted(pc.cast(value, decimals.type_of_integers(value.type)), kind)
+
+
+def _of_decimal(value: Value, kind: pa.DataType) -> Value:
+    """A decimal as another type; its fraction is cut off where that has none."""
+    if pa.types.is_integer(kind):
+        whole = pc.cast(pc.trunc(value), pa.decimal256(76, 0))
+        room = 2 ** (kind.bit_width - 1)
+        inside = pc.and_(
+            pc.greater_equal(whole, pa.scalar(-room, whole.type)), pc.less(whole, pa.scalar(room, whole.type))
+        )
+        return pc.cast(where(inside, whole), kind)
+    if pa.types.is_boolean(kind):
+        return pc.not_equal(value, pa.scalar(0, value.type))
+    if pa.types.is_timestamp(kind):
+        micros = decimals.multiplied(value, pa.scalar(1_000_000, pa.decimal128(7, 0)))
+        return pc.cast(_of_decimal(micros, pa.int64()), TIMESTAMP)
+    return pc.cast(value, kind)
 
 
 def whole_number(value: Value, kind: pa.DataType) -> Value:
@@ -67,6 +117,8 @@ def _cast_text(value: Value, kind: pa.DataType) -> Value:
         return _parse_integer(text, kind)
     if pa.types.is_floating(kind):
         return _parse_number(text, kind)
+    if pa.types.is_decimal(kind):
+        return _parse_decimal(text, kind)
     if pa.types.is_boolean(kind):
         lower = pc.utf8_lower(text)
         # Made here: pyarrow loads pandas with its first value, which takes longer than all else that is imported.
@@ -81,6 +133,15 @@ def _parse_number(text: Value, kind: pa.DataType) -> Value:
     """Fractions, infinities and NaN."""
     known = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL_NUMBERS))
     return pc.cast(pc.utf8_ltrim(where(known, text), "+"), kind)
+
+
+def _parse_decimal(text: Value, kind: pa.DataType) -> Value:
+    """Decimals, rounded half up; null where the type has no room for one."""
+    plain = where(pc.match_substring_regex(text, _DECIMAL), text)
+    exact = decimals.of_text(plain, pa.decimal256(76, 38))
+    powers = where(pc.match_substring_regex(text, r"^[^eE]*\d[^eE]*[eE]"), text)
+    rough = decimals.of_fractions(_parse_number(powers, pa.float64()), pa.decimal128(38, min(kind.scale, 18)))
+    return pc.coalesce(decimals.fitted(exact, kind), decimals.fitted(rough, kind))
 
 
 def _parse_integer(text: Value, kind: pa.DataType) -> Value:
@@ -170,6 +231,8 @@ def nonzero(value: Value) -> Value:
 def remainder(left: Value, right: Value) -> Value:
     """What division towards zero leaves; it has the sign of what is divided."""
     divisor = nonzero(right)
+    if pa.types.is_decimal(left.type):
+        return decimals.remainder(left, divisor)
     quotient = pc.divide(left, divisor)
     whole = pc.trunc(quotient) if pa.types.is_floating(quotient.type) else quotient
     return pc.subtract(left, pc.multiply(whole, divisor))

@@ -15,8 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.kernel.columns.decimals import unscaled
+from millrace.kernel.columns.nested.json_text import JsonText
 from millrace.kernel.elements import Batch, Mask
 
+_TEXT = JsonText(null_fields=True, time=lambda column: pc.cast(column, pa.string()))
 _MAGNITUDE = np.int64(2**63 - 1)
 
 
@@ -26,6 +29,8 @@ def ordinals(column: pa.Array) -> npt.NDArray[Any]:
     >>> [int(number) for number in ordinals(pa.array(["pear", None, "apple"]))]
     [1, -1, 0]
     """
+    if pa.types.is_nested(column.type):
+        return _ranks(_TEXT.of(column))
     if column.null_count:
         return _ranks(column)
     kind = column.type
@@ -35,6 +40,8 @@ def ordinals(column: pa.Array) -> npt.NDArray[Any]:
         return _of_fractions(column.to_numpy(zero_copy_only=False).astype(np.float64))
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if pa.types.is_decimal(kind) and kind.precision <= 18:
+        return np.ascontiguousarray(unscaled(column)[:, 0])
     return _ranks(column)
 
 

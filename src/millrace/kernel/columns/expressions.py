@@ -21,7 +21,7 @@ from millrace.errors import RequestError
 from millrace.kernel.columns import scalar_functions
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.columns.short_circuit import CONNECTIVES, GUARDED
-from millrace.kernel.elements import INTERVAL, TIMESTAMP
+from millrace.kernel.columns.sql_types import sql_name
 
 Value = Any  # pa.Array | pa.Scalar: Arrow's own functions take both alike
 
@@ -197,27 +197,3 @@ class Cast(Expression):
 
     def __str__(self) -> str:
         return f"CAST({self.argument} AS {sql_name(self.type)})"
-
-
-_SQL_NAMES = {
-    pa.bool_(): "BOOLEAN",
-    pa.int8(): "TINYINT",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INT",
-    pa.int64(): "BIGINT",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.string(): "STRING",
-    pa.date32(): "DATE",
-    TIMESTAMP: "TIMESTAMP",
-    INTERVAL: "INTERVAL",
-    pa.null(): "VOID",
-}
-SQL_TYPES: dict[str, pa.DataType] = {
-    name: kind for kind, name in _SQL_NAMES.items() if name not in ("VOID", "INTERVAL")
-}
-
-
-def sql_name(kind: pa.DataType) -> str:
-    """A type as SQL spells it."""
-    return _SQL_NAMES.get(kind, str(kind))

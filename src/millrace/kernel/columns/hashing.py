@@ -100,7 +100,7 @@ def _value_hash(values: pa.Array) -> Words:
     if pa.types.is_floating(kind):
         return _float_hash(values.cast(pa.float64()).fill_null(0.0).to_numpy())
     if pa.types.is_decimal(kind):
-        return _float_hash(np.array([float(value or 0) for value in values.to_pylist()], dtype=np.float64))
+        return _float_hash(values.cast(pa.float64()).fill_null(0.0).to_numpy())
     return _mix(_integers(values).view(np.uint64))
 
 

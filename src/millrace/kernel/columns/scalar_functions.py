@@ -11,6 +11,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.kernel.columns import decimals
 from millrace.kernel.columns.casts import (
     Value,
     cast,
@@ -22,6 +23,8 @@ from millrace.kernel.columns.casts import (
     whole_number,
 )
 from millrace.kernel.columns.date_formats import as_time, date_format, to_char
+from millrace.kernel.columns.nested.json_functions import JSON_FUNCTIONS
+from millrace.kernel.columns.nested.nested_functions import NESTED_FUNCTIONS
 from millrace.kernel.elements import TIMESTAMP
 
 _TRUNCATIONS = {
@@ -29,10 +32,14 @@ _TRUNCATIONS = {
 }  # fmt: skip
 
 
-def _arithmetic(function: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+def _arithmetic(
+    function: Callable[[Value, Value], Value], of_decimals: Callable[[Value, Value], Value]
+) -> Callable[[Value, Value], Value]:
     """The function, with a whole number beside a fraction made one; Arrow's own way fails beyond 2 ** 53."""
 
     def compute(left: Value, right: Value) -> Value:
+        if pa.types.is_decimal(left.type) and pa.types.is_decimal(right.type):
+            return of_decimals(left, right)
         if pa.types.is_floating(left.type) and pa.types.is_integer(right.type):
             right = pc.cast(right, left.type, safe=False)
         elif pa.types.is_integer(left.type) and pa.types.is_floating(right.type):
@@ -54,10 +61,14 @@ def _extreme(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _fraction(left: Value, right: Value) -> Value:
+    if pa.types.is_decimal(left.type):
+        return decimals.divided(left, nonzero(right))
     return pc.divide(double(left), nonzero(double(right)))
 
 
 def _whole(left: Value, right: Value) -> Value:
+    if pa.types.is_decimal(left.type):
+        return decimals.whole_quotient(left, nonzero(right))
     quotient = pc.divide(left, nonzero(right))
     return pc.cast(pc.trunc(quotient) if pa.types.is_floating(quotient.type) else quotient, pa.int64())
 
@@ -134,6 +145,8 @@ def _from_unixtime(seconds: Value, pattern: Value | None = None) -> Value:
 
 def _round(value: Value, digits: Value | None = None) -> Value:
     places = 0 if digits is None else digits.as_py()
+    if pa.types.is_decimal(value.type):
+        return decimals.rounded(value, places)
     if not pa.types.is_integer(value.type):
         return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
     if places >= 0:
@@ -144,7 +157,12 @@ def _round(value: Value, digits: Value | None = None) -> Value:
 
 
 def _to_integer(rounding: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    return lambda value: value if pa.types.is_integer(value.type) else whole_number(rounding(value), pa.int64())
+    def compute(value: Value) -> Value:
+        if pa.types.is_decimal(value.type):
+            return decimals.to_whole(rounding, value)
+        return value if pa.types.is_integer(value.type) else whole_number(rounding(value), pa.int64())
+
+    return compute
 
 
 def _math(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -162,9 +180,9 @@ def _canonical(value: Value) -> Value:
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "+": _arithmetic(pc.add_checked),
-    "-": _arithmetic(pc.subtract_checked),
-    "*": _arithmetic(pc.multiply_checked),
+    "+": _arithmetic(pc.add_checked, decimals.added(pc.add)),
+    "-": _arithmetic(pc.subtract_checked, decimals.added(pc.subtract)),
+    "*": _arithmetic(pc.multiply_checked, decimals.multiplied),
     "/": _fraction,
     "div": _whole,
     "%": remainder,
@@ -197,7 +215,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "trim": pc.utf8_trim_whitespace,
     "ltrim": pc.utf8_ltrim_whitespace,
     "rtrim": pc.utf8_rtrim_whitespace,
-    "length": pc.utf8_length,
+    "length": lambda text: pc.binary_length(text) if pa.types.is_binary(text.type) else pc.utf8_length(text),
     "substring": _substring,
     "replace": lambda text, old, new: pc.replace_substring(text, old.as_py(), new.as_py()),
     "startswith": lambda text, prefix: pc.starts_with(text, prefix.as_py()),
@@ -236,4 +254,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "timestamp_millis": _time_after_1970(1_000),
     "timestamp_micros": _time_after_1970(1),
     "from_unixtime": _from_unixtime,
+    **NESTED_FUNCTIONS,
+    **JSON_FUNCTIONS,
 }

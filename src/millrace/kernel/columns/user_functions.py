@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.errors import RequestError, RunError
-from millrace.kernel.columns.expressions import Expression, sql_name
+from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.sql_types import sql_name
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,6 +32,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind),
     lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind),
     lambda kind: pa.types.is_timestamp(kind),
+    lambda kind: pa.types.is_decimal(kind),
 )
 """Kinds of types of which each is brought to another of its kind, if every value fits."""
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import QueryError
-from millrace.kernel.columns.expressions import Expression, sql_name
+from millrace.kernel.columns.expressions import Expression
+from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 from millrace.language.expressions.expression_binder import ExpressionBinder

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from millrace.errors import Place, QueryError, listed
-from millrace.kernel.columns.expressions import SQL_TYPES, sql_name
+from millrace.kernel.columns.sql_types import read_type, sql_name
 from millrace.kernel.elements import RESERVED, TIMESTAMP
 from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
@@ -39,10 +39,6 @@ from millrace.secrets import HOW_TO_REFER, plain_secret
 QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "budget")
 """The options of a stream: those of the queues of queries that read it."""
 _OF_UPDATES = ("update_window", "close", "tick")
-_OTHER_NAMES = {
-    "INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "BOOL": "BOOLEAN", "REAL": "FLOAT",
-    "VARCHAR": "STRING", "TEXT": "STRING", "CHAR": "STRING",
-}  # fmt: skip
 
 
 def bind_sink(statement: SinkStatement) -> Sink:
@@ -86,7 +82,7 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
             place=statement.name.place,
         )
     late = None if statement.late_into is None else statement.late_into.text
-    return Stream(
+    found = Stream(
         statement.name.text,
         schema,
         contract,
@@ -96,6 +92,8 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
         update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
         options=_bind_options(statement),
     )
+    check_format(found, schema, statement.name)
+    return found
 
 
 # Columns
@@ -118,8 +116,8 @@ def _schema(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
 
 
 def type_of(name: Name) -> pa.DataType:
-    """The type that a word names."""
-    kind = SQL_TYPES.get(_OTHER_NAMES.get(name.text, name.text))
+    """The type that a text names."""
+    kind = read_type(name.text)
     if kind is None:
         raise unknown_type(name.text, name.place)
     return kind
@@ -133,7 +131,25 @@ def _existing(name: Name, scope: Scope) -> str:
 
 
 def _columns_of(clause: ColumnsClause | None, scope: Scope) -> tuple[str, ...]:
-    return () if clause is None else tuple(_existing(name, scope) for name in clause.columns)
+    names = () if clause is None else clause.columns
+    for name in names:
+        if pa.types.is_nested(kind := scope.schema.field(_existing(name, scope)).type):
+            fact = f'"{name.text}" is {sql_name(kind)}, and rows cannot be partitioned by it'
+            raise QueryError(fact, hint="Partition by text, numbers, booleans or times.", place=name.place)
+    return tuple(_existing(name, scope) for name in names)
+
+
+def check_format(endpoint: Stream | Sink, schema: pa.Schema, name: Name | None) -> None:
+    """Refuse csv for columns that it has no way to write."""
+    nested = next((each for each in schema if pa.types.is_nested(each.type)), None)
+    if endpoint.connector.format == "csv" and nested is not None:
+        what = "stream" if isinstance(endpoint, Stream) else "sink"
+        instead = "Select to_json(...) of it, or its fields" if what == "sink" else "Declare it as STRING"
+        raise QueryError(
+            f'column "{nested.name}" is {sql_name(nested.type)}, which csv cannot hold',
+            hint=f"{instead}, or let the {what} be json or parquet.",
+            place=None if name is None else name.place,
+        )
 
 
 def _update_key(clause: ColumnsClause, scope: Scope, attributes: Attributes) -> tuple[str, ...]:
@@ -150,7 +166,7 @@ def _update_key(clause: ColumnsClause, scope: Scope, attributes: Attributes) -> 
                 hint="A later row updates an earlier one of the same key: name the columns that stay the same.",
                 place=name.place,
             )
-        if pa.types.is_floating(kind):
+        if pa.types.is_floating(kind) or pa.types.is_nested(kind):
             raise QueryError(
                 f'"{column}" is {sql_name(kind)} and cannot be part of an update key',
                 hint="Fractions that should be equal often are not: use whole numbers, text, dates or booleans.",

@@ -15,7 +15,8 @@ from millrace.kernel.aggregates.functions.user_aggregates import (
     SqlAggregate,
     UserAggregate,
 )
-from millrace.kernel.columns.expressions import Column, sql_name
+from millrace.kernel.columns.expressions import Column
+from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.columns.user_functions import UserFunction
 from millrace.language.declarations.streams import type_of
 from millrace.language.expressions import typed
@@ -127,7 +128,7 @@ class _SqlAggregateBinder:
         return _StateBinder(Scope(pa.schema(list(columns.items()))), self.functions)
 
     def _initial(self, assignments: tuple[Assignment, ...]) -> dict[str, Typed]:
-        """The variables with their first values; whole numbers are BIGINT, so that they can grow."""
+        """The variables with their first values; numbers have a type in which they can grow."""
         found: dict[str, Typed] = {}
         for each in assignments:
             name, value = each.variable, self._binder({}).bind(each.expression)
@@ -139,7 +140,7 @@ class _SqlAggregateBinder:
                 raise QueryError(
                     f'the variable "{name.text}" has no type', hint="Write CAST(NULL AS type).", place=value.place
                 )
-            found[name.text] = typed.cast(value, pa.int64()) if pa.types.is_integer(value.type) else value
+            found[name.text] = _grown(value, each.expression)
         return found
 
     def _assigned(
@@ -160,6 +161,14 @@ class _SqlAggregateBinder:
         return tuple((name, values[name].expression if name in values else Column(name)) for name in variables)
 
 
+def _grown(value: Typed, written: exp.Expr) -> Typed:
+    """A first value in a type with room to grow: BIGINT, or DOUBLE for a number that is written with a point."""
+    if pa.types.is_integer(value.type):
+        return typed.cast(value, pa.int64())
+    plain = written.this if isinstance(written, exp.Neg) else written
+    return typed.cast(value, pa.float64()) if isinstance(plain, exp.Literal) and typed.is_number(value.type) else value
+
+
 def _fitting(value: Typed, name: str, kind: pa.DataType, block: str) -> Typed:
     """A value cast to the type of its variable; refuses a cast that would lose something at every step."""
     if typed.common_type([value.type, kind]) == kind:
@@ -167,7 +176,7 @@ def _fitting(value: Typed, name: str, kind: pa.DataType, block: str) -> Typed:
     found, wanted = sql_name(value.type), sql_name(kind)
     start = (
         f"Write {name} = 0.0 in INITIALIZE, or"
-        if pa.types.is_floating(value.type) and typed.is_number(kind)
+        if not pa.types.is_integer(value.type) and typed.is_number(value.type) and typed.is_number(kind)
         else "Write"
     )
     raise QueryError(

@@ -86,6 +86,7 @@ class BoundRelation:
 
     Rows of a join have the time of the latest of their parts; `choices` are the others that they may have instead,
     `own` are expressions that hold the one they have, and `below` is what a select list over a join reads.
+    `laterals` are further names that may stand before columns: those of exploded arrays.
     """
 
     node: Node
@@ -102,10 +103,11 @@ class BoundRelation:
     choices: JoinedTimes | None = None
     own: tuple[Expression, ...] = ()
     below: BoundRelation | None = None
+    laterals: tuple[str, ...] = ()
 
     @cached_property
     def scope(self) -> Scope:
-        return self.joined or Scope(self.schema, self.qualifier)
+        return self.joined or Scope(self.schema, self.qualifier, laterals=self.laterals)
 
     def where(self, predicate: Expression) -> BoundRelation:
         """The rows where a condition holds."""

@@ -10,9 +10,11 @@ from sqlglot import exp
 
 from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.date_formats import postgres_parts, spark_parts
-from millrace.kernel.columns.expressions import SQL_TYPES, Literal
+from millrace.kernel.columns.expressions import Literal
+from millrace.kernel.columns.sql_types import read_type
 from millrace.kernel.columns.user_functions import UserCall, UserFunction
 from millrace.language.expressions import typed
+from millrace.language.expressions.json_calls import JSON_CALLS, json_call
 from millrace.language.expressions.sql_functions import (
     AGGREGATE_NAMES,
     ANY_NUMBER,
@@ -33,7 +35,7 @@ Functions = Mapping[str, UserFunction]
 """The functions that users have defined, by name in lower case."""
 NO_FUNCTIONS: Functions = {}
 
-_OF_ONE_TYPE = {"coalesce", "least", "greatest", "nullif"}
+_OF_ONE_TYPE = {"array", "coalesce", "least", "greatest", "nullif"}
 _PATTERN_PARTS = {
     "date_format": (spark_parts, "'yyyy-MM-dd HH:mm:ss'"),
     "from_unixtime": (spark_parts, "'yyyy-MM-dd HH:mm:ss'"),
@@ -58,7 +60,11 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
         return binder.extracted(given[0].name, binder.bind(given[1]))
     if name in CAST_FUNCTIONS:
         check_count(name, len(given), 1)
-        return typed.cast(binder.bind(given[0]), SQL_TYPES[CAST_FUNCTIONS[name]])
+        return typed.cast(binder.bind(given[0]), read_type(CAST_FUNCTIONS[name]))
+    if name in JSON_CALLS:
+        return json_call(binder, name, given)
+    if name in ("struct", "named_struct", "map"):
+        return _made(binder, name, given)
     if name in binder.functions:
         return _user_call(binder, binder.functions[name], given)
     if name not in SCALARS:
@@ -106,6 +112,34 @@ def _scalar(function: str, arguments: list[Typed]) -> Typed:
     if function in _OF_ONE_TYPE:
         arguments = typed.unify(arguments)
     return typed.call(function, arguments)
+
+
+def _made(binder: ExpressionBinder, name: str, given: Sequence[exp.Expr]) -> Typed:
+    """A struct or a map of values."""
+    if name == "struct":
+        names = [_field_name(each, place) for place, each in enumerate(given, 1)]
+        plain = [each.this if isinstance(each, exp.Alias) else each for each in given]
+        pairs = zip(names, plain, strict=True)
+        arguments = [part for named, each in pairs for part in (typed.literal(named, pa.string()), binder.bind(each))]
+    else:
+        arguments = [binder.bind(each) for each in given]
+    if not arguments or len(arguments) % 2:
+        hint = {"struct": "Write struct(a, b AS name).", "map": "Write map('key', value, ...)."}
+        raise QueryError(f'"{name}" takes pairs', hint=hint.get(name, "Write named_struct('name', value, ...)."))
+    if name == "map":
+        keys, values = typed.unify(arguments[::2]), typed.unify(arguments[1::2])
+        return typed.call("map", [each for pair in zip(keys, values, strict=True) for each in pair])
+    for each in arguments[::2]:
+        if not isinstance(each.expression, Literal) or not isinstance(each.expression.value, str):
+            raise QueryError(
+                "the name of a field is a text", hint="Write named_struct('name', value).", place=each.place
+            )
+    return typed.call("named_struct", arguments)
+
+
+def _field_name(node: exp.Expr, place: int) -> str:
+    named = isinstance(node, exp.Alias | exp.Column | exp.Dot)
+    return (node.alias if isinstance(node, exp.Alias) else node.name) if named else f"col{place}"
 
 
 def _unit(given: Typed) -> Typed:

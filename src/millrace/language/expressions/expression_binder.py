@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from decimal import Decimal
+from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import NotYet, Place, QueryError, did_you_mean, listed
-from millrace.kernel.columns.expressions import SQL_TYPES, Literal
+from millrace.kernel.columns.decimals import type_of_number
+from millrace.kernel.columns.expressions import Literal
+from millrace.kernel.columns.sql_types import MOST_DIGITS, TYPE_NAMES, read_type
 from millrace.kernel.elements import INTERVAL, TIMESTAMP
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call
+from millrace.language.expressions.json_calls import part
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import FIELDS
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of
+from millrace.language.grammar.places import place_of, placed_as
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
 _COMPARISONS = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
 }  # fmt: skip
+_EQUALITIES = ("=", "<>", "<=>", "in")
 _PATTERNS = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
-_TYPE_NAMES: dict[str, str] = {
-    "TEXT": "STRING", "VARCHAR": "STRING", "CHAR": "STRING", "TIMESTAMPTZ": "TIMESTAMP", "TIMESTAMPLTZ": "TIMESTAMP",
-    "TIMESTAMPNTZ": "TIMESTAMP",
-}  # fmt: skip
 _IN_FROM = (
     "Subqueries are allowed in FROM: write FROM a AS x JOIN (SELECT ...) AS y ON x.k = y.k, with a window or a band."
 )
@@ -115,11 +118,14 @@ class ExpressionBinder:
                 operands[position] = typed.cast(operands[position], TIMESTAMP)
         if any(pa.types.is_null(kind) for kind in kinds) and kinds[0] == kinds[1]:
             return operands[0]
-        return typed.call(function, operands)
+        return typed.call(function, typed.computable(operands))
 
     def _compared(self, function: str, nodes: list[exp.Expr], place: Place | None = None) -> Typed:
-        """A function over values that must be of one type."""
-        return typed.call(function, self._comparable(nodes, place), place)
+        """A function over values that must be of one type; arrays and structs are compared by what they hold."""
+        values = self._comparable(nodes, place)
+        if pa.types.is_nested(values[0].type) and function in _EQUALITIES:
+            values = [typed.key(each) for each in values]
+        return typed.call(function, values, place)
 
     def _comparable(self, nodes: list[exp.Expr], place: Place | None = None) -> list[Typed]:
         """Values of one type that can be compared: where all are NULL, nulls of a type that has a comparison."""
@@ -129,7 +135,31 @@ class ExpressionBinder:
     # One method per kind of node, by sqlglot's key for it
 
     def _bind_column(self, node: exp.Column) -> Typed:
+        if len(node.parts) > 1 and not self.scope.knows(node):
+            begin, fields = self.scope.split(node)
+            if fields:
+                return reduce(typed.field, fields, self.column(begin))
         return self.column(node)
+
+    def _bind_dot(self, node: exp.Expr) -> Typed:
+        return typed.field(self.bind(node.this), node.expression.name)
+
+    def _bind_bracket(self, node: exp.Expr) -> Typed:
+        if len(node.expressions) != 1:
+            raise QueryError("one place or key stands in brackets", hint="Write a[0] or m['key'].")
+        return typed.element(self.bind(node.this), self.bind(node.expressions[0]))
+
+    def _bind_array(self, node: exp.Expr) -> Typed:
+        return bind_call(self, placed_as(exp.Anonymous(this="array", expressions=node.expressions), node))
+
+    def _bind_jsonextract(self, node: exp.Expr) -> Typed:
+        """`a:b.c[0]`, a part of a JSON text."""
+        steps = [each for each in node.expression.expressions if not isinstance(each, exp.JSONPathRoot)]
+        path = "".join(f"[{each.this}]" if isinstance(each.this, int) else f"['{each.this}']" for each in steps)
+        return part(self.bind(node.this), f"${path}", "any")
+
+    def _bind_hexstring(self, node: exp.Expr) -> Typed:
+        return typed.literal(bytes.fromhex(node.name.zfill(len(node.name) + len(node.name) % 2)), pa.binary())
 
     def _bind_anonymous(self, node: exp.Anonymous) -> Typed:
         return bind_call(self, node)
@@ -146,7 +176,7 @@ class ExpressionBinder:
             return typed.literal(node.name, pa.string())
         try:
             return _number(node.name)
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, ArithmeticError):
             raise QueryError(f'"{node.name}" is not a number', hint="Write it as 12, 1.5 or 1e6.") from None
 
     def _refuse_quoted_column(self, node: exp.Expr) -> None:
@@ -168,7 +198,7 @@ class ExpressionBinder:
     def _bind_neg(self, node: exp.Expr) -> Typed:
         given = self.bind(node.this)
         value = given.expression.value if isinstance(given.expression, Literal) else None
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
             return typed.literal(-value, given.type)
         return typed.call("negative", [given])
 
@@ -227,8 +257,8 @@ class ExpressionBinder:
     def _bind_cast(self, node: exp.Expr) -> Typed:
         given = self.bind(node.this)
         to = node.args["to"]
-        name = str(to.args.get("kind") or (to.this.name if isinstance(to.this, exp.DType) else to.this))
-        kind = SQL_TYPES.get(_TYPE_NAMES.get(name, name))
+        name = str(to.args.get("kind") or to.sql("spark"))
+        kind = read_type(name)
         if kind is None:
             raise unknown_type(name, place_of(to))
         # DATE '...' is a literal and must be a date; CAST('...' AS DATE), which the parser calls TryCast, may be null.
@@ -268,7 +298,11 @@ class ExpressionBinder:
 
 def unknown_type(name: str, place: Place | None) -> QueryError:
     """The refusal of a word that names no type."""
-    hint = f"{did_you_mean(name, SQL_TYPES, near=0.7)}The types are {listed(SQL_TYPES)}."
+    hint = f"{did_you_mean(name.upper(), TYPE_NAMES, near=0.7)}The types are {listed(TYPE_NAMES)}."
+    if re.fullmatch(r"(?i)(dec|decimal|numeric)\b.*", name):
+        hint = f"Write DECIMAL(p, s) with p digits, of which s stand after the point; p is at most {MOST_DIGITS}."
+    elif re.fullmatch(r"(?is)(array|struct|map)\b.*", name):
+        hint = "Write ARRAY<INT>, STRUCT<a: INT, b: STRING> or MAP<STRING, INT>."
     return QueryError(f'type "{name}" is unknown here', hint=hint, place=place)
 
 
@@ -282,6 +316,9 @@ def refused_over(node: exp.Expr) -> QueryError:
 
 
 def _number(text: str) -> Typed:
-    if not text.isdigit() or int(text) >= 2**63:
+    """A literal: a whole number, a decimal, or with an exponent a fraction."""
+    if "e" in text.lower():
         return typed.literal(float(text), pa.float64())
-    return typed.literal(int(text), pa.int32() if int(text) < 2**31 else pa.int64())
+    if text.isdigit() and int(text) < 2**63:
+        return typed.literal(int(text), pa.int32() if int(text) < 2**31 else pa.int64())
+    return typed.literal(Decimal(text), type_of_number(Decimal(text)))

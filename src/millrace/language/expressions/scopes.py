@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of
+from millrace.language.grammar.places import place_of, placed_as
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Scope:
 
     schema: pa.Schema
     qualifier: str | None = None
+    laterals: tuple[str, ...] = field(default=(), kw_only=True)
 
     def find(self, name: str) -> str | None:
         """The declared spelling of a column, whatever its case; None when there is none."""
@@ -38,6 +39,22 @@ class Scope:
     def meant(self, node: exp.Column) -> str | None:
         """The column with the name of a node, if there is one; unlike `column`, it refuses nothing."""
         return self.find(node.name)
+
+    def knows(self, node: exp.Column) -> bool:
+        """True if a node names a column, and the input before it is one."""
+        parts = [part.name.lower() for part in node.parts[:-1]]
+        known = [each.lower() for each in (self.qualifier, *self.laterals) if each is not None]
+        return (not parts or (len(parts) == 1 and parts[0] in known)) and self.meant(node) is not None
+
+    def split(self, node: exp.Column) -> tuple[exp.Column, list[str]]:
+        """The column that a name with dots begins with, and the fields that follow; none without such a column."""
+        parts = list(node.parts)
+        for count in (2, 1):
+            names = [part.name for part in parts[:count]]
+            begin = exp.column(names[-1], table=names[0] if count == 2 else None)
+            if len(parts) > count and self.knows(begin):
+                return placed_as(begin, node), [part.name for part in parts[count:]]
+        return node, []
 
     def shown(self, name: str) -> tuple[str, str | None]:
         """The name of a column in results, and the one it has if another input has a column of that name."""
@@ -82,7 +99,8 @@ class Scope:
     def check_qualifier(self, node: exp.Column, place: Place | None) -> None:
         """Refuse a name before the column that is not that of the input."""
         parts = [part.name for part in node.parts[:-1]]
-        if parts and (len(parts) > 1 or self.qualifier is None or parts[0].lower() != self.qualifier.lower()):
+        known = [each.lower() for each in (self.qualifier, *self.laterals) if each is not None]
+        if parts and (len(parts) > 1 or parts[0].lower() not in known):
             what = ".".join(parts)
             hint = (
                 f'Write "{self.qualifier}", or no name at all.' if self.qualifier else "Give the input a name with AS."

@@ -35,6 +35,9 @@ SCALARS: dict[str, Scalar] = {
     **_scalars((1, ANY_NUMBER), "coalesce", "concat"),
     **_scalars(2, "nvl", "ifnull", function="coalesce"),
     **_scalars((2, ANY_NUMBER), "least", "greatest"),
+    **_scalars((1, ANY_NUMBER), "array"),
+    **_scalars(1, "size"),
+    **_scalars(1, "cardinality", function="size"),
     **_scalars(1, "abs", "floor", "ceil", "sqrt", "exp", "ln", "negative"),
     **_scalars(1, "ceiling", function="ceil"),
     **_scalars(1, "log", function="ln"),
@@ -54,7 +57,21 @@ SCALARS: dict[str, Scalar] = {
 }
 
 CAST_FUNCTIONS: dict[str, str] = {
-    **{name: name.upper() for name in ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string")},
+    **{
+        name: name.upper()
+        for name in (
+            "boolean",
+            "tinyint",
+            "smallint",
+            "int",
+            "bigint",
+            "float",
+            "double",
+            "string",
+            "binary",
+            "decimal",
+        )
+    },
     "date": "DATE",
     "to_date": "DATE",
     "timestamp": "TIMESTAMP",
@@ -97,6 +114,11 @@ INSTEAD: dict[str, str] = {
         ("tumble", "hop", "cumulate"),
         "Write GROUP BY window(ts, '1 minute'), or a window after the stream: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
     ),
+    **dict.fromkeys(
+        ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "unnest"),
+        "It stands alone in the select list of a query without an aggregate, or after FROM: "
+        "FROM s LATERAL VIEW explode(column) t AS element.",
+    ),
     **dict.fromkeys(("tumble_start", "hop_start", "session_start"), "Write window_start."),
     **dict.fromkeys(("tumble_end", "hop_end", "session_end"), "Write window_end."),
     **dict.fromkeys(
@@ -109,7 +131,12 @@ INSTEAD: dict[str, str] = {
 RANKS = ("row_number", "rank", "dense_rank")
 """The functions with OVER."""
 
-KNOWN = (*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES, "if", "iff", "nvl2", "date_part", "datepart")
+JSON_NAMES = ("from_json", "to_json", "get_json_object", "json_value", "json_query", "json_tuple")
+
+KNOWN = (
+    *(*SCALARS, *CAST_FUNCTIONS, *AGGREGATE_NAMES),
+    *("if", "iff", "nvl2", "struct", "named_struct", "map", "date_part", "datepart", *JSON_NAMES),
+)
 """The names of all functions that a query may call."""
 
 FIELDS: dict[str, str] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -144,7 +145,7 @@ def _plain(expression: Expression) -> Expression:
 
 
 def _times(ticks: tuple[str, int] | None, number: object) -> tuple[str, int] | None:
-    whole = isinstance(number, int | float) and not isinstance(number, bool) and float(number).is_integer()
-    if ticks is None or not whole or not isinstance(number, int | float) or number <= 0:
+    whole = isinstance(number, int | float | Decimal) and not isinstance(number, bool) and float(number).is_integer()
+    if ticks is None or not whole or not isinstance(number, int | float | Decimal) or number <= 0:
         return None
     return ticks[0], ticks[1] * int(number)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from millrace.errors import Place, QueryError
-from millrace.kernel.columns import casts
+from millrace.errors import Place, QueryError, did_you_mean, listed
+from millrace.kernel.columns import casts, decimals
 from millrace.kernel.columns import scalar_functions as functions
-from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal, sql_name
+from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal
+from millrace.kernel.columns.nested.nested_columns import has_map
+from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.elements import TIMESTAMP
 
 _ARROW_REFUSALS = (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError)
@@ -81,6 +84,67 @@ def _not_computable(
     )
 
 
+def field(given: Typed, name: str) -> Typed:
+    """A field of a struct, or of each struct of an array."""
+    inner = given.type.value_type if pa.types.is_list(given.type) else given.type
+    if pa.types.is_map(given.type):
+        return element(given, literal(name, pa.string()))
+    if not pa.types.is_struct(inner):
+        raise QueryError(
+            f'"{given.expression}" is {sql_name(given.type)}, and has no field "{name}"',
+            hint="Only a STRUCT has fields.",
+            place=given.place,
+        )
+    names = [each.name for each in inner]
+    found = next((each for each in (name, *names) if each in names and each.lower() == name.lower()), None)
+    if found is None:
+        raise QueryError(
+            f'"{given.expression}" has no field "{name}"',
+            hint=f"{did_you_mean(name, names)}The fields are {listed(names)}.",
+            place=given.place,
+        )
+    return call("field", [given, literal(found, pa.string())], given.place)
+
+
+def element(given: Typed, index: Typed) -> Typed:
+    """The value at a place of an array, or of a key of a map."""
+    if pa.types.is_map(given.type):
+        return call("of_key", [given, cast(index, given.type.key_type)], given.place)
+    if not pa.types.is_list(given.type):
+        raise QueryError(
+            f'"{given.expression}" is {sql_name(given.type)}, and has no elements',
+            hint="Brackets follow an ARRAY or a MAP: a[0], m['key']. A window stands in brackets after a stream.",
+            place=given.place,
+        )
+    if not pa.types.is_integer(index.type):
+        raise QueryError(
+            f"the place in an array is {sql_name(index.type)}, not a whole number",
+            hint="The first element is a[0].",
+            place=index.place,
+        )
+    return call("element", [given, index], given.place)
+
+
+def key(given: Typed) -> Typed:
+    """A value as it is compared: an array or a struct as a text that is the same where the value is."""
+    if not pa.types.is_nested(given.type):
+        return given
+    if has_map(given.type):
+        raise QueryError(
+            f'"{given.expression}" is {sql_name(given.type)}, and a MAP can neither be compared nor be a key',
+            hint="Take the values that you need out of it: m['key'].",
+            place=given.place,
+        )
+    return call("encoded", [given], given.place)
+
+
+def of_key(encoded: Expression, kind: pa.DataType, place: Place | None) -> Typed:
+    """The value of a key that `key` has made, if its type is nested."""
+    if not pa.types.is_nested(kind):
+        return Typed(encoded, pa.array([], kind), place)
+    return Typed(Call("decoded", (encoded, Literal(None, kind))), pa.array([], kind), place)
+
+
 def cast(given: Typed, kind: pa.DataType) -> Typed:
     """The value brought to a type; itself when it has it."""
     if given.type == kind:
@@ -115,11 +179,17 @@ def brought(given: Typed, kind: pa.DataType) -> Typed:
 
 
 def _wider_literal(given: Typed, kind: pa.DataType) -> Typed | None:
-    """A whole number as a literal of a wider type, so that it is not cast again for every batch."""
+    """A number as a literal of a wider type, so that it is not cast again for every batch."""
     value = given.expression.value if isinstance(given.expression, Literal) else None
-    if not isinstance(value, int) or not pa.types.is_integer(given.type) or kind not in (pa.int64(), pa.float64()):
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    return literal(float(value) if pa.types.is_floating(kind) else value, kind, given.place)
+    if pa.types.is_floating(kind) and kind == pa.float64():
+        return literal(float(value), kind, given.place)
+    if kind == pa.int64() and isinstance(value, int) and pa.types.is_integer(given.type):
+        return literal(value, kind, given.place)
+    if pa.types.is_decimal(kind) and is_number(given.type):
+        return literal(casts.cast(given.value, kind).as_py(), kind, given.place)
+    return None
 
 
 def boolean(given: Typed, what: str) -> Typed:
@@ -167,9 +237,25 @@ def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
     return QueryError(f"{given.expression} is not a valid {name}", hint=hint, place=given.place)
 
 
+def computable(operands: Sequence[Typed]) -> list[Typed]:
+    """Numbers of which one is a decimal brought to what arithmetic takes: all decimals, or all doubles."""
+    kinds = [each.type for each in operands]
+    if not any(map(pa.types.is_decimal, kinds)) or not all(map(is_number, kinds)):
+        return list(operands)
+    if any(map(pa.types.is_floating, kinds)):
+        return [cast(each, pa.float64()) for each in operands]
+    return [cast(each, _decimal_type(each)) if pa.types.is_integer(each.type) else each for each in operands]
+
+
+def _decimal_type(whole: Typed) -> pa.DataType:
+    """The decimal type of a whole number: of a literal as many digits as it has."""
+    value = whole.expression.value if isinstance(whole.expression, Literal) else None
+    return decimals.type_of_number(value) if isinstance(value, int) else decimals.type_of_integers(whole.type)
+
+
 def is_number(kind: pa.DataType) -> bool:
     """True if a type is a number."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -179,8 +265,29 @@ def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
         return different[0] if different else pa.null() if kinds else None
     if all(pa.types.is_integer(kind) for kind in different):
         return max(different, key=_INTEGERS.index)
-    if all(is_number(kind) for kind in different):
+    if any(pa.types.is_floating(kind) for kind in different) and all(is_number(kind) for kind in different):
         return pa.float64()
+    if all(is_number(kind) for kind in different):
+        whole = [decimals.type_of_integers(kind) if pa.types.is_integer(kind) else kind for kind in different]
+        return decimals.common_decimal(whole)
+    if all(pa.types.is_nested(kind) for kind in different):
+        return _common_nested(different)
     if all(pa.types.is_date(kind) or pa.types.is_timestamp(kind) for kind in different):
         return TIMESTAMP
     return None
+
+
+def _common_nested(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The common type of arrays, of structs of as many fields, or of maps; None when there is none."""
+    first = kinds[0]
+    alike = all(each.id == first.id and each.num_fields == first.num_fields for each in kinds)
+    parts = [
+        common_type([each.field(place).type for each in kinds]) for place in range(first.num_fields if alike else 0)
+    ]
+    if not alike or any(each is None for each in parts):
+        return None
+    if pa.types.is_struct(first):
+        return pa.struct([(each.name, part) for each, part in zip(first, parts, strict=True)])
+    if pa.types.is_map(first):
+        return pa.map_(first.key_type, first.item_type) if len(set(kinds)) == 1 else None
+    return pa.list_(parts[0])

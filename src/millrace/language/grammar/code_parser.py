@@ -52,7 +52,7 @@ def _signature(cursor: Cursor, hint: str) -> tuple[tuple[TypeName, ...], Name]:
 
 def _parameter(cursor: Cursor, hint: str) -> TypeName:
     """`TYPE`, or a name and its type."""
-    if cursor.second.token_type in (TokenType.COMMA, TokenType.R_PAREN, TokenType.L_PAREN):
+    if cursor.second.token_type in (TokenType.COMMA, TokenType.R_PAREN, TokenType.L_PAREN, TokenType.LT):
         return TypeName(cursor.type_name())
     name = cursor.name("a parameter", hint)
     return TypeName(cursor.type_name(), name)

@@ -161,15 +161,17 @@ class Cursor:
         return None if found is None else Name(found.name, place=self.source.of_token(token))
 
     def type_name(self) -> Name:
-        """Read a type; its length, as in VARCHAR(10), is passed over."""
+        """Read a type as it is written, with what stands in parentheses and angle brackets."""
         token = self.token
         if not token or self.at_type(TokenType.COMMA, TokenType.R_PAREN):
             raise self.wrong("a type", _COLUMNS_HINT)
         self.skip()
-        if self.take_type(TokenType.L_PAREN):
-            while self.token and not self.take_type(TokenType.R_PAREN):
-                self.skip()
-        return Name(token.text.upper(), place=self.source.of_token(token))
+        depth = 0
+        while self.token and (depth or self.at_type(TokenType.L_PAREN, TokenType.LT)):
+            depth += _depth(self.token)
+            self.skip()
+        place = self.source.place(token.start, self.last.end)
+        return Name(self.source.text[token.start : self.last.end + 1], place=place)
 
     def expression(self, what: str, hint: str) -> exp.Expr:
         """Read an expression, or refuse."""
@@ -295,3 +297,8 @@ class Cursor:
 def _counts(token: Token) -> bool:
     """True if a token begins a length of time."""
     return token.token_type in _QUANTITIES or bool(_GLUED.fullmatch(token.text))
+
+
+def _depth(token: Token) -> int:
+    """How many brackets a token opens, less those that it closes."""
+    return sum(token.text.count(each) for each in "(<") - sum(token.text.count(each) for each in ")>")

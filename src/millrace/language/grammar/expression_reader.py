@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from millrace.language.grammar.cursor import Cursor
 
 
+_NESTED = (TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP)
+
+
 class ExpressionReader(SparkParser):
     """Spark's expressions, with real places, plain function calls and intervals in microseconds."""
 
+    COLON_IS_VARIANT_EXTRACT = True
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
@@ -60,6 +64,9 @@ class ExpressionReader(SparkParser):
         return self._marked(super()._parse_atom)
 
     def _parse_types(self, *given: Any, **named: Any) -> Any:
+        """A type; with a parenthesis STRUCT, ARRAY and MAP are functions."""
+        if self._curr and self._curr.token_type in _NESTED and self._next.token_type == TokenType.L_PAREN:
+            return None
         return self._marked(lambda: super(ExpressionReader, self)._parse_types(*given, **named))
 
     def _parse_csv(self, *given: Any, **named: Any) -> Any:
@@ -80,4 +87,7 @@ class ExpressionReader(SparkParser):
         """A window in brackets after an expression is not part of it."""
         if this is not None and self._curr.token_type == TokenType.L_BRACKET and self.cursor.windows(this):
             return this
+        if isinstance(this, exp.Anonymous) and self._curr.token_type == TokenType.L_BRACKET:
+            # Sqlglot would read array(x)[0] as ARRAY[0].
+            this = exp.Paren(this=this)
         return super()._parse_bracket(this)

@@ -11,8 +11,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import NotYet, QueryError
 from millrace.language.grammar.cursor import Cursor
+from millrace.language.grammar.explode_parser import explode_clause
 from millrace.language.grammar.statements import (
     Body,
+    ExplodeClause,
     FromItem,
     JoinClause,
     JoinKind,
@@ -58,6 +60,7 @@ class FromClause:
     joins: tuple[JoinClause, ...] = ()
     sequence: SequenceClause | None = None
     window: WindowClause | None = None
+    explodes: tuple[ExplodeClause, ...] = ()
 
 
 class FromParser:
@@ -72,10 +75,14 @@ class FromParser:
         """The inputs of a select."""
         source = self._item()
         joins: list[JoinClause] = []
-        while (join := self._join()) is not None:
-            joins.append(join)
+        explodes: list[ExplodeClause] = []
+        while (found := explode_clause(self.cursor) or self._join()) is not None:
+            if isinstance(found, JoinClause):
+                joins.append(found)
+            else:
+                explodes.append(found)
         if not any(each.kind == "seq" for each in joins):
-            return _with_bare_window(FromClause(source, tuple(joins)))
+            return _with_bare_window(FromClause(source, tuple(joins), explodes=tuple(explodes)))
         for each in joins:
             if each.kind != "seq":
                 raise QueryError("SEQ cannot be combined with another join", hint=_ALONE_HINT, place=each.place)

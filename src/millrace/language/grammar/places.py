@@ -6,12 +6,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
+from typing import TypeVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from millrace.errors import Place
 from millrace.secrets import masked
+
+Node = TypeVar("Node", bound=exp.Expr)
 
 _SPAN = "millrace_span"
 """The key under which a node has the text that it was read from, with its first and last offset."""
@@ -92,7 +95,7 @@ def _spans(node: exp.Expr, source: SourceText | None) -> Iterator[tuple[int, int
             yield part.meta["start"], part.meta["end"]
 
 
-def placed_as(node: exp.Expr, other: exp.Expr) -> exp.Expr:
+def placed_as(node: Node, other: exp.Expr) -> Node:
     """A node that stands for another, at its place."""
     node.meta.update({_SPAN: other.meta[_SPAN]} if _SPAN in other.meta else {})
     return node

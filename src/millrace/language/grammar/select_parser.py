@@ -83,7 +83,7 @@ class SelectParser:
         windows, self.aggregate_windows = tuple(self.aggregate_windows), outer
         return Select(
             items, read.source, where, groups, having, windows, distinct, qualify, read.joins, read.sequence,
-            read.window, by_all, place=cursor.source.of_token(first),
+            read.window, by_all, read.explodes, place=cursor.source.of_token(first),
         )  # fmt: skip
 
     def _item(self) -> SelectItem:

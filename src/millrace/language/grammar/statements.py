@@ -261,6 +261,40 @@ class SequenceClause(Placed):
     within: Length | NumberOfRows | None = None
 
 
+GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer")
+"""The functions that give several rows for one."""
+
+
+@dataclass(frozen=True)
+class ExplodeClause(Placed):
+    """`LATERAL VIEW [OUTER] explode(a) t AS c` or `UNNEST(a) WITH ORDINALITY AS t (c, n)`: a row per element.
+
+    `columns` are the names of the columns of an element, if they are written; `table` may stand before them.
+    """
+
+    generator: str
+    argument: exp.Expr
+    columns: tuple[Name, ...] = ()
+    table: Name | None = None
+    optional: bool = False
+    ordinality: bool = False
+
+    @property
+    def outer(self) -> bool:
+        """True if a row without elements is given once, with nulls."""
+        return self.optional or self.generator.endswith("_outer")
+
+    @property
+    def position(self) -> bool:
+        """True if the place of an element is its first column."""
+        return self.generator.startswith("posexplode")
+
+    @property
+    def fields(self) -> bool:
+        """True if the fields of a struct are columns of their own."""
+        return self.generator.startswith("inline") or self.generator == "unnest"
+
+
 @dataclass(frozen=True)
 class SelectItem(Placed):
     """An expression of a select list with its name, if one is written."""
@@ -289,6 +323,7 @@ class Select(Placed):
     sequence: SequenceClause | None = None
     window: WindowClause | None = None
     by_all: bool = False
+    explodes: tuple[ExplodeClause, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,9 @@ class JoinScope(Scope):
         column = None if qualifier is None else self.inputs[qualifier].find(node.name)
         return None if qualifier is None or column is None else inner(qualifier, column)
 
+    def knows(self, node: exp.Column) -> bool:
+        return len(node.parts) <= 2 and self.meant(node) is not None
+
     def column(self, node: exp.Column, place: Place | None) -> Typed:
         self.check_qualifier(node, place)
         found = None if isinstance(node.this, exp.Star) else self.meant(node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import pyarrow as pa
 from sqlglot import exp
@@ -231,7 +232,7 @@ class AggregateCalls:
         if next(node.find_all(exp.Column, exp.Anonymous), None) is None:
             bound = self.binder.bind(node)
             value = bound.value.as_py() if bound.is_constant else None
-        if not isinstance(value, int | float) or not 0 <= value <= 1:
+        if not isinstance(value, int | float | Decimal) or not 0 <= value <= 1:
             raise QueryError(
                 "a quantile is a constant from 0 to 1",
                 hint="Write percentile(x, 0.95).",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.language.expressions import typed
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -17,7 +19,8 @@ from millrace.language.select.aggregate_calls import UserAggregates, first_aggre
 from millrace.language.select.items import is_star
 from millrace.language.windows.window_clauses import Windows
 from millrace.language.windows.windowed_rows import bucket_in, is_instant
-from millrace.plan.nodes.relational_nodes import Distinct
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Distinct, Project
 
 
 def as_groups(
@@ -60,10 +63,21 @@ def distinct(relation: BoundRelation, place: Place | None) -> BoundRelation:
     below = relation.below
     relation = _by_seen_time(relation)
     if relation.times or relation.instants or relation.choices is not None:
-        return replace(relation, node=Distinct(relation.node), rank=None, choices=None, below=None)
+        return replace(relation, node=_distinct(relation), rank=None, choices=None, below=None)
     raise QueryError(
         "DISTINCT without a window never ends on an unbounded stream", hint=_hint(relation, below), place=place
     )
+
+
+def _distinct(relation: BoundRelation) -> Node:
+    """Different rows; arrays and structs are kept as the texts that they are compared by."""
+    columns = [typed.column(each.name, each.type) for each in relation.schema]
+    if not any(pa.types.is_nested(each.type) for each in columns):
+        return Distinct(relation.node)
+    names = relation.schema.names
+    keys = tuple((name, typed.key(each).expression) for name, each in zip(names, columns, strict=True))
+    values = tuple((each.name, typed.of_key(Column(each.name), each.type, None).expression) for each in relation.schema)
+    return Project(Distinct(Project(relation.node, keys)), values)
 
 
 def _hint(relation: BoundRelation, below: BoundRelation | None) -> str:

@@ -65,6 +65,8 @@ def output(item: SelectItem, bound: Typed, position: int, scope: Scope) -> Outpu
         bounds = window_column(node, Scope(pa.schema([])))
         if bounds is None and (once := scope.merged_name(node)) is not None:
             return Output(once, bound, once=True)
+        if scope.split(node)[1]:
+            return Output(node.name, bound)
         if bounds is not None or not isinstance(bound.expression, Column):
             return Output(bounds or node.name, bound)
         return _output(scope.meant(node) or bound.expression.name, bound, scope)

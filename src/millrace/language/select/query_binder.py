@@ -19,6 +19,7 @@ from millrace.language.grammar.statements import Body, FromItem, Name, Select
 from millrace.language.joins.join_binder import bind_joins
 from millrace.language.select.aggregate_calls import UserAggregates, aggregates_in, first_aggregate
 from millrace.language.select.distinct_rows import as_groups, distinct
+from millrace.language.select.exploded_rows import exploded, refused_over_join, with_generators
 from millrace.language.select.group_keys import GroupKeys, grouped_by_all
 from millrace.language.select.items import Named, Output, is_star, named, output, starred
 from millrace.language.select.order_by import ordered
@@ -140,11 +141,15 @@ class QueryBinder:
         """What a select reads, and the condition that WHERE puts on it."""
         if not select.joins:
             given = self._from(select.source)
+            for clause in select.explodes:
+                given = self._placed(exploded(given, clause, self.functions), clause.place)
             if select.where is None:
                 return given, None
             self._refuse_in_where(select.where)
             binder = ExpressionBinder(given.scope, self.functions)
             return given, binder.condition(select.where, "the condition of WHERE").expression
+        for clause in select.explodes:
+            raise refused_over_join(clause.place)
         inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
         # With a stream of updates among them it is an update query, or refused as what it is.
         unbounded = self.updates and any(reads_updates(each.node) for each in inputs)
@@ -160,6 +165,7 @@ class QueryBinder:
         if where is not None and not windows.partition():
             # PARTITION BY counts rows before WHERE chooses among them.
             given, where = given.where(where), None
+        select, given = with_generators(select, given, self.functions)
         select = as_groups(select, given, windows, self.functions, self.aggregates)
         aggregate = first_aggregate(select, self.aggregates)
         anchor = next((node for node in (aggregate, *select.groups, select.having) if node is not None), None)

@@ -133,11 +133,11 @@ class AggregateBinder(SelectBinder):
             return None
         bound = self.inner.bind(node)
         name = self._key_names.get(bound.expression)
-        return self.windowed.key(bound) if name is None else typed.column(name, bound.type, bound.place)
+        return self.windowed.key(bound) if name is None else typed.of_key(Column(name), bound.type, bound.place)
 
     def _reads_input_alone(self, node: exp.Expr) -> bool:
         columns = list(node.find_all(exp.Column))
-        known = all(self.scope.meant(each) is not None for each in columns)
+        known = all(self.scope.meant(each) is not None or self.scope.split(each)[1] for each in columns)
         plain = node.find(exp.Window) is None and next(aggregates_in(node, self.aggregates), None) is None
         return bool(columns) and known and plain
 
@@ -162,7 +162,7 @@ class AggregateBinder(SelectBinder):
         # A window of keys alone still needs rows to be counted, or nothing would say which windows there are.
         named = self._aggregations or {Aggregation("", "count"): next(self._names)}
         aggregations = (replace(each, name=name) for each, name in named.items())
-        keys = tuple((name, key.expression) for name, key in self.keys)
+        keys = tuple((name, typed.key(key).expression) for name, key in self.keys)
         return Aggregate(self.windowed.relation.node, self.windowed.window, keys, tuple(aggregations), where)
 
     def bounds(self, place: Place | None) -> list[Key]:

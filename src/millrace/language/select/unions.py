@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millrace.errors import Place, QueryError
-from millrace.kernel.columns.expressions import Cast, Column, Expression, sql_name
+from millrace.kernel.columns.expressions import Cast, Column, Expression
+from millrace.kernel.columns.sql_types import sql_name
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.typed import common_type, is_number
 from millrace.plan.nodes.node import Node

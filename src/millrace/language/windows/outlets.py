@@ -8,7 +8,7 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.relational_nodes import Filter, Numbered, Project, Scan, Union
+from millrace.plan.nodes.relational_nodes import Explode, Filter, Numbered, Project, Scan, Union
 
 
 def progressing_by(node: Node, column: str) -> Node | None:
@@ -19,7 +19,7 @@ def progressing_by(node: Node, column: str) -> Node | None:
     match node:
         case Scan():
             return _scan_by(node, column)
-        case Filter():
+        case Filter() | Explode():
             below = progressing_by(node.input, column)
             return None if below is None else replace(node, input=below)
         case Project():

@@ -26,6 +26,9 @@ def label(node: Node) -> str:
         case relational.Project():
             columns = ", ".join(name if str(each) == name else f"{each} AS {name}" for name, each in node.columns)
             return f"project {columns or '(time alone)'}"
+        case relational.Explode():
+            kept = ", also of rows without one" if node.outer else ""
+            return f"explode {node.array}: a row per element{kept}"
         case relational.Union():
             return "union, order-agnostic: rows pass as they arrive, the bound is the least of all inputs"
         case relational.Numbered():

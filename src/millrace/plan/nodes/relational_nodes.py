@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 import pyarrow as pa
@@ -86,6 +86,44 @@ class Project(OneInput):
     def read_as(self, columns: Keys) -> Keys | None:
         read = {name: each.name for name, each in self.columns if isinstance(each, Column)}
         return tuple(read[name] for name in columns) if all(name in read for name in columns) else None
+
+
+@dataclass(frozen=True)
+class Explode(OneInput):
+    """A row per element of an array, with the columns `kept` of the row; with `outer` at least one."""
+
+    array: Expression
+    element: str
+    position: str | None
+    outer: bool
+    kept: Keys
+    is_row_wise: ClassVar[bool] = True
+    sql_name: ClassVar[str] = "explode"
+
+    @property
+    def schema(self) -> pa.Schema:
+        given = self.input.schema
+        made = [pa.field(self.element, self.array.type_in(given).value_type)]
+        made += [] if self.position is None else [pa.field(self.position, pa.int32())]
+        return pa.schema([*(given.field(name) for name in self.kept), *made])
+
+    def column_names(self) -> list[str]:
+        return [*self.kept, self.element, *([] if self.position is None else [self.position])]
+
+    def narrowed(self, wanted: Sequence[str]) -> Explode:
+        """The node without columns that are not wanted: an array would be copied for each of its elements."""
+        return replace(self, kept=tuple(name for name in self.kept if name in wanted))
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [columns_of([self.array], self.kept)]
+
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.array,)
+
+    def renamed(self, columns: Keys) -> Keys | None:
+        return columns if all(name in self.kept for name in columns) else None
+
+    read_as = renamed
 
 
 def renamed_by(given: Sequence[tuple[str, Expression]], columns: Keys) -> Keys | None:

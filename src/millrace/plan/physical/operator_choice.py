@@ -75,6 +75,8 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
             return kernel.Filter(node.predicate)
         case relational.Project():
             return kernel.Project(node.columns)
+        case relational.Explode():
+            return kernel.Explode(node.array, node.element, node.position, node.kept, outer=node.outer)
         case relational.Union():
             merges = is_in_order(options) and not relational.is_latent(node)
             return kernel.Merge() if merges else kernel.Union()

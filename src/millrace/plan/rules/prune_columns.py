@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from millrace.kernel.columns.expressions import Column
 from millrace.plan.nodes.node import Node, SeveralInputs
-from millrace.plan.nodes.relational_nodes import Project
+from millrace.plan.nodes.relational_nodes import Explode, Project
 
 
 def prune_columns(root: Node) -> Node:
@@ -23,6 +23,8 @@ def _prune(node: Node, wanted: list[str]) -> Node:
     if isinstance(node, Project):
         names = set(wanted)
         node = replace(node, columns=tuple((name, each) for name, each in node.columns if name in names))
+    if isinstance(node, Explode):
+        node = node.narrowed(wanted)
     read = node.reads(wanted)
     children = [_prune(each, names) for each, names in zip(node.children(), read, strict=True)]
     if isinstance(node, SeveralInputs):

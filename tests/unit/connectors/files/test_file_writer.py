@@ -25,6 +25,8 @@ KINDS: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.int64(): st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), 2**63 - 1])),
     pa.float32(): st.floats(width=32),
     pa.float64(): st.floats(),
+    pa.decimal128(9, 2): st.decimals(-9_999_999, 9_999_999, places=2),
+    pa.decimal128(38, 20): st.decimals(-(10**17), 10**17, places=20),
     pa.bool_(): st.booleans(),
     pa.date32(): st.dates(),
     # From the year 1 to the year 9999, as ISO text has four digits for it.

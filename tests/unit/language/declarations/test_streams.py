@@ -155,7 +155,7 @@ def test_clauses_stand_in_any_order() -> None:
         (f"{COLUMNS} LATENT TIMESTAMP FROM csv REPLAY BY ts SPEED 0", 'SPEED cannot be "0"', "0"),
         (f"{COLUMNS} LATENT TIMESTAMP FROM csv OPTIONS (path 'a', PATH 'b')", "is given twice", "PATH"),
         ("(a INT, A INT) LATENT TIMESTAMP FROM csv", "declared twice", "A"),
-        ("(a DECIMAL(3, 1)) LATENT TIMESTAMP FROM csv", 'type "DECIMAL" is unknown', "DECIMAL"),
+        ("(a DECIMAL(3, 4)) LATENT TIMESTAMP FROM csv", 'type "DECIMAL(3, 4)" is unknown', "DECIMAL(3, 4)"),
         ("(__time INT) LATENT TIMESTAMP FROM csv", "reserved", "__time"),
         ("(a INT b INT) LATENT TIMESTAMP FROM csv", 'expected "," or ")"', "b"),
         ("(a INT LATENT TIMESTAMP FROM csv", '"(" is never closed', "("),

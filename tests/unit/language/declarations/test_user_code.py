@@ -100,7 +100,7 @@ def test_a_wrong_aggregate_is_refused_at_its_place(text: str, fact: str, offendi
         ("INITIALIZE (t = 0) ITERATE (t = t / 2)", 'variable "t" is BIGINT, but ITERATE gives DOUBLE', "AS BIGINT)"),
         (
             "INITIALIZE (t = 0) ITERATE (t = 1) MERGE (t = other.t * 0.5)",
-            'variable "t" is BIGINT, but MERGE gives DOUBLE',
+            'variable "t" is BIGINT, but MERGE gives DECIMAL(22, 1)',
             "around the value in MERGE",
         ),
         ("INITIALIZE (t = CAST(0 AS FLOAT)) ITERATE (t = x)", "is FLOAT, but ITERATE gives DOUBLE", "t = 0.0 in INIT"),

@@ -23,7 +23,7 @@ from millrace.kernel.aggregates.functions.percentiles import ApproximatePercenti
 from millrace.kernel.aggregates.functions.plain import Average, ChosenValue, Extreme, Sum, ValueCount
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, UserAggregate
 from millrace.kernel.aggregates.functions.variance import Variance
-from millrace.kernel.columns.expressions import sql_name
+from millrace.kernel.columns.sql_types import sql_name
 
 AGGREGATES: dict[str, Callable[..., AggregateFunction]] = {
     "count": ValueCount,

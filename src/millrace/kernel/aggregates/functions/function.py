@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.errors import RequestError
-from millrace.kernel.columns.expressions import sql_name
 from millrace.kernel.columns.grouping import Groups
+from millrace.kernel.columns.sql_types import sql_name
 
 Columns = Sequence[pa.Array]
 
@@ -73,7 +74,7 @@ class AggregateFunction:
 
 def is_number(kind: pa.DataType) -> bool:
     """True if values of a type can be added up."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 KINDS: dict[str, Any] = {
@@ -87,6 +88,12 @@ _HINTS = {
     "a number": "Write {name}(CAST(column AS DOUBLE)) if the column holds numbers as text.",
     "a condition": "Write a comparison, such as {name}(column > 0).",
 }
+
+
+def fractions(column: pa.Array) -> npt.NDArray[np.float64]:
+    """Numbers without nulls as doubles."""
+    plain = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+    return plain.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
 
 
 def _counted(count: int) -> str:

@@ -16,6 +16,7 @@ from millrace.kernel.aggregates.functions.function import (
     Columns,
     concatenated,
     elements,
+    fractions,
     listed,
     unlisted,
     valid,
@@ -94,7 +95,7 @@ class ApproximatePercentile(_AtFraction):
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (column,) = valid(groups, *arguments)
-        numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers = fractions(column)
         buckets = _buckets(numbers)
         return [*_counted(rows, buckets, np.ones(len(buckets), np.int64)), *_extremes(rows, numbers, numbers)]
 

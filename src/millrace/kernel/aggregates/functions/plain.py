@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, is_number, valid
+from millrace.kernel.columns import decimals
 from millrace.kernel.columns.grouping import Groups
 
 
@@ -36,14 +37,30 @@ class Sum(AggregateFunction):
     takes = ("a number",)
 
     def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
+        if pa.types.is_decimal(arguments[0]):
+            return decimals.sum_type(arguments[0])
         return pa.float64() if pa.types.is_floating(arguments[0]) else pa.int64()
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (numbers,) = valid(groups, *arguments)
-        return [pa.array(rows.sums(numbers.to_numpy(zero_copy_only=False)), mask=rows.empty)]
+        return [_with_nulls(sums(rows, numbers), rows)]
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
-        return self.of_rows(groups, partials)
+        rows, (totals,) = valid(groups, *partials)
+        return [_with_nulls(sums(rows, totals, totals.type), rows)]
+
+
+def sums(groups: Groups, numbers: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """The sum of each group of numbers; of decimals in a type, by default that of a sum of rows."""
+    if pa.types.is_decimal(numbers.type):
+        return decimals.sums(groups, numbers, decimals.sum_type(numbers.type) if kind is None else kind)
+    return pa.array(groups.sums(numbers.to_numpy(zero_copy_only=False)))
+
+
+def _with_nulls(totals: pa.Array, groups: Groups) -> pa.Array:
+    """The sums, null for groups without rows."""
+    empty = groups.empty
+    return pc.if_else(pa.array(empty), pa.scalar(None, totals.type), totals) if empty.any() else totals
 
 
 class Average(AggregateFunction):
@@ -54,14 +71,15 @@ class Average(AggregateFunction):
     takes = ("a number",)
 
     def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
-        return pa.float64()
+        kind = arguments[0]
+        return decimals.mean_type(decimals.sum_type(kind)) if pa.types.is_decimal(kind) else pa.float64()
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (numbers,) = valid(groups, *arguments)
-        return [pa.array(rows.sums(numbers.to_numpy(zero_copy_only=False))), pa.array(rows.counts)]
+        return [sums(rows, numbers), pa.array(rows.counts)]
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
-        return [pa.array(groups.sums(column.to_numpy())) for column in partials]
+        return [sums(groups, column, column.type) for column in partials]
 
     def result(self, partials: Columns) -> pa.Array:
         return mean(*partials)
@@ -70,6 +88,8 @@ class Average(AggregateFunction):
 def mean(total: pa.Array, count: pa.Array) -> pa.Array:
     """Totals over counts; null where nothing was counted."""
     some = pc.if_else(pc.greater(count, 0), count, pa.scalar(None, pa.int64()))
+    if pa.types.is_decimal(total.type):
+        return decimals.divided(total, pc.cast(some, pa.decimal128(20, 0)), decimals.mean_type(total.type))
     # A total beyond 2 ** 53 becomes the nearest fraction.
     return pc.divide(pc.cast(total, pa.float64(), safe=False), pc.cast(some, pa.float64()))
 
@@ -84,7 +104,7 @@ class Extreme(AggregateFunction):
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (values,) = valid(groups, *arguments)
-        if not is_number(values.type):
+        if not is_number(values.type) or pa.types.is_decimal(values.type):
             return [values.take(rows.chosen(values, greatest=self.greatest))]
         found = rows.extremes(values.to_numpy(zero_copy_only=False), greatest=self.greatest)
         return [pa.array(found, values.type, mask=rows.empty)]
@@ -107,7 +127,7 @@ class ChosenValue(AggregateFunction):
         super().__init__(name)
         self.greatest = greatest
         self.needs_time = by_time
-        self.takes = ("a comparable column",) * (1 if by_time else 2)
+        self.takes = ("any column",) if by_time else ("any column", "a comparable column")
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (value, key) = valid(groups, *arguments)

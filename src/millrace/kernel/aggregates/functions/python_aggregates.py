@@ -17,8 +17,8 @@ import pyarrow as pa
 from millrace.errors import RequestError, RunError
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns
 from millrace.kernel.aggregates.functions.user_aggregates import Fold, PythonAggregate
-from millrace.kernel.columns.expressions import sql_name
 from millrace.kernel.columns.grouping import Groups
+from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.columns.user_functions import class_at
 
 _METHODS = ("initialize", "iterate", "terminate")

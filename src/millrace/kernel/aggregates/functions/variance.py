@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, valid
+from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, fractions, valid
 from millrace.kernel.columns.grouping import Groups
 
 Fractions = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ class Variance(AggregateFunction):
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (column,) = valid(groups, *arguments)
-        numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers = fractions(column)
         return _pooled(rows, np.ones(len(numbers), np.int64), numbers, np.zeros(len(numbers)))
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
