@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -136,3 +139,50 @@ def test_an_answer_that_is_asked_for_right_after_a_change_is_given(tmp_path: Pat
         assert found == [{"symbol": "A", "price": 2.0}]
     finally:
         handle.stop()
+
+
+def below(process: int) -> Iterator[int]:
+    """The processes that a process has started, and those that they have started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    children = {each for each, parent in parents.items() if parent == process}
+    for child in children:
+        yield child
+        yield from below(child)
+
+
+def killed(module: str) -> int:
+    """How many Python processes of Spark's in which it plans with a module have been killed, their parents too."""
+    count = 0
+    for process in below(os.getpid()):
+        with suppress(OSError):
+            if module in Path(f"/proc/{process}/cmdline").read_text():
+                os.kill(process, signal.SIGKILL)
+                count += 1
+    return count
+
+
+def test_a_run_goes_on_when_a_planner_is_killed_and_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    put(tmp_path / "in", 1)
+    network = parse_network(SCRIPT.format(folder=tmp_path / "in").replace("slow(v) AS v", "v"))
+    options = RunOptions("spark", master="local[2]", trigger="200 milliseconds", checkpoint=tmp_path / "state")
+    run = SparkRun(network, options)
+    thread = Thread(target=run.run)
+    thread.start()
+    try:
+        wait_for(lambda: run.report().received == 1, 400)
+        assert killed("write_into_data_source")
+        put(tmp_path / "in", 2)
+        wait_for(lambda: run.report().received == 2 or not thread.is_alive(), 400)
+        query = run._query
+        run._set_back._ahead += 3_600_000_000
+        wait_for(lambda: run._query is not query or not thread.is_alive(), 400)
+        put(tmp_path / "in", 3)
+        wait_for(lambda: run.report().received == 3 or not thread.is_alive(), 400)
+    finally:
+        run.stop()
+        thread.join(400)
+        run.close()
+    assert [value for rows in run.memory["q"] for value in rows["v"].to_pylist()] == [1, 2, 3]
