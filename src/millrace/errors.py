@@ -191,7 +191,7 @@ def machine_faults() -> Iterator[None]:
 # Hints
 
 
-_MOST_NAMES, _LONGEST_NAME = 20, 80
+_MOST_NAMES, _LONGEST_NAME = 30, 80
 
 
 def listed(names: Iterable[str]) -> str:
@@ -199,8 +199,8 @@ def listed(names: Iterable[str]) -> str:
 
     >>> listed(["a", "b" * 100]) == f"a, {'b' * 80}..."
     True
-    >>> listed(map(str, range(25)))
-    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 5 more'
+    >>> listed("a" * 35).endswith("a, a and 5 more")
+    True
     """
     known = list(names)
     shown = [name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in known[:_MOST_NAMES]]

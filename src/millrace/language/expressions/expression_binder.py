@@ -135,11 +135,8 @@ class ExpressionBinder:
     # One method per kind of node, by sqlglot's key for it
 
     def _bind_column(self, node: exp.Column) -> Typed:
-        if len(node.parts) > 1 and not self.scope.knows(node):
-            begin, fields = self.scope.split(node)
-            if fields:
-                return reduce(typed.field, fields, self.column(begin))
-        return self.column(node)
+        begin, fields = self.scope.split(node)
+        return reduce(typed.field, fields, self.column(begin))
 
     def _bind_dot(self, node: exp.Expr) -> Typed:
         return typed.field(self.bind(node.this), node.expression.name)

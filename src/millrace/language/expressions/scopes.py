@@ -49,6 +49,8 @@ class Scope:
     def split(self, node: exp.Column) -> tuple[exp.Column, list[str]]:
         """The column that a name with dots begins with, and the fields that follow; none without such a column."""
         parts = list(node.parts)
+        if self.knows(node):
+            return node, []
         for count in (2, 1):
             names = [part.name for part in parts[:count]]
             begin = exp.column(names[-1], table=names[0] if count == 2 else None)

@@ -18,6 +18,7 @@ from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, OneInput, SeveralInputs, walk
 from millrace.plan.nodes.relational_nodes import (
     Distinct,
+    Explode,
     Filter,
     Numbered,
     OrderByTime,
@@ -45,6 +46,9 @@ from millrace.plan.physical.operator_choice import operator_of
 MINUTE = 60_000_000
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64()), ("ts", TIMESTAMP)])
 SCAN = Scan(Stream("s", SCHEMA, TimeContract("external", "ts"), Connector("csv")))
+ARRAYS = Scan(
+    Stream("t", SCHEMA.append(pa.field("a", pa.list_(pa.int64()))), TimeContract("external", "ts"), Connector("json"))
+)
 POSITIVE = Call(">", (Column("n"), Literal(0, pa.int64())))
 COUNT = Aggregate(SCAN, Window(MINUTE, MINUTE), (("k", Column("k")),), (Aggregation("c", "count"),))
 
@@ -65,6 +69,7 @@ NODES: tuple[Node, ...] = (
     Numbered(Union((SCAN, SCAN))),
     OrderByTime(Union((SCAN, SCAN))),
     Distinct(SCAN),
+    Explode(ARRAYS, Column("a"), "each", "at", True, ("k", "ts")),
     Rank(SCAN, "rank", ("k",), (("n", True),), "place", 3),
     Since(SCAN, 7),
     RollUp(SCAN),

@@ -320,7 +320,7 @@ def test_functions_that_ask_for_the_time_get_it() -> None:
         ("percentile", [pa.bool_()], '"percentile" takes a number, not BOOLEAN'),
         ("bool_or", [pa.int64()], '"bool_or" takes a condition, not BIGINT'),
         ("max_by", [pa.int64()], '"max_by" takes 2 arguments, not 1'),
-        ("first", [pa.list_(pa.int64())], '"first" takes a comparable column'),
+        ("min", [pa.list_(pa.int64())], '"min" takes a comparable column'),
         ("count", [pa.int64(), pa.int64()], '"count" takes one column or none'),
         ("sum_distinct", [pa.string()], '"sum_distinct" takes a number'),
     ],
