@@ -42,7 +42,7 @@ def run_on(request: pytest.FixtureRequest) -> RunOn:
 # What waits most is begun first, so that no worker is left alone with it at the end.
 _FIRST = ("crash", "e2e", "differential", "golden", "property", "unit")
 _ON_SPARK = re.compile(
-    r"[\[-]spark[\]-]|_on_spark|leaves?_spark|/hosts/spark/test_(host|progress)\.py|/e2e/test_native\.py"
+    r"[\[-]spark[\]-]|_on_spark|leaves?_spark|/hosts/spark/test_(host|progress)\.py|/e2e/test_native\.py|/test_matrix\.py"
 )
 """Tests that share the Spark session of their process, by their names."""
 

@@ -6,6 +6,7 @@ import csv
 import random
 import time
 from collections.abc import Container
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -17,12 +18,12 @@ from millrace.errors import RequestError, RunError
 from millrace.hosts.control.request_folder import ask
 from tests.crash.kills import Kill, killing
 from tests.crash.test_kill import growing
-from tests.e2e.commands import Started, millrace_process, wait_for
+from tests.e2e.commands import Started, absolute, millrace, wait_for
 from tests.e2e.scripts import expected, project, results
 
 pytestmark = pytest.mark.slow
 
-ADD = """CREATE SINK {0}_sink TO csv OPTIONS (path '{0}');
+ADD = """CREATE SINK {0}_sink TO csv OPTIONS (path '{1}/{0}');
 ADD QUERY {0} INTO {0}_sink AS SELECT sum(v) AS total FROM links [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
 
 
@@ -83,12 +84,12 @@ def test_a_change_is_made_whole_or_not_at_all(seed: int, tmp_path: Path) -> None
     moments = random.Random(seed)
     run: list[object] = ["run", project(tmp_path), "--on", "local", "--checkpoint", "state"]
     files, starts, confirmed, dropped = 3, dict[str, int](), set[str](), set[str]()
-    for kill in range(5):
+    for kill in range(4):
         with growing(tmp_path, files) as count, Started(*run, folder=tmp_path):
             now = running(tmp_path)
             assert confirmed <= set(now) and not dropped & set(now), "what was confirmed lasts"
             starts |= {name: start for name, start in now.items() if start is not None}
-            added = Asking(tmp_path, ADD.format(f"totals_{kill}"))
+            added = Asking(tmp_path, ADD.format(f"totals_{kill}", tmp_path))
             time.sleep(moments.uniform(0, 0.08))
             victim = min(set(now) - {"per_minute"}, default=None) if kill % 2 else None
             leaving = Asking(tmp_path, f"DROP QUERY {victim}") if victim else None
@@ -107,10 +108,15 @@ def test_a_change_is_made_whole_or_not_at_all(seed: int, tmp_path: Path) -> None
 
 
 def check(run: list[object], folder: Path, files: int, starts: dict[str, int], last: Container[str]) -> None:
-    """Run to the end, and hold that all queries have answered for the rows since their start, each once."""
-    ended = millrace_process(*run, "--until-end", folder=folder)
+    """Run to the end, and hold that all queries have answered, each once."""
+    ended = millrace(*run, "--until-end", folder=folder)
     assert ended.returncode == 0, ended.stderr
     assert results(folder) == expected(files)
+    check_added(folder, files, starts, last)
+
+
+def check_added(folder: Path, files: int, starts: dict[str, int], last: Container[str]) -> None:
+    """Hold that the queries that were added have answered for the rows since their start, each once."""
     assert starts, "some change was made"
     for name, start in starts.items():
         answer, found = totals_since(start, files), totals(folder, name)
@@ -145,7 +151,7 @@ def killed_in_a_change(kill: Kill, query: str, run: list[object], folder: Path, 
         # Once rows have been read a query that is added has a start.
         wait_for(lambda: newest(folder) > before, 120)
         running(folder)
-        added = Asking(folder, ADD.format(query))
+        added = Asking(folder, ADD.format(query, folder))
         added.join()
         said = "" if started.process.poll() is None else started.process.communicate()[1]
     assert struck() and not added.done, said
@@ -153,13 +159,18 @@ def killed_in_a_change(kill: Kill, query: str, run: list[object], folder: Path, 
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark_session")
 @pytest.mark.parametrize("points", [("between",), pytest.param(tuple(POINTS), marks=pytest.mark.long)])
-def test_a_change_on_spark_is_made_from_its_record_on(points: tuple[str, ...], tmp_path: Path) -> None:
-    run: list[object] = ["run", project(tmp_path), "--master", "local[2]", "--checkpoint", "state"]
-    files = 3
+def test_a_change_is_made_from_its_record_on_on_spark(points: tuple[str, ...], tmp_path: Path) -> None:
+    run: list[object] = ["run", absolute(project(tmp_path)), "--master", "local[2]", "--checkpoint", "state"]
+    files, added = 3, {f"totals_{name}" for name in points if name != "before"}
     for name in points:
         files = killed_in_a_change(POINTS[name], f"totals_{name}", run, tmp_path, files)
-    with Started(*run, folder=tmp_path):
-        last = running(tmp_path)
-    assert set(last) == {"per_minute", *(f"totals_{name}" for name in points if name != "before")}
-    check(run, tmp_path, files, {name: start for name, start in last.items() if start is not None}, last)
+    with ThreadPoolExecutor() as beside:
+        asked = beside.submit(running, tmp_path)
+        ended = millrace(*run, "--until-end", folder=tmp_path)
+        last = asked.result()
+    assert ended.returncode == 0, ended.stderr
+    assert set(last) == {"per_minute", *added}
+    assert results(tmp_path) == expected(files)
+    check_added(tmp_path, files, {name: start for name, start in last.items() if start is not None}, last)

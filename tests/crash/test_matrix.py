@@ -1,9 +1,9 @@
 """kill -9 of a run on Spark at each named point of a micro-batch: every result appears, and appears once.
 
-The kills at a few points run with every test; the others are `long`, for `test_kill_points.py` holds the same of each
-point without Spark. All tests share one project and one checkpoint, in their order: each goes on where the one before
-it was killed, so that every kill but the first meets a run that has recovered, and those that strike at once meet one
-that is recovering.
+The kills of one process alone, worker, JVM or driver, run with every test; the others are `long`, for
+`test_kill_points.py` holds the same of each point without Spark. All tests share one project and one checkpoint, in
+their order: each goes on where the one before it was killed, so that every kill but the first meets a run that has
+recovered, and those that strike at once meet one that is recovering. The last run is in the session of all tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 from tests.crash.kills import Kill, killing
 from tests.crash.network import add_minute, expected, project, results
-from tests.e2e.commands import Started, millrace_process, wait_for
+from tests.e2e.commands import Started, absolute, millrace, wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -50,7 +50,7 @@ POINTS = {
     "in recovery, between two renames": Kill(f"{WRITER}._publish", "after"),
     "in recovery, after the record": Kill(f"{LOG}.write", "after"),
 }
-ALWAYS = ("between two renames", "of the driver alone, while its JVM goes on to commit")
+ALWAYS = ("of the driver alone, while its JVM goes on to commit",)
 WORKERS = (
     Kill(f"{READER}.read", "inside", call=2, who="worker"),
     Kill(f"{STAGE}._save", call=5, who="worker"),
@@ -80,8 +80,8 @@ class Site:
         return Started(*self._run(), "--trigger", "100 milliseconds", folder=self.folder)
 
     def finish(self) -> None:
-        """A run to the end of what is there."""
-        ended = millrace_process(*self._run(), "--until-end", folder=self.folder)
+        """A run to the end of what is there, in this process."""
+        ended = millrace(*self._run(), "--until-end", folder=self.folder)
         assert ended.returncode == 0, ended.stderr
 
     def _run(self) -> list[object]:
@@ -105,20 +105,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     folder = tmp_path_factory.mktemp("matrix")
-    return Site(folder, project(folder, 2), 2)
-
-
-@pytest.mark.parametrize(
-    "kill",
-    [pytest.param(kill, id=name, marks=() if name in ALWAYS else pytest.mark.long) for name, kill in POINTS.items()],
-)
-def test_a_run_that_is_killed_there_has_shown_no_row_twice(kill: Kill, site: Site) -> None:
-    site.grow(2)
-    with killing(kill) as struck, site.start() as run:
-        wait_for(lambda: struck() or run.process.poll() is not None, PATIENCE)
-        assert run.process.wait(30) == -9, run.process.communicate()
-    assert struck()
-    site.check_so_far()
+    return Site(folder, absolute(project(folder, 2)), 2)
 
 
 def test_a_run_outlives_its_python_workers_and_says_so_when_its_jvm_dies(site: Site) -> None:
@@ -127,7 +114,7 @@ def test_a_run_outlives_its_python_workers_and_says_so_when_its_jvm_dies(site: S
         wait_for(lambda: struck() or run.process.poll() is not None, PATIENCE)
         seen = site.committed()
         site.grow(1)
-        wait_for(lambda: site.committed() - seen or run.process.poll() is not None, 60)
+        wait_for(lambda: site.committed() - seen or run.process.poll() is not None, PATIENCE)
         assert run.process.poll() is None, run.process.communicate()
         os.kill(java_of(run.process.pid), signal.SIGKILL)
         said, code = run.process.communicate(timeout=PATIENCE)[1], run.process.wait()
@@ -145,14 +132,29 @@ def java_of(process: int) -> int:
     )
 
 
+@pytest.mark.parametrize(
+    "kill",
+    [pytest.param(kill, id=name, marks=() if name in ALWAYS else pytest.mark.long) for name, kill in POINTS.items()],
+)
+def test_a_run_that_is_killed_there_has_shown_no_row_twice(kill: Kill, site: Site) -> None:
+    site.grow(2)
+    with killing(kill) as struck, site.start() as run:
+        wait_for(lambda: struck() or run.process.poll() is not None, PATIENCE)
+        assert run.process.wait(30) == -9, run.process.communicate()
+    assert struck()
+    site.check_so_far()
+
+
+@pytest.mark.usefixtures("spark_session")
 def test_after_all_kills_every_row_is_there_once(site: Site) -> None:
     site.finish()
     site.check()
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("spark_session")
 def test_after_twenty_kills_at_random_moments_every_row_is_there_once(tmp_path: Path) -> None:
-    moments, site = random.Random(20), Site(tmp_path, project(tmp_path, 2), 2)
+    moments, site = random.Random(20), Site(tmp_path, absolute(project(tmp_path, 2)), 2)
     for _ in range(20):
         site.grow(1)
         with site.start():

@@ -11,7 +11,8 @@ bounds of the streams release in the phase.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
@@ -132,6 +133,29 @@ class History:
             return END_OF_TIME
         seen = {name: [micros(row["ts"]) for row in self.rows(phases)[name]] for name in streams}
         return min(max(seen[name]) - self.disorders[name] * SECOND if seen[name] else NO_BOUND for name in streams)
+
+
+def merged(history: History, numbers: Sequence[int]) -> History:
+    """The history in fewer runs: what happens in a phase that is not named happens in the next that is."""
+    places = {
+        phase: place for place, (since, last) in enumerate(pairwise((-1, *numbers))) for phase in _span(since, last)
+    }
+
+    def moved(version: Version) -> Version:
+        return replace(version, starts=tuple(places[each] for each in version.starts), top=places[version.top])
+
+    def run(since: int, last: int) -> Phase:
+        phases = [history.phases[number] for number in _span(since, last)]
+        rows = {name: [row for each in phases for row in each.rows.get(name, ())] for name in history.disorders}
+        queries = {name: moved(version) for name, version in phases[-1].queries.items()}
+        says = sorted({said for each in phases for said in each.says})
+        return replace(phases[-1], queries=queries, rows=rows, says=says)
+
+    return History([run(since, last) for since, last in pairwise((-1, *numbers))], history.disorders)
+
+
+def _span(since: int, last: int) -> range:
+    return range(since + 1, last + 1)
 
 
 def parsed(declarations: str, name: str, version: Version) -> Query:

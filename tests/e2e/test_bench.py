@@ -68,7 +68,6 @@ def test_a_count_behind_a_join_leaves_spark_in_the_micro_batch_that_completes_it
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.alone
 def test_all_windows_of_a_union_leave_spark_though_one_stream_has_stopped(tmp_path: Path, spark_session: Any) -> None:
     task = Task(silent_source(tmp_path / "in", seconds=6.0, busy=100.0), tmp_path / "runs", 1, files_per_batch=None)
     live(task, OURS, spark_session)

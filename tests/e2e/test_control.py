@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import COMMAND, Started, environment, millrace, millrace_process, wait_for
+from tests.e2e.commands import COMMAND, Started, environment, millrace, wait_for
 from tests.e2e.scripts import add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
 
-ADD = """CREATE SINK sums TO csv OPTIONS (path 'sums');
+ADD = """CREATE SINK sums TO csv OPTIONS (path '{}/sums');
 ADD QUERY totals INTO sums AS SELECT sum(v) AS total FROM links [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
 
 
@@ -26,36 +26,40 @@ def totals(folder: Path) -> list[int]:
     return [int(row["total"]) for row in rows]
 
 
-HOSTS = {
-    "local": ["--on", "local"],
-    "spark": ["--on", "spark", "--master", "local[2]", "--trigger", "200 milliseconds"],
-}
+def come_and_go(folder: Path, *others: str) -> None:
+    """Add a query, alter it and drop another one; `others` run beside them."""
+    wait_for(lambda: results(folder) == expected(1), seconds=180)
+    added = millrace("control", "state", ADD.format(folder), folder=folder)
+    assert (added.returncode, added.stderr) == (0, "")
+    assert added.stdout == "totals added since 2024-01-01 00:01:30.000001, reads links\n"
+    add_file(folder, 2)
+    add_file(folder, 3)
+    wait_for(lambda: totals(folder) == [2 + 1])
+    altered = millrace("control", "state", "ALTER QUERY totals SET (strategy = 'bfs')", folder=folder)
+    assert altered.stdout == "totals altered: strategy = bfs\n"
+    dropped = millrace("control", "state/control", "DROP QUERY per_minute", "--json", folder=folder)
+    assert json.loads(dropped.stdout)["did"] == "dropped"
+    shown = millrace("control", "state", "SHOW QUERIES", "--json", folder=folder)
+    queries = {each["query"]: each for each in map(json.loads, shown.stdout.splitlines())}
+    assert set(queries) == {"totals", *others}
+    assert (queries["totals"]["options"], queries["totals"]["streams"]) == ({"strategy": "bfs"}, ["links"])
 
 
-@pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
-def test_queries_come_and_go_while_a_network_runs(tmp_path: Path, host: str) -> None:
-    run = ["run", project(tmp_path, files=2), *HOSTS[host], "--checkpoint", "state"]
+def have_come_and_gone(folder: Path) -> None:
+    """Hold that each query has answered while it was there."""
+    assert results(folder) == expected(3), "it was dropped before its fourth minute was complete"
+    assert totals(folder) == [2 + 1, 3 + 1]
+
+
+def test_queries_come_and_go_while_a_network_runs(tmp_path: Path) -> None:
+    run = ["run", project(tmp_path, files=2), "--on", "local", "--checkpoint", "state"]
     with Started(*run, folder=tmp_path) as started:
-        wait_for(lambda: results(tmp_path) == expected(1), seconds=180)
-        added = millrace("control", "state", ADD, folder=tmp_path)
-        assert (added.returncode, added.stderr) == (0, "")
-        assert added.stdout == "totals added since 2024-01-01 00:01:30.000001, reads links\n"
-        add_file(tmp_path, 2)
-        add_file(tmp_path, 3)
-        wait_for(lambda: totals(tmp_path) == [2 + 1])
-        altered = millrace("control", "state", "ALTER QUERY totals SET (strategy = 'bfs')", folder=tmp_path)
-        assert altered.stdout == "totals altered: strategy = bfs\n"
-        dropped = millrace("control", "state/control", "DROP QUERY per_minute", "--json", folder=tmp_path)
-        assert json.loads(dropped.stdout)["did"] == "dropped"
-        shown = millrace("control", "state", "SHOW QUERIES", "--json", folder=tmp_path)
-        (query,) = [json.loads(line) for line in shown.stdout.splitlines()]
-        assert (query["query"], query["options"], query["streams"]) == ("totals", {"strategy": "bfs"}, ["links"])
+        come_and_go(tmp_path)
         code, _, said = started.interrupt()
     assert code == 0, said
-    ended = millrace_process(*run, "--until-end", folder=tmp_path)
+    ended = millrace(*run, "--until-end", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert results(tmp_path) == expected(3), "it was dropped before its fourth minute was complete"
-    assert totals(tmp_path) == [2 + 1, 3 + 1]
+    have_come_and_gone(tmp_path)
 
 
 def test_a_wrong_request_has_the_exit_code_of_one_and_the_run_goes_on(tmp_path: Path) -> None:

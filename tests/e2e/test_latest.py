@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,25 +14,21 @@ import pytest
 
 from millrace.commands.latest import latest
 from millrace.errors import RunError
-from tests.e2e.commands import COMMAND, Started, environment, millrace, millrace_process, wait_for
+from tests.e2e.commands import COMMAND, Started, environment, millrace, wait_for
 
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
 CREATE STREAM ticks (symbol STRING, venue INT, price DOUBLE, ts TIMESTAMP)
   TIMESTAMP BY ts ORDERED UPDATE KEY (symbol, venue)
-  FROM csv OPTIONS (path 'in');
-CREATE SINK all_prices TO csv OPTIONS (path 'out');
+  FROM csv OPTIONS (path 'ticks');
+CREATE SINK all_prices TO csv OPTIONS (path 'prices');
 CREATE QUERY prices INTO all_prices AS SELECT price, symbol, venue FROM ticks;
 """
-HOSTS = {
-    "local": ["--on", "local"],
-    "spark": ["--on", "spark", "--master", "local[2]", "--trigger", "200 milliseconds"],
-}
 
 
 def project(folder: Path) -> Path:
-    (folder / "in").mkdir()
+    (folder / "ticks").mkdir()
     path = folder / "prices.sql"
     path.write_text(SCRIPT)
     return path
@@ -39,7 +36,7 @@ def project(folder: Path) -> Path:
 
 def add(folder: Path, number: int, *rows: tuple[str, int, float]) -> None:
     """A file of ticks at a second, moved in whole."""
-    path = folder / "in" / f"{number:04d}.csv"
+    path = folder / "ticks" / f"{number:04d}.csv"
     lines = [f"{symbol},{venue},{price},2024-01-01 00:00:{number:02d}" for symbol, venue, price in rows]
     hidden = path.with_name(f".{path.name}")
     hidden.write_text("\n".join(["symbol,venue,price,ts", *lines]) + "\n")
@@ -64,32 +61,52 @@ def prices(folder: Path, *, waiting: bool = False) -> dict[tuple[str, int], floa
     return {(row["symbol"], row["venue"]): row["price"] for row in rows}
 
 
-@pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
-def test_the_latest_answers_are_asked_for_while_a_run_works_and_when_it_has_ended(tmp_path: Path, host: str) -> None:
-    run = ["run", project(tmp_path), *HOSTS[host], "--checkpoint", "state"]
-    add(tmp_path, 1, ("A", 1, 7.0), ("B", 1, 8.0), ("A", 2, 9.0))
-    expected = {("A", 1): 7.0, ("B", 1): 8.0, ("A", 2): 9.0}
+FIRST = {("A", 1): 7.0, ("B", 1): 8.0, ("A", 2): 9.0}
+SECOND = FIRST | {("A", 1): 10.5, ("C", 1): 3.0}
+
+
+def add_first(folder: Path) -> None:
+    add(folder, 1, ("A", 1, 7.0), ("B", 1, 8.0), ("A", 2, 9.0))
+
+
+def asked_at_work(folder: Path) -> None:
+    """Ask a run that is at work."""
+    wait_for((folder / "state" / "control" / "listening").exists, seconds=180)
+    wait_for(lambda: prices(folder, waiting=True) == FIRST, seconds=180)
+    add(folder, 2, ("A", 1, 10.5), ("C", 1, 3.0))
+    wait_for(lambda: prices(folder, waiting=True) == SECOND)
+    assert prices(folder) == SECOND
+    assert shown(folder, "--key", "A", "1") == [{"symbol": "A", "venue": 1, "price": 10.5}]
+    stale = shown(folder, "--staleness")
+    assert all(row["queue_now"] == row["application_now"] == 0 for row in stale)
+
+
+def asked_when_ended(folder: Path) -> None:
+    """Ask the checkpoint of a run that has ended."""
+    assert prices(folder) == SECOND
+    one = millrace("latest", "state", "prices", "--key", "venue=2", "symbol=A", folder=folder)
+    assert (one.returncode, one.stdout) == (0, "symbol\tvenue\tprice\nA\t2\t9.0\n")
+    none = millrace("latest", "state", "prices", "--key", "Z", "1", "--json", folder=folder)
+    assert (none.returncode, none.stdout) == (1, "")
+
+
+def asked_after_another(folder: Path, run: Sequence[object], ending: str) -> None:
+    """Ask when another run has gone on from the checkpoint."""
+    add(folder, 3, ("B", 1, 11.0))
+    again = millrace(*run, ending, folder=folder)
+    assert again.returncode == 0, again.stderr
+    assert prices(folder) == SECOND | {("B", 1): 11.0}
+
+
+def test_the_latest_answers_are_asked_for_while_a_run_works_and_when_it_has_ended(tmp_path: Path) -> None:
+    run = ["run", project(tmp_path), "--on", "local", "--checkpoint", "state"]
+    add_first(tmp_path)
     with Started(*run, folder=tmp_path) as started:
-        wait_for((tmp_path / "state" / "control" / "listening").exists, seconds=180)
-        wait_for(lambda: prices(tmp_path, waiting=True) == expected, seconds=180)
-        add(tmp_path, 2, ("A", 1, 10.5), ("C", 1, 3.0))
-        expected |= {("A", 1): 10.5, ("C", 1): 3.0}
-        wait_for(lambda: prices(tmp_path, waiting=True) == expected)
-        assert prices(tmp_path) == expected
-        assert shown(tmp_path, "--key", "A", "1") == [{"symbol": "A", "venue": 1, "price": 10.5}]
-        stale = shown(tmp_path, "--staleness")
-        assert all(row["queue_now"] == row["application_now"] == 0 for row in stale)
+        asked_at_work(tmp_path)
         code, _, said = started.interrupt()
     assert code == 0, said
-    assert prices(tmp_path) == expected
-    one = millrace("latest", "state", "prices", "--key", "venue=2", "symbol=A", folder=tmp_path)
-    assert (one.returncode, one.stdout) == (0, "symbol\tvenue\tprice\nA\t2\t9.0\n")
-    none = millrace("latest", "state", "prices", "--key", "Z", "1", "--json", folder=tmp_path)
-    assert (none.returncode, none.stdout) == (1, "")
-    add(tmp_path, 3, ("B", 1, 11.0))
-    again = millrace_process(*run, "--available-now", folder=tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert prices(tmp_path) == expected | {("B", 1): 11.0}
+    asked_when_ended(tmp_path)
+    asked_after_another(tmp_path, run, "--available-now")
 
 
 def test_answers_that_were_committed_outlive_a_kill(tmp_path: Path) -> None:
@@ -97,11 +114,11 @@ def test_answers_that_were_committed_outlive_a_kill(tmp_path: Path) -> None:
     add(tmp_path, 1, ("A", 1, 7.0), ("B", 1, 8.0))
     first = {("A", 1): 7.0, ("B", 1): 8.0}
     with Started(*run, folder=tmp_path) as started:
-        wait_for(lambda: any((tmp_path / "out").glob("part-*")))
+        wait_for(lambda: any((tmp_path / "prices").glob("part-*")))
         started.kill()
     assert prices(tmp_path) == first
     add(tmp_path, 2, ("A", 1, 9.0))
-    again = millrace_process(*run, "--available-now", folder=tmp_path)
+    again = millrace(*run, "--available-now", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert prices(tmp_path) == first | {("A", 1): 9.0}
 

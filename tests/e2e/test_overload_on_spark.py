@@ -26,7 +26,7 @@ from millrace.plan.nodes.query_network import QueryNetwork
 from tests.e2e.commands import wait_for
 from tests.e2e.slow_functions import SECONDS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 KEYS, ROWS, FILES = 40, 2000, 6
 NEWEST = {value % KEYS: value for value in range(FILES * ROWS - KEYS, FILES * ROWS)}

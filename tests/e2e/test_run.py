@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Started, chatter, millrace, millrace_process, wait_for
+from tests.e2e.commands import Started, millrace, millrace_process, wait_for
 from tests.e2e.scripts import SHOWN, add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -22,20 +22,6 @@ def test_a_run_until_the_end_writes_every_window(host: str, tmp_path: Path) -> N
     assert re.search(r"^6 rows in ", ran.stderr, re.MULTILINE)
     assert "links: 6 rows" in ran.stderr
     assert "-> per_minute: 6 results" in ran.stderr
-
-
-@pytest.mark.spark
-def test_an_interrupt_ends_a_live_run_on_spark_in_order_and_quietly(tmp_path: Path) -> None:
-    run = ["run", project(tmp_path, files=2), "--master", "local[2]", "--checkpoint", "state"]
-    with Started(*run, "--trigger", "200 milliseconds", folder=tmp_path) as started:
-        wait_for(lambda: results(tmp_path) == expected(1))
-        add_file(tmp_path, 2)
-        wait_for(lambda: results(tmp_path) == expected(2))
-        # A terminal interrupts all processes of the command.
-        code, out, said = started.interrupt(everything=True)
-    assert (code, out) == (0, ""), said
-    assert chatter(said) == []
-    assert "links: 6 rows" in said
 
 
 def test_windows_stay_open_until_a_run_that_ends_closes_them(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.language import parse_network
 from tests.e2e.commands import wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PROMISES = {
     "external": "TIMESTAMP BY sent ORDERED ETS ON DEMAND SKEW INTERVAL 500 MILLISECONDS",
