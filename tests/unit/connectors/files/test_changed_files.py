@@ -190,9 +190,30 @@ def test_a_file_that_has_changed_since_it_was_read_is_named_by_the_source_of_spa
     files = spark_files(tmp_path)
     start = files.next_offset(START, 1)
     assert start["files"] == 2
+    files.partitions(START, start)
     (tmp_path / "b.txt").write_text("1234")
     files = spark_files(tmp_path) if restarted else files
     assert files.next_offset(start, 2) is start
     (tmp_path / "a.txt").write_text("923")
     with pytest.raises(RunError, match=r'file ".*/a.txt" of stream "s" has changed since it was read'):
         (spark_files(tmp_path) if restarted else files).next_offset(start, 3)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_file_may_be_mended_on_spark_until_its_micro_batch_is_committed(tmp_path: Path, committed: bool) -> None:
+    (tmp_path / "a.txt").write_text("x23")
+    files = spark_files(tmp_path)
+    start = files.next_offset(START, 1)
+    files.partitions(START, start)
+    if committed:
+        files.commits.write(0, {"sources": {"s": {"files": 1}}})
+    (tmp_path / "a.txt").write_text("123")
+    # Spark replays what it has not marked as committed.
+    files = spark_files(tmp_path)
+    files.partitions(START, start)
+    if not committed:
+        assert files.next_offset(start, 2) is start
+        (tmp_path / "a.txt").write_text("923")
+        files = spark_files(tmp_path)
+    with pytest.raises(RunError, match="has changed since it was read"):
+        files.next_offset(start, 3)

@@ -123,8 +123,9 @@ class StreamLowLevel:
         return 0 if is_generated(self._stream.connector) else Path(path).stat().st_size
 
     def stamp(self, path: str) -> FileStamp | None:
-        """What a file is now; None of what is generated."""
-        return None if is_generated(self._stream.connector) else stamp(path)
+        """What a file is now; None of what is generated, and of fed rows: a restart writes their files again."""
+        ours = is_generated(self._stream.connector) or Path(path).is_relative_to(Path(self.folder) / "feeds")
+        return None if ours else stamp(path)
 
     def read(
         self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool

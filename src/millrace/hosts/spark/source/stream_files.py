@@ -6,8 +6,9 @@ Rules:
 - Files that Millrace wrote itself may have been removed when no replay can read them (see feed_files.py). Offsets still
   count them; a stream that is read from its beginning starts with the first file that is there.
 - An unchanged listing gives an unchanged offset: the clock is part of the offset only when files are added.
-- Files that have been read stay as they are: what they were when they were first seen is kept (see read_log.py), and
-  one that was rewritten, replaced or cut off fails the run.
+- Files that have been read stay as they are: what they were when their micro-batch was planned is kept (see
+  read_log.py), and one that was rewritten, replaced or cut off fails the run. Those of a micro-batch that was planned
+  and not committed may be mended: its replay reads, and keeps, what they are then.
 - A replay reads a file the same way: with the clock of its offset and the progress before its batch.
 - A row of external time arrived when its file did, not when it was read, which may be a whole trigger later. The bound
   of an ETS counts from the newest of a micro-batch's files, the staleness of answers from the first, so that they
@@ -19,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, pairwise, takewhile
 from typing import Any, Protocol
@@ -153,9 +155,13 @@ class StreamFiles:
         self.began: int | None = None
         """The clock of the last look, and that of the first."""
         self._read_log = ReadLog(commits.folder.parent, stream)
-        self._stamps: dict[int, FileStamp] | None = None
-        """What the files were when they were first seen, by number; None before the first look."""
-        self._next_checked = 0
+        self._next_checked: int | None = None
+        """The number of the file that is checked next; None before the first look."""
+
+    @cached_property
+    def _stamps(self) -> dict[int, FileStamp]:
+        """What the files were when they were read, by number."""
+        return self._read_log.load()
 
     def prepare(self) -> None:
         """Take the files that are there now as all that there will be."""
@@ -176,7 +182,6 @@ class StreamFiles:
         if not taken:
             return start
         end = first + taken
-        self._keep_stamps(first, paths[:taken])
         names = listing.names_of(listing.removed, end)
         seen = max(now, time.time_ns() // 1000)
         came = self._came(paths[taken - 1], looked, seen)
@@ -199,6 +204,7 @@ class StreamFiles:
         self._check(listing, end)
         before = self.commits.source(self.stream, start["files"])
         first = self._first(listing, start, end.get("removed", 0))
+        self._keep_stamps(listing, first, end["files"])
         counts = self.low_level.tasks(listing.paths_of(first, end["files"]))
         places = pairwise(accumulate(counts, initial=first))
         now, alone = int(end["now"]), len(counts) == 1
@@ -228,19 +234,19 @@ class StreamFiles:
         self.seen = listing
         return listing
 
-    def _keep_stamps(self, first: int, paths: Sequence[str]) -> None:
-        """Keep what files are before they are read; the sink syncs it with all else."""
-        found = {number: self.low_level.stamp(path) for number, path in enumerate(paths, first)}
+    def _keep_stamps(self, listing: Listing, first: int, end: int) -> None:
+        """Keep what files are before they are read, unless they are committed; the sink syncs it with all else."""
+        sources = (self.commits.newest() or {}).get("sources", {})
+        first = max(first, sources.get(self.stream, {}).get("files", 0))
+        found = {number: self.low_level.stamp(path) for number, path in enumerate(listing.paths_of(first, end), first)}
         stamps = {number: each for number, each in found.items() if each is not None}
-        if stamps and self._stamps is not None:
+        if stamps:
+            self._stamps.update(stamps)
             self._read_log.add(stamps)
-            self._stamps |= stamps
 
     def _check_stamps(self, listing: Listing, read: int) -> None:
         """Fail if files that have been read have changed: all are looked at first, later some of them in turn."""
-        begin, some = self._next_checked, _CHECKED
-        if self._stamps is None:
-            self._stamps, begin, some = self._read_log.load(), listing.removed, read
+        begin, some = (0, read) if self._next_checked is None else (self._next_checked, _CHECKED)
         begin = max(begin, listing.removed)
         for number in range(begin, min(begin + some, read)):
             if number in self._stamps:
