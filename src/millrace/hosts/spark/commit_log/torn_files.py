@@ -7,7 +7,8 @@ empty or cut off, and Spark would refuse to start.
 Rules:
 - What belongs to the batches on record is never touched: damage there is for Spark to find.
 - Without any record nothing has been given to a sink: torn files then mean that Spark's part begins anew.
-- A snapshot of state that is torn is removed: Spark goes on from the one before it and the changes since.
+- A snapshot of state that is torn is removed: Spark goes on from the one before it and the changes since. One that
+  bears the very time of the record may be later: a file's time goes in steps of milliseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def remove_torn(checkpoint: Path, newest: int | None) -> None:
     for path in torn:
         _remove(path)
     for snapshot in folder.glob("state/*/*/**/*.zip"):
-        if snapshot.stat().st_mtime_ns > recorded and not _is_whole_snapshot(snapshot):
+        if snapshot.stat().st_mtime_ns >= recorded and not _is_whole_snapshot(snapshot):
             _remove(snapshot)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -58,3 +59,13 @@ def test_a_torn_snapshot_that_is_later_than_the_record_is_removed(tmp_path: Path
         archive.writestr("metadata", "v1")
     remove_torn(tmp_path, newest)
     assert left(tmp_path) == {"state/0/0/4.changelog", "state/0/1/4.zip", "state/0/1/SSTs/1.sst"}
+
+
+@pytest.mark.parametrize(("later", "stays"), [(-1, True), (0, False), (1, False)])
+def test_a_torn_snapshot_is_as_late_as_its_file(tmp_path: Path, later: int, stays: bool) -> None:
+    CommitLog(tmp_path / "commits").write(3, {"batch": 3})
+    spark_files(tmp_path, {"state/0/0/4.zip": ""})
+    recorded = (tmp_path / "commits" / "00000003.json").stat().st_mtime_ns
+    os.utime(tmp_path / "spark" / "state" / "0" / "0" / "4.zip", ns=(recorded + later, recorded + later))
+    remove_torn(tmp_path, 3)
+    assert left(tmp_path) == ({"state/0/0/4.zip"} if stays else set())
