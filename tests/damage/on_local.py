@@ -138,7 +138,7 @@ def tried(site: Site, folder: Path, chance: random.Random) -> Case:
 
 def named_by(kind: str, damage: Mapping[str, object]) -> list[str]:
     """What an error may say: the damaged files; where one is of an earlier commit, any file that does not fit it."""
-    return [".arrow", ".json"] if kind == "older" else [Path(name).name for name in damage]
+    return [*(Path(name).name for name in damage), *([".arrow", ".json"] if kind == "older" else [])]
 
 
 def outcome_of(code: int, said: str, found: Rows, expected: Rows, network: str, named: Sequence[str]) -> str:
