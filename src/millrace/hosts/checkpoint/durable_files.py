@@ -131,12 +131,11 @@ def write_arrow(path: Path, rows: pa.Table, note: str = "") -> str:
     """Write rows as an Arrow file, with a note in its schema; its digest. `sync_all` makes it safe."""
     if note:
         rows = rows.replace_schema_metadata({_NOTE: note})
-    content = pa.BufferOutputStream()
-    with pa.ipc.new_file(content, rows.schema) as writer:
+    with files().create(path) as stream, pa.ipc.new_file(stream, rows.schema) as writer:
         writer.write(rows)
-    written = content.getvalue()
-    files().write(path, written)
-    return digest(written)
+    # Read back from the system's memory: a copy of large rows in ours would cost four times as much.
+    with files().map(path) as written:
+        return digest(written.read_buffer())
 
 
 def read_arrow(path: Path, expected: str | None = None, *, mapped: bool = False) -> pa.Table:
