@@ -16,6 +16,7 @@ from millrace.plan.nodes.plan_data import data_of, value_of
 GOLDEN = Path(__file__).parents[3] / "golden"
 
 
+@pytest.mark.slow
 def test_every_golden_network_is_the_same_after_json() -> None:
     tried = 0
     for path in sorted(GOLDEN.glob("*/query.sql")):
