@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from millrace.hosts.checkpoint.digests import missing
 from millrace.hosts.checkpoint.durable_files import read_record, write_record
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 
@@ -33,4 +34,7 @@ def kept_answers(folder: Path, log: CommitLog) -> dict[str, str]:
     found: dict[str, str] = dict(merged["files"])
     for _, record in log.records(after=merged["batch"]):
         found |= record.get("answers", {})
+    if not path.exists() and not all((folder / name).exists() for name in found):
+        # Parts are removed when a record of merged files is in place.
+        raise missing(path)
     return found
