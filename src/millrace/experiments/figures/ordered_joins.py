@@ -227,9 +227,9 @@ def cost_at_rate(rate: float) -> JoinCost:
 
 
 def _rate_case(arrivals: str, method: str, rate: float) -> JoinCase:
-    """For 30 slow rows of a Poisson stream, and at least ten minutes; evenly spaced ones meet the same every time."""
+    """For 300 slow rows of a Poisson stream, and at least ten minutes; evenly spaced ones meet the same every time."""
     if arrivals == POISSON:
-        return JoinCase(method, SWITCHING, rate, FAST, max(600.0, 30 / rate), seed=2)
+        return JoinCase(method, SWITCHING, rate, FAST, max(600.0, 300 / rate), seed=2)
     return JoinCase(method, SWITCHING, rate, FAST, WINDOW + max(120.0, 8 / rate))
 
 

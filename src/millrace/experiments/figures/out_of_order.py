@@ -85,7 +85,7 @@ class MemoryCase:
             seconds += time.process_time() - began
             peak = max(peak, _state_bytes(executor))
         for stream in self.streams:
-            executor.end(stream.name)
+            executor.edges.end(stream.name)
         _work(executor, clock, Latency())
         operators = [node.operator for node in executor.graph.operators() if node.operator is not None]
         return {
