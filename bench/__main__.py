@@ -14,6 +14,8 @@ WORKLOADS = {
     "nexmark_q5": "rows per second of the auctions with the most bids, every 2 of 10 seconds: the same systems",
     "band_join": "rows per second and seconds per micro-batch of a join, +-1 s, 65,536 keys: the same systems",
     "asof_join": "rows per second of as-of joins of recorded and made-up streams: local, Spark host, DuckDB in batch",
+    "functions": "processor time of SQL functions by family beside DuckDB and polars, as ratios: local",
+    "table_join": "clicks joined with 5 million users that are refreshed while it runs: local, Spark host",
     "update_queue": "rows per second into and out of an update queue beside a dict; update queries beside stock Spark",
     "stale_quotes": "staleness per symbol of recorded quotes and trades under overload, by queue: local, Spark host",
     "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
@@ -24,7 +26,7 @@ WORKLOADS = {
     "buckets": "seconds per micro-batch of Q1 on the Spark host with 2, 4, 8 and 16 buckets",
     "soak": "memory, state and checkpoint of a live run on Spark for many minutes: do they grow?",
 }
-SEPARATE = ("stale_quotes", "spark_table", "growth", "buckets", "soak")
+SEPARATE = ("functions", "stale_quotes", "spark_table", "growth", "buckets", "soak")
 DEFAULT = tuple(name for name in WORKLOADS if name not in SEPARATE)
 
 

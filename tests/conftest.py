@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.e2e.commands import RunOn, absolute, millrace
+if TYPE_CHECKING:
+    from tests.e2e.commands import RunOn
 
 pytest_plugins = ["millrace.testing.fixtures"]
+
+# Each worker, and each of the hundreds of processes that tests start, would otherwise compile all of Millrace again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=10, **_COMMON)
@@ -29,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def run_on(request: pytest.FixtureRequest) -> RunOn:
     """`run_on(host, script, "--until-end", folder=...)` runs the command; on Spark, in the session of all tests."""
+    from tests.e2e.commands import absolute, millrace
 
     def run(host: str, script: Path | str, *arguments: object, folder: Path) -> CompletedProcess[str]:
         if host != "spark":
@@ -47,14 +55,18 @@ _ON_SPARK = re.compile(
 """Tests that share the Spark session of their process, by their names."""
 
 
+_LANES = {"crash": "whole runs on spark", "e2e": "whole runs on spark"}
+"""Half of the time on Spark: without a lane of their own the other workers would wait for one at the end."""
+
+
 def _lane(nodeid: str) -> str:
-    """What is given to a worker as a whole: a file, or all tests of the shared Spark session."""
-    return "spark" if _ON_SPARK.search(nodeid) else nodeid.partition("::")[0]
+    """What is given to a worker as a whole: a file, or the tests that share a Spark session."""
+    return _LANES.get(nodeid.split("/")[1], "spark") if _ON_SPARK.search(nodeid) else nodeid.partition("::")[0]
 
 
 def _turn(item: pytest.Item) -> int:
     if item.get_closest_marker("spark"):
-        return -2 if _lane(item.nodeid) == "spark" else -1
+        return -2 if _ON_SPARK.search(item.nodeid) else -1
     folder = item.nodeid.split("/")[1]
     return _FIRST.index(folder) if folder in _FIRST else len(_FIRST)
 
@@ -66,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]
-    """Whole files to the workers, and all tests of the shared Spark session to one of them."""
+    """Whole files to the workers, and the tests that share a Spark session to two of them."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _lane(nodeid)

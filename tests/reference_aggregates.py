@@ -5,12 +5,15 @@ An approximate aggregate gives the range in which an answer must lie.
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -52,19 +55,110 @@ def aggregate(aggregation: Aggregation, rows: list[Row], schema: pa.Schema) -> A
         case "max_by" | "min_by":
             known = [(by, nulls_first(value)) for value, by in given if by is not None]
             return _shown((max if aggregation.function == "max_by" else min)(known)[1]) if known else None
+        case "collect_list" | "collect_all" | "collect_set" | "string_agg" | "string_agg_distinct":
+            return _gathered(aggregation, [(row[TIME], *each) for row, each in zip(in_time_order, given, strict=True)])
+        case function if function in _OF_PAIRS:
+            pairs = [(Fraction(y), Fraction(x)) for y, x in given if y is not None and x is not None]
+            return _of_pairs(str(function), pairs) if pairs else None
         case _:
             values = [value for (value,) in given if value is not None]
             return _FUNCTIONS[aggregation.function](values, *aggregation.parameters)
+
+
+def _gathered(aggregation: Aggregation, rows: list[Arguments]) -> Any:
+    """The values (time, value, what they are ordered by ...) as a list or a text."""
+    function, (separator, *flags) = str(aggregation.function), aggregation.parameters or (None,)
+    rows = [row for row in rows if row[1] is not None or function == "collect_all"]
+    rows = sorted(rows, key=lambda row: (row[0], nulls_first(row[1])))
+    if function in ("collect_set", "string_agg_distinct"):
+        rows = [row for place, row in enumerate(rows) if row[1] not in [other[1] for other in rows[:place]]]
+    for place, flag in reversed(list(enumerate(flags, 2))):
+        by = 1 if function == "string_agg_distinct" else place
+        rows.sort(key=lambda row: nulls_first(row[by]), reverse=flag in (1, 3))
+        rows.sort(key=lambda row: (row[by] is None) == (flag in (2, 3)))
+    values = [row[1] for row in rows]
+    if function.startswith("collect"):
+        return values
+    return (separator or "").join(values) if values else None
+
+
+def _of_pairs(function: str, pairs: list[tuple[Fraction, Fraction]]) -> float | None:
+    count = len(pairs)
+    y, x = (sum(each) / count for each in zip(*pairs, strict=True))
+    yy, xx = sum((one - y) ** 2 for one, _ in pairs), sum((other - x) ** 2 for _, other in pairs)
+    xy = sum((one - y) * (other - x) for one, other in pairs)
+    try:
+        return _OF_PAIRS[function](count, y, x, yy, xx, xy)
+    except ZeroDivisionError:
+        return None
+
+
+_OF_PAIRS: dict[str, Callable[..., float]] = {
+    "corr": lambda n, y, x, yy, xx, xy: float(xy) / math.sqrt(xx * yy),
+    "covar_pop": lambda n, y, x, yy, xx, xy: float(xy / n),
+    "covar_samp": lambda n, y, x, yy, xx, xy: float(xy / (n - 1)),
+    "regr_slope": lambda n, y, x, yy, xx, xy: float(xy / xx),
+    "regr_intercept": lambda n, y, x, yy, xx, xy: float(y - xy / xx * x),
+    "regr_r2": lambda n, y, x, yy, xx, xy: float(xy * xy / (xx * yy)) if yy or not xx else 1.0,
+    "regr_sxx": lambda n, y, x, yy, xx, xy: float(xx),
+    "regr_syy": lambda n, y, x, yy, xx, xy: float(yy),
+    "regr_sxy": lambda n, y, x, yy, xx, xy: float(xy),
+}
+
+
+def _shape(power: int, less: int) -> Callable[[Sequence[Any]], float | None]:
+    """A mean power of the distances from the mean over that of the standard deviation."""
+
+    def shape(values: Sequence[Any]) -> float | None:
+        exact = [Fraction(value) for value in values]
+        mean = sum(exact) / len(exact) if exact else 0
+        spread = math.sqrt(sum((value - mean) ** 2 for value in exact) / max(len(exact), 1))
+        if not spread:
+            return None
+        return float(sum((value - mean) ** power for value in exact) / len(exact)) / spread**power - less
+
+    return shape
+
+
+def _key(value: Any) -> Any:
+    """What a value is compared by: a struct by its fields."""
+    return tuple(nulls_first(each) for each in value.values()) if isinstance(value, dict) else value
+
+
+def _mode(values: Sequence[Any], greatest: bool = False) -> Any:
+    most = max(map(values.count, values), default=0)
+    return (max if greatest else min)((value for value in values if values.count(value) == most), default=None)
+
+
+def _bins(values: Sequence[Any], most: int) -> list[dict[str, Any]] | None:
+    distinct = sorted(set(values))
+    assert len(distinct) <= most, "the reference merges no bins"
+    return [{"x": value, "y": float(values.count(value))} for value in distinct] or None
+
+
+def _folded(fold: Callable[[int, int], int]) -> Callable[[Sequence[Any]], int | None]:
+    return lambda values: reduce(fold, values) if values else None
+
+
+def _percentiles(values: Sequence[Any], *fractions: float) -> list[float | None] | None:
+    return [_percentile(values, each) for each in fractions] if values else None
+
+
+def _ranked(values: Sequence[Any], fraction: float) -> float | None:
+    """The first value that at least the fraction of the values reach."""
+    return float(sorted(values)[max(math.ceil(fraction * len(values)) - 1, 0)]) if values else None
 
 
 def _shown(key: tuple[bool, Any]) -> Any:
     return key[1] if key[0] else None
 
 
-def _average(values: Sequence[Any]) -> float | Decimal | None:
+def _average(values: Sequence[Any]) -> Any:
     if values and isinstance(values[0], Decimal):
         places = Decimal(1).scaleb(min(each.as_tuple().exponent for each in values) - 4)
         return (sum(values) / len(values)).quantize(places, ROUND_HALF_UP)
+    if values and isinstance(values[0], dt.timedelta):
+        return sum(values[1:], values[0]) / len(values)
     return float(sum(map(Fraction, values)) / len(values)) if values else None
 
 
@@ -109,20 +203,32 @@ def _near_count(values: Sequence[Any], *_: Any) -> Between:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "count": len,
-    "sum": lambda values: sum(values) if values else None,
-    "min": lambda values: min(values, default=None),
-    "max": lambda values: max(values, default=None),
+    "sum": lambda values: sum(values[1:], values[0]) if values else None,
+    "min": lambda values: min(values, default=None, key=_key),
+    "max": lambda values: max(values, default=None, key=_key),
     "avg": _average,
     "var_samp": _variance(1, root=False),
     "var_pop": _variance(0, root=False),
     "stddev_samp": _variance(1, root=True),
     "stddev_pop": _variance(0, root=True),
-    "count_distinct": lambda values: len(set(values)),
+    "count_distinct": lambda values: len({_key(value) for value in values}),
+    "stddev_samp_distinct": lambda values: _variance(1, root=True)(sorted(set(values))),
     "sum_distinct": lambda values: sum(set(values)) if values else None,
     "avg_distinct": lambda values: _average(sorted(set(values))),
     "approx_count_distinct": _near_count,
     "approx_percentile": _near_percentile,
     "percentile": _percentile,
+    "percentiles": _percentiles,
+    "percentile_down": lambda values, fraction: _percentile(values, 1 - fraction),
+    "percentile_disc": _ranked,
+    "try_sum": lambda values: sum(values) if values else None,
+    "skewness": _shape(3, 0),
+    "kurtosis": _shape(4, 3),
+    "mode": _mode,
+    "histogram_numeric": _bins,
+    "bit_and": _folded(operator.and_),
+    "bit_or": _folded(operator.or_),
+    "bit_xor": _folded(operator.xor),
     "bool_and": lambda values: all(values) if values else None,
     "bool_or": lambda values: any(values) if values else None,
 }

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bench.measures.comparison import compare
 from bench.queries.workload import Workload, write_file
-from millrace.connectors.inputs import make_slice, slices_of
+from millrace.connectors.generators.generated_input import make_slice, slices_of
 from millrace.kernel.elements import ARRIVED, TIMESTAMP
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.nodes.endpoints import Connector, Stream

@@ -61,6 +61,8 @@ class SparkByHand:
         self.folder, self.disk = folder, disk
         plans = PlanLog(folder / "plans")
         plans.write(1, Version(network, sinks))
+        for sink in sinks.values():
+            Path(sink["path"]).mkdir(parents=True, exist_ok=True)
         self.depth = plans.read(1).plan.depth
         self.reader = self._reader()
 

@@ -1,7 +1,8 @@
-"""kill -9 at any moment, start again on the same checkpoint: the sink holds every row once."""
+"""kill -9 at any moment, start again on the same checkpoint: the sinks hold every window, pair and single row once."""
 
 from __future__ import annotations
 
+import csv
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -12,14 +13,24 @@ from threading import Event, Thread
 import pytest
 
 from tests.e2e.commands import Started, millrace, wait_for
-from tests.e2e.scripts import add_file, expected, project, results
+from tests.e2e.scripts import SCRIPT, add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
+
+JOINS = """
+CREATE SINK next TO csv OPTIONS (path 'next');
+CREATE SINK latest TO csv OPTIONS (path 'latest');
+CREATE QUERY followed INTO next AS
+  SELECT x.ts AS at, x.k, y.v FROM links AS x LEFT JOIN links AS y
+  ON x.k = y.k AND y.ts BETWEEN x.ts + INTERVAL 1 SECOND AND x.ts + INTERVAL 1 MINUTE;
+CREATE QUERY before INTO latest AS
+  SELECT y.ts AS at, y.k, x.v FROM links AS y ASOF LEFT JOIN links AS x ON x.ts < y.ts AND x.k = y.k;
+"""
 
 
 @contextmanager
 def growing(
-    folder: Path, first: int, every: float = 0.03, add: Callable[[Path, int], None] = add_file
+    folder: Path, first: int, every: float = 0.1, add: Callable[[Path, int], None] = add_file
 ) -> Iterator[Callable[[], int]]:
     """Files added to the stream's folder all the while; calling it says how many there are."""
     done, count = Event(), [first]
@@ -39,11 +50,10 @@ def growing(
         thread.join()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_killed_local_run_goes_on_and_repeats_nothing(seed: int, tmp_path: Path) -> None:
     moments = random.Random(seed)
-    script = project(tmp_path)
-    run = ["run", script, "--on", "local", "--checkpoint", "state"]
+    run = ["run", project(tmp_path, SCRIPT + JOINS), "--on", "local", "--checkpoint", "state"]
     current, files = tmp_path / "state" / "current.json", 3
     for kill in range(4):
         before = saved_at(current)
@@ -55,6 +65,26 @@ def test_a_killed_local_run_goes_on_and_repeats_nothing(seed: int, tmp_path: Pat
     ended = millrace(*run, "--until-end", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert results(tmp_path) == expected(files)
+    assert joined(tmp_path / "next") == neighbours(files, 1)
+    assert joined(tmp_path / "latest") == neighbours(files, -1)
+
+
+def joined(folder: Path) -> list[tuple[str, ...]]:
+    """All rows of a sink, sorted: minute, key, value of the other row."""
+    rows: list[list[str]] = []
+    for path in folder.glob("part-*"):
+        with path.open() as file:
+            rows += list(csv.reader(file))[1:]
+    return sorted((at[11:16], key, value) for at, key, value in rows)
+
+
+def neighbours(files: int, step: int) -> list[tuple[str, ...]]:
+    """Each row with the value of the row a minute after or before it, if there is one: a has the number of its file."""
+    return sorted(
+        (f"{number // 60:02d}:{number % 60:02d}", key, value if 0 <= number + step < files else "")
+        for number in range(files)
+        for key, value in (("a", str(number + step)), ("b", "1"))
+    )
 
 
 def saved_at(path: Path) -> int:

@@ -80,7 +80,7 @@ def test_eight_changes_to_four_queries(tmp_path: Path, pieces: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_eight_changes_to_four_queries_in_four_runs_on_spark(tmp_path: Path, spark_session: SparkSession) -> None:
     from millrace.hosts.spark.host import SparkRun
 

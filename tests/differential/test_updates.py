@@ -118,7 +118,7 @@ def by_key(results: list[Row]) -> dict[Key, list[Row]]:
 
 @pytest.fixture(scope="module")
 def inputs() -> dict[str, list[Row]]:
-    return {"s": rows_of(1, 1500), "t": rows_of(2, 1000)}
+    return {"s": rows_of(1, 750), "t": rows_of(2, 500)}
 
 
 def check_maps(rows: list[Row], results: list[Row]) -> None:

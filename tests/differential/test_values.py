@@ -34,14 +34,37 @@ CAST(d AS DOUBLE)
 NESTED = """
 st.a|st.b.c|l[0]|l[i]|l[-1]|ls.x|ls[1].x|m['k']|m[s]|size(l)|size(m)|array(i, 2 * i)|array(d, 1)|array('x', s)
 struct(i, s AS t)|named_struct('p', d, 'q', l)|struct(i, st.a)|st = st|l = array(1, 2)|st <> struct(1, struct('x'))
-l IN (array(1), l)|st IS NULL|coalesce(l, array(7))|if(i > 0, st, NULL)|CAST(l AS ARRAY<STRING>)
-CAST(st AS STRUCT<a: STRING, b: STRUCT<c: STRING>>)|to_json(st)|to_json(l)|to_json(ls)|to_json(m)
-to_json(struct(d, x, i > 0 AS p))|length(b)|CAST(s AS BINARY)|X'01FF'
-from_json(j, 'a INT, b STRING')|from_json(j, 'a BIGINT, c ARRAY<INT>, d STRUCT<e: DOUBLE>')
-from_json(j, 'ARRAY<INT>')|from_json(j, 'MAP<STRING, STRING>')|from_json(j, 'a DECIMAL(6, 2)').a
-from_json(j, 'd STRING').d|from_json(j, 'p BOOLEAN').p
-get_json_object(j, '$.a')|get_json_object(j, '$.b')|get_json_object(j, '$.c')|get_json_object(j, '$.c[1]')
-get_json_object(j, '$.d.e')|get_json_object(j, '$.d')|get_json_object(j, '$.none')|get_json_object(j, '$')
+st < struct(1, struct('x'))|st >= struct(2, struct(s))|l > array(1, NULL)|l <= array(1)|greatest(l, array(1, 2))
+least(l, array(1))|l BETWEEN array(1) AND array(1, 2)|l IN (array(1), l)|st IS NULL|coalesce(l, array(7))
+if(i > 0, st, NULL)|CAST(l AS ARRAY<STRING>)|CAST(st AS STRUCT<a: STRING, b: STRUCT<c: STRING>>)|to_json(st)
+to_json(l)|to_json(ls)|to_json(m)|CAST(st AS STRING)|CAST(l AS STRING)|CAST(ls AS STRING)|CAST(m AS STRING)
+CAST(array(x, 1.5e0) AS STRING)|to_json(struct(d, x, i > 0 AS p))|length(b)|CAST(s AS BINARY)|X'01FF'
+from_json(j, 'a INT, b STRING')|from_json(j, 'a BIGINT, c ARRAY<INT>, d STRUCT<e: DOUBLE>')|from_json(j, 'ARRAY<INT>')
+from_json(j, 'MAP<STRING, STRING>')|from_json(j, 'a DECIMAL(6, 2)').a|from_json(j, 'd STRING').d
+from_json(j, 'p BOOLEAN').p|get_json_object(j, '$.a')|get_json_object(j, '$.b')|get_json_object(j, '$.c')
+get_json_object(j, '$.c[1]')|get_json_object(j, '$.d.e')|get_json_object(j, '$.d')|get_json_object(j, '$.none')
+get_json_object(j, '$')
+"""
+INTERVALS = """
+make_dt_interval(i)|CAST(make_dt_interval(i, i) AS STRING)|CAST(make_dt_interval(0, 0, i, 0.5) AS STRING)
+CAST(make_ym_interval(0, i) AS STRING)|CAST(make_ym_interval(i, 7) AS STRING)
+DATE '2024-02-29' + make_ym_interval(0, i)|TIMESTAMP '2024-01-31 10:00:00' + make_ym_interval(0, i)
+TIMESTAMP '1969-12-31 23:59:59' - make_ym_interval(i)|TIMESTAMP '1969-12-31 23:59:59' - make_dt_interval(i, 1)
+DATE '2024-01-31' + INTERVAL '1' HOUR|DATE '2024-01-31' - INTERVAL 1 YEAR|CAST(make_dt_interval(i) * 2 AS STRING)
+CAST(make_dt_interval(i) / 7 AS STRING)|CAST(make_ym_interval(i) / 7 AS STRING)
+CAST(1.5 * make_dt_interval(i) AS STRING)|CAST(-make_dt_interval(i, 5) AS STRING)
+CAST(-make_ym_interval(i, 5) AS STRING)|make_dt_interval(i) > INTERVAL '25:03' HOUR TO MINUTE
+make_ym_interval(0, i) <= INTERVAL '1-2' YEAR TO MONTH
+make_ym_interval(0, i) BETWEEN INTERVAL -2 YEARS AND INTERVAL 14 MONTHS|make_dt_interval(i) = INTERVAL 3 DAYS
+CAST(make_dt_interval(i) - INTERVAL '3:30' MINUTE TO SECOND AS STRING)|extract(DAY FROM make_dt_interval(i, 30))
+CAST(make_ym_interval(0, i) + INTERVAL 2 YEARS 3 MONTHS AS STRING)|extract(HOUR FROM make_dt_interval(0, i, 7))
+extract(SECOND FROM make_dt_interval(0, 0, i, 4.25))|extract(MONTH FROM make_ym_interval(0, i))
+extract(MINUTE FROM make_dt_interval(0, 0, i))|extract(YEAR FROM make_ym_interval(0, i))
+to_json(struct(make_dt_interval(i, 1) AS a, make_ym_interval(0, i) AS b))
+CAST('1 02:03:04.5' AS INTERVAL DAY TO SECOND)
+greatest(make_dt_interval(i), INTERVAL '1 00:00:01' DAY TO SECOND)
+CAST(CAST('-2-3' AS INTERVAL YEAR TO MONTH) AS STRING)|if(i > 0, make_dt_interval(i), NULL)
+coalesce(make_dt_interval(i), INTERVAL '5:03:04' HOUR TO SECOND)
 """
 JSON_TEXTS = [
     '{"a":1,"b":"x","c":[1,2],"d":{"e":1.5}}', '{"a":12.345,"b":7,"p":true}', '{"a":"no","b":null,"c":"x"}', "[1,2]",
@@ -88,7 +111,7 @@ def columns() -> pa.RecordBatch:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [DECIMALS, NESTED], ids=["decimals", "nested"])
+@pytest.mark.parametrize("given", [DECIMALS, NESTED, INTERVALS], ids=["decimals", "nested", "intervals"])
 def test_values_have_the_types_and_values_of_spark_on_spark(given: str, spark_session: Any) -> None:
     rows = columns()
     texts = given.strip().replace("\n", "|").split("|")
@@ -104,16 +127,24 @@ def test_values_have_the_types_and_values_of_spark_on_spark(given: str, spark_se
     assert wrong == []
 
 
-def in_spark(session: Any, rows: pa.RecordBatch, texts: list[str]) -> pa.Table:
+def in_spark(session: Any, rows: pa.RecordBatch, texts: list[str], ending: str = "") -> pa.Table:
     """What Spark gives for expressions over rows; without ANSI mode, which is our yardstick."""
-    before = session.conf.get("spark.sql.ansi.enabled")
-    session.conf.set("spark.sql.ansi.enabled", "false")
+    # To compile what is run once takes longer than to run it.
+    settings = {
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: session.conf.get(name) for name in settings}
     try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
         session.createDataFrame(pa.Table.from_batches([rows])).createOrReplaceTempView("given")
         selected = ", ".join(f"{text} AS c{number}" for number, text in enumerate(texts))
-        return session.sql(f"SELECT {selected} FROM given").toArrow()
+        return session.sql(f"SELECT {selected} FROM given {ending}").toArrow()
     finally:
-        session.conf.set("spark.sql.ansi.enabled", before)
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def same(ours: Any, theirs: Any) -> bool:

@@ -124,6 +124,7 @@ def test_the_queries_hold_every_node_of_the_plan(expected: dict[str, list[dict[s
     assert all(expected.values()), "no query is answered by nothing"
 
 
+@pytest.mark.spark
 def test_borrowed_sessions_are_those_of_spark_itself_on_spark(spark_session: Any) -> None:
     """Times in whole seconds and a gap of two: many rows are exactly the gap apart."""
     given = [{**row, "ts": row["ts"].replace(microsecond=0)} for row in INPUTS["b"]]

@@ -23,7 +23,7 @@ from bench.systems.engines import PeerFailed, Task, duck, local, spark_rounds
 from bench.systems.isolated_process import measured_alone
 from bench.systems.stock_settings import COUNTS, JOINS, Variant
 from bench.systems.stock_sweep import fastest
-from bench.workloads import spark_table
+from bench.workloads import functions, spark_table
 from bench.workloads.cases import CASES, OURS
 from bench.workloads.growth import KINDS
 
@@ -41,6 +41,13 @@ def test_every_workload_of_the_table_has_true_answers_on_the_local_host(name: st
     task = task_of(CASES[name].make(tmp_path / "in", ROWS), tmp_path)
     local(task, "local host")
     assert check(task.workload, task.output("local host", 1), "local host") > 0
+
+
+def test_functions_are_measured_by_what_they_give_here_and_in_duckdb() -> None:
+    for system in ("millrace", "duckdb"):
+        times = functions.measured(system, 20, 0)
+        failed = {text: why for text, why in times.items() if isinstance(why, str) and why != "it has no such function"}
+        assert failed == {}, system
 
 
 @pytest.mark.slow

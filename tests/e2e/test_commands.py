@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import millrace_process
+from tests.e2e.commands import millrace, millrace_process
 from tests.e2e.scripts import project
 
 pytestmark = pytest.mark.slow
 
 
 def test_check_finds_no_fault_in_a_good_file(tmp_path: Path) -> None:
-    ran = millrace_process("check", project(tmp_path), folder=tmp_path)
+    ran = millrace("check", project(tmp_path), folder=tmp_path)
     assert ran.returncode == 0
     assert "no fault" in ran.stdout
 
@@ -22,7 +22,7 @@ def test_check_finds_no_fault_in_a_good_file(tmp_path: Path) -> None:
 def test_check_refuses_what_a_run_would_refuse(tmp_path: Path) -> None:
     script = project(tmp_path)
     script.write_text(script.read_text().replace("path 'in'", "path 'inn'"))
-    ran = millrace_process("check", script, folder=tmp_path)
+    ran = millrace("check", script, folder=tmp_path)
     assert ran.returncode == 2
     assert 'path "inn"' in ran.stderr
     assert 'There is "in"' in ran.stderr
@@ -37,7 +37,7 @@ def test_explain_shows_the_plan(tmp_path: Path) -> None:
 
 
 def test_doctor_says_what_it_found_to_people_and_programs(tmp_path: Path) -> None:
-    ran, read = millrace_process("doctor", folder=tmp_path), millrace_process("doctor", "--json", folder=tmp_path)
+    ran, read = millrace("doctor", folder=tmp_path), millrace("doctor", "--json", folder=tmp_path)
     assert ran.returncode == read.returncode
     checks = json.loads(read.stdout)
     assert {"name", "ok", "found", "hint"} == set(checks[0])
@@ -46,6 +46,6 @@ def test_doctor_says_what_it_found_to_people_and_programs(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("arguments", [(), ("jump",), ("run",), ("run", "x.sql", "--on", "moon")])
 def test_a_wrong_command_is_a_wrong_request(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    ran = millrace_process(*arguments, folder=tmp_path)
+    ran = (millrace if arguments else millrace_process)(*arguments, folder=tmp_path)
     assert ran.returncode == 2
     assert "Traceback" not in ran.stderr

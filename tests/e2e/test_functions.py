@@ -32,7 +32,7 @@ CREATE FUNCTION shout(STRING) RETURNS STRING LANGUAGE PYTHON AS 'shop.prices:sho
 CREATE SINK out TO csv OPTIONS (path 'out');
 CREATE QUERY priced INTO out AS
   SELECT shout(kind) AS kind, sum(price(amount, kind)) AS total FROM sales [RANGE 1 MINUTE SLIDE 1 MINUTE]
-  WHERE price(amount, kind) > 1 GROUP BY shout(kind);
+  WHERE price(amount, kind) > 1 AND exists(array(amount), each -> price(each, kind) > 1) GROUP BY shout(kind);
 """
 ROWS = """kind,amount,ts
 a,1,2024-01-01 00:00:01

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 
 import millrace as mr
 from millrace.errors import MillraceError, RequestError, RunError
+from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
@@ -56,6 +57,10 @@ def opened(text: str, session: Any, **options: Any) -> Any:
     return SparkRun(parse_network(text), RunOptions("spark", **options), session=session)
 
 
+def by_local(text: str) -> LocalRun:
+    return LocalRun(parse_network(text), RunOptions("local", "end"))
+
+
 def rows_of(tables: list[pa.Table]) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for table in tables for row in table.to_pylist())
 
@@ -74,10 +79,7 @@ def running(run: Any) -> Iterator[None]:
 
 def test_rows_from_spark_answer_as_rows_from_files(tmp_path: Path, spark_session: Any) -> None:
     write_files(tmp_path)
-    limits = "max_files_per_trigger 1"
-    ours = opened(
-        script(f"FROM parquet OPTIONS (path '{tmp_path / 'parquet'}', {limits})"), spark_session, ending="end"
-    )
+    ours = by_local(script(f"FROM parquet OPTIONS (path '{tmp_path / 'parquet'}')"))
     known = ours.run()
     source = f"FROM orc OPTIONS (path '{tmp_path / 'orc'}', maxFilesPerTrigger 1)"
     theirs = opened(script(source), spark_session, ending="end", checkpoint=tmp_path / "state")
@@ -230,7 +232,7 @@ def test_results_go_to_a_sink_of_sparks_once_each(tmp_path: Path, spark_session:
     opened(text, spark_session, ending="available", checkpoint=tmp_path / "state").run()
     first = spark_session.read.orc(str(tmp_path / "out")).count()
     opened(text, spark_session, ending="end", checkpoint=tmp_path / "state").run()
-    ours = opened(script(source), spark_session, ending="end")
+    ours = by_local(script(source))
     ours.run()
     relayed = [tuple(row) for row in spark_session.read.orc(str(tmp_path / "out")).select("k", "n", "total").collect()]
     expected = [row[-3:] for row in rows_of(ours.memory["q"])]

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("host", ["local", "virtual"])
 def test_a_run_until_the_end_writes_every_window(host: str, tmp_path: Path) -> None:
-    ran = millrace_process("run", project(tmp_path), "--on", host, "--until-end", folder=tmp_path)
+    started = millrace_process if host == "local" else millrace
+    ran = started("run", project(tmp_path), "--on", host, "--until-end", folder=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
     assert results(tmp_path) == expected(3)
     assert re.search(r"^6 rows in ", ran.stderr, re.MULTILINE)

@@ -62,9 +62,9 @@ def answers(folder: Path) -> list[tuple[Key, float]]:
     return found
 
 
-def went_on(folder: Path, before: int) -> bool:
-    """Whether there are more answers than before."""
-    return len(answers(folder)) > before
+def went_on(folder: Path, before: dict[str, int]) -> bool:
+    """True if there are more answers of each queue than before."""
+    return all(len(answers(folder / queue)) > count for queue, count in before.items())
 
 
 def last_of(given: list[tuple[Key, float]]) -> dict[Key, float]:
@@ -162,31 +162,41 @@ def test_another_queue_takes_over_what_waits_in_a_checkpoint(tmp_path: Path) -> 
     assert summary["sources"]["prices"]["received"] == len(given) + summary["sources"]["prices"]["superseded"]
 
 
-@pytest.mark.parametrize("queue", ["inplace", "linecutting", "update_fifo", "append"])
-def test_the_last_values_are_exact_though_a_run_was_killed(tmp_path: Path, queue: str) -> None:
-    project(tmp_path, QUERY.format(f"queue = '{queue}', budget = '3 rows'"))
+QUEUES = ("inplace", "linecutting", "update_fifo", "append")
+
+
+def of_queue(queue: str) -> str:
+    """A query by the name of its queue, with a sink of its own."""
+    sink = f"CREATE SINK {queue}_answers TO csv OPTIONS (path '{queue}/out');"
+    query = QUERY.format(f"queue = '{queue}', budget = '3 rows'").replace("INTO ", f"INTO {queue}_")
+    return sink + query.replace("valued", queue)
+
+
+def test_the_last_values_are_exact_though_a_run_was_killed(tmp_path: Path) -> None:
+    project(tmp_path, "\n".join(map(of_queue, QUEUES)))
     number = 0
     for _ in range(3):
         # More than is worked off until the first commit, and more again while it runs.
         for _ in range(4):
             add_file(tmp_path, number, KEYS)
             number += 1
-        before = len(answers(tmp_path))
+        before = {queue: len(answers(tmp_path / queue)) for queue in QUEUES}
         with Started(*RUN, folder=tmp_path) as started:
             wait_for(partial(went_on, tmp_path, before))
             add_file(tmp_path, number, KEYS)
             number += 1
             started.kill()
     summary = ended(tmp_path, "--until-end")
-    source, own = summary["sources"]["prices"], summary["queues"]["valued"]
-    given = answers(tmp_path)
-    assert last_of(given) == dict.fromkeys(KEYS, number - 1.0)
-    assert source["received"] == number * len(KEYS) == source["processed"] + source["superseded"]
-    assert (own["waiting"], own["let_go"]) == (0, len(given))
-    if queue == "append":
-        assert Counter(key for key, _ in given) == dict.fromkeys(KEYS, number), "every row, once"
-    else:
-        assert own["superseded"] > 0
+    assert summary["sources"]["prices"]["received"] == number * len(KEYS)
+    for queue in QUEUES:
+        own, given = summary["queues"][queue], answers(tmp_path / queue)
+        assert last_of(given) == dict.fromkeys(KEYS, number - 1.0), queue
+        assert own["entered"] == number * len(KEYS) == own["let_go"] + own["superseded"]
+        assert (own["waiting"], own["let_go"]) == (0, len(given))
+        if queue == "append":
+            assert Counter(key for key, _ in given) == dict.fromkeys(KEYS, number), "every row, once"
+        else:
+            assert own["superseded"] > 0
 
 
 EXPLAINED = {

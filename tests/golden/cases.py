@@ -16,7 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.connectors.inputs import open_input, read_schema
+from millrace.connectors.inputs import open_input
+from millrace.connectors.stream_input import read_schema
 from millrace.language import parse_network
 from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.nodes.query_network import QueryNetwork

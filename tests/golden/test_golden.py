@@ -60,6 +60,9 @@ def test_every_host_gives_the_golden_rows(golden: Golden, host: Host, request: p
     for query, rows in found.items():
         times = [row["ts"] for row in rows] if is_ordered(golden, query) else []
         assert times == sorted(times)
+    if "by_length" in found:
+        sequence = [(row["ts"], -row["len"], row["srcIP"]) for row in found["by_length"]]
+        assert sequence == sorted(sequence) and len({ts for ts, *_ in sequence}) < len(sequence)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.connectors.inputs import as_rows, read_schema
+from millrace.connectors.fed_rows import as_rows
+from millrace.connectors.stream_input import read_schema
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import NO_BOUND, without_reserved
 from millrace.kernel.graph.executor import Executor
@@ -62,7 +63,7 @@ class Driver:
 
     def end(self) -> None:
         for stream in self.schemas:
-            self.executor.end(stream)
+            self.executor.edges.end(stream)
         self.work()
 
     def restart(self) -> None:

@@ -67,7 +67,7 @@ def test_received_is_the_sum_of_what_became_of_the_rows(
                 executor.push(name, rows(drawn), clock.time)
                 received[name] += len(drawn)
             case ("reject", name, count):
-                executor.reject(name, count)
+                executor.edges.reject(name, count)
                 received[name] += count
             case ("open", allowed):
                 executor.queue_gate.open(allowed)

@@ -11,7 +11,7 @@ from millrace.testing import Host
 from tests.property.cases import Case, batch, declared, rows, schedules
 from tests.property.test_answers import Driver
 from tests.property.user_aggregates import DECLARED
-from tests.property.windows import AGGREGATES, KINDS, instants, window_cases
+from tests.property.windows import AGGREGATES, FURTHER, KINDS, instants, window_cases
 from tests.reference import evaluate, same
 
 pytestmark = pytest.mark.slow
@@ -72,6 +72,16 @@ def test_the_local_and_the_virtual_host_give_the_answer(kind: str, data: st.Data
 def test_all_aggregates_side_by_side(window: str, data: st.DataObject) -> None:
     chosen = ", ".join(f"{each} AS a{number}" for number, each in enumerate(AGGREGATES))
     sql = f"{declared('s0', 2)}CREATE QUERY q AS SELECT k, {chosen} FROM s0 {window} GROUP BY k;"
+    case = Case(sql, {"s0": data.draw(rows(2, -3))})
+    check(case, driven(data, case))
+
+
+@pytest.mark.parametrize("window", ["[RANGE 7 SECONDS SLIDE 3 SECONDS]", "[ROWS 3]", "[SESSION 3 SECONDS]"])
+@settings(max_examples=settings.default.max_examples // 2)
+@given(data=st.data())
+def test_further_aggregates_side_by_side(window: str, data: st.DataObject) -> None:
+    chosen = ", ".join(f"{each} AS a{number}" for number, each in enumerate(FURTHER))
+    sql = f"{declared('s0', 2)}CREATE QUERY q AS SELECT j, {chosen} FROM s0 {window} GROUP BY j;"
     case = Case(sql, {"s0": data.draw(rows(2, -3))})
     check(case, driven(data, case))
 

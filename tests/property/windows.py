@@ -43,6 +43,36 @@ AGGREGATES = [
     "last(v) FILTER (WHERE x > 0)",
     "count(DISTINCT j) FILTER (WHERE v IS NOT NULL)",
 ]
+FURTHER = [
+    "try_sum(v)",
+    "any_value(k)",
+    "mode(v)",
+    "mode() WITHIN GROUP (ORDER BY k DESC)",
+    "skewness(x)",
+    "kurtosis(v)",
+    "corr(v, x)",
+    "covar_samp(x, v)",
+    "regr_intercept(x, v)",
+    "regr_r2(v, x)",
+    "regr_count(v, x)",
+    "regr_avgx(v, x)",
+    "bit_and(v)",
+    "bit_xor(v)",
+    "percentile(v, array(0.1, 0.5))",
+    "percentile_disc(0.4) WITHIN GROUP (ORDER BY x)",
+    "percentile_cont(0.3) WITHIN GROUP (ORDER BY v DESC)",
+    "array_agg(v)",
+    "collect_list(k) RESPECT NULLS",
+    "collect_set(v)",
+    "collect_set(k) FILTER (WHERE v > 1)",
+    "string_agg(k, ',')",
+    "listagg(v, '-') WITHIN GROUP (ORDER BY x DESC, k NULLS LAST)",
+    "listagg(DISTINCT k, '-') WITHIN GROUP (ORDER BY k DESC)",
+    "count(DISTINCT v, k)",
+    "stddev(DISTINCT v)",
+    "max(struct(k, v))",
+]
+"""Aggregates of which queries have some, but no query all."""
 FIXED = [(10, 10), (30, 10), (25, 10), (7, 3), (5, 5), (4, 10), (500, 500), (300, 7)]
 """Range and slide in seconds: tumbling, sliding, ragged, with gaps, and wider than the data."""
 
@@ -52,7 +82,7 @@ Query = Callable[[st.DrawFn, str], str]
 @st.composite
 def aggregates(draw: st.DrawFn, most: int = 3) -> str:
     """Some aggregates under names of their own."""
-    chosen = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=most, unique=True))
+    chosen = draw(st.lists(st.sampled_from([*AGGREGATES, *FURTHER]), min_size=1, max_size=most, unique=True))
     return ", ".join(f"{each} AS a{number}" for number, each in enumerate(chosen))
 
 

@@ -48,7 +48,27 @@ def test_the_streams_of_the_guide_can_be_declared() -> None:
     blocks = re.findall(r"```sql\n(CREATE .*?)```", text, flags=re.DOTALL)
     script = "".join(blocks) + "CREATE SINK counts TO parquet OPTIONS (path 'out');"
     names = [query.name for query in parse_network(script).queries]
-    assert names == ["per_device", "by_end", "by_start", "per_type", "hot", "paid", "priced", "per_minute"]
+    assert names == [
+        "per_device",
+        "by_end",
+        "by_start",
+        "per_type",
+        "hot",
+        "sold",
+        "notes",
+        "paid",
+        "priced",
+        "per_minute",
+        "by_country",
+    ]
+
+
+def test_the_example_of_nested_values_in_the_guide_holds() -> None:
+    text = (ROOT / "docs" / "guide.md").read_text()
+    (example,) = re.findall(r"```python\n(import datetime as dt\nfrom decimal.*?)```", text, flags=re.DOTALL)
+    exec(example, {})
+    script = (ROOT / "examples" / "baskets.sql").read_text().partition("\n")[2]
+    assert f"```sql\n{script}```" in text
 
 
 def test_the_examples_of_the_testing_page_hold() -> None:

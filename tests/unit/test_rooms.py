@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+"""All of the source is parsed: `make check` does it by itself, before the fast tests."""
+
 SOURCE = Path(__file__).parents[2] / "src" / "millrace"
 
 # A room is a folder or a file below src/millrace; what has no row of its own belongs to the longest row above it. A
@@ -222,7 +225,7 @@ def _is_mirrored(place: str) -> bool:
         ("kernel/graph/executor", "pandas.DataFrame"),
         ("kernel/graph/executor", "millrace.plan.nodes"),
         ("kernel/columns/expressions", "millrace.kernel.joins"),
-        ("plan/physical/stages", "millrace.language.grammar.dialect"),
+        ("plan/physical/stages", "millrace.language.grammar.text.dialect"),
         ("plan/physical/stages", "sqlglot.exp"),
         ("hosts/local/host", "millrace.hosts.virtual.host"),
         ("hosts/local/host", "pyspark"),

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TextIO
 
 import pyarrow as pa
 
-from millrace.connectors.files.timestamps import text_of
+from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import RunError
 from millrace.hosts.report import Report
 from millrace.hosts.why.verdicts import length_text
 from millrace.kernel.metrics import QueueMetrics, SourceMetrics
+from millrace.plan.evolution.changes import Shown
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.explain.time_text import clock_text
+from millrace.plan.nodes.query_network import Query
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """Characters that would break a line or a column of the output."""
@@ -72,6 +75,35 @@ class StatusLine:
             self._width = 0
 
 
+class Limits:
+    """How many more rows of each query are shown, where its sink has a limit; calls `stop` when none is left anywhere.
+
+    >>> from millrace.plan.nodes.endpoints import Connector, Sink
+    >>> query = Query("q", None, Sink("q", Connector("console", {"limit": "3"})))
+    >>> limits = Limits(lambda: [query], lambda: print("stop"))
+    >>> limits.within(query, pa.table({"n": [1, 2]})).num_rows
+    2
+    >>> limits.within(query, pa.table({"n": [3, 4]})).num_rows
+    stop
+    1
+    """
+
+    def __init__(self, queries: Callable[[], Iterable[Query]], stop: Callable[[], object]) -> None:
+        self._queries, self._stop = queries, stop
+        self._left: dict[str, int] = {}
+
+    def within(self, query: Query, rows: pa.Table) -> pa.Table:
+        """The rows that are still to be shown."""
+        limit = query.sink.connector.options.get("limit")
+        if limit is None:
+            return rows
+        left = self._left.get(query.name, int(limit))
+        self._left[query.name] = max(0, left - rows.num_rows)
+        if left and all(self._left.get(each.name) == 0 for each in self._queries()):
+            self._stop()
+        return rows.slice(0, left)
+
+
 class Console:
     """Shows one run on a terminal, or to a program that reads JSON."""
 
@@ -102,6 +134,8 @@ class Console:
 
     def results(self, query: str, rows: pa.Table) -> None:
         """Show result rows of a query: tab-separated under a head, or one JSON object per line."""
+        if not rows.num_rows and self._headed == query:
+            return
         self._status.clear()
         texts = [column_text(column) for column in rows.columns]
         if self.as_json:
@@ -113,6 +147,14 @@ class Console:
         head = () if self._headed == query else (f"# {query}", "\t".join(rows.column_names))
         self._headed = query
         self._show(*head, *("\t".join(row) for row in zip(*texts, strict=True)))
+
+    def shown(self, answers: Iterable[Shown]) -> None:
+        """Show the answers to SHOW, DESCRIBE and EXPLAIN."""
+        for each in answers:
+            if each.title == "EXPLAIN" and not self.as_json:
+                self._show(*each.rows.column("plan").to_pylist())
+            else:
+                self.results(each.title, each.rows)
 
     def _show(self, *lines: str) -> None:
         """Write lines to standard output."""
@@ -167,6 +209,12 @@ def summary_lines(report: Report) -> list[str]:
         lines.append(f"  {name}: {notes}")
     lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
     lines += [f"  {name}: {queue_text(queue)}" for name, queue in report.queues.items()]
+    lines += [f"  {name}: {count:,} malformed in from_json" for name, count in report.malformed.items()]
+    if report.in_vain:
+        lines.append(
+            f"  warning: {report.in_vain:,} rows of as-of joins met nothing so far: are the times of the other stream "
+            "later than theirs?"
+        )
     if report.turned_away:
         lines.append(f"  {report.turned_away:,} rows refused by roll-up or slack: too late for a query")
     if report.held:

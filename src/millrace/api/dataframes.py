@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
-from millrace.api.query_text import quoted
+from millrace.api.sql_text.query_text import quoted
 from millrace.errors import RequestError
 
 _TYPES = {

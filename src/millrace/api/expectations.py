@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
-from millrace.api.durations import Length, words_of
+from millrace.api.sql_text.durations import Length, words_of
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.language import parse_interval
 from millrace.plan.explain.cost_notes import Expected

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import pyarrow as pa
 
-from millrace.api.console import Console
-from millrace.api.query_text import Reads, pairs, query_text, quoted, script
+from millrace.api.console import Console, Limits
 from millrace.api.reader import Reader
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import SingleUse, open_run
+from millrace.api.sql_text.query_text import Reads, pairs, query_text, quoted, script
 from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
 from millrace.connectors.pushed import Pushed
 from millrace.errors import RequestError, unknown_query
@@ -55,6 +55,7 @@ class Handle:
         self._changes = LiveChanges(network, author.script, bind, read)
         self._console = Console()
         self._printed: dict[str, KeptRows] = {}
+        self._limits = Limits(lambda: self._changes.network.queries, lambda: self._run.stop())
         self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
         self._reader = Reader(self._run, self._changes)
         self._known = self.queries
@@ -91,6 +92,7 @@ class Handle:
         if found is not None and found.sink.connector.format == "console":
             if query not in self._printed:
                 self._printed[query] = kept_rows(found.sink)
+            rows = self._limits.within(found, rows)
             self._printed[query].append(rows)
             self._console.results(query, rows)
 
@@ -150,6 +152,10 @@ class Handle:
     def alter(self, name: str, **options: object) -> None:
         """Change options of a running query, such as `strategy="bfs"`."""
         self._ask(f"ALTER QUERY {quoted(name)} SET ({pairs(options, ' = ')})")
+
+    def refresh_table(self, table: str) -> None:
+        """Read a table again; rows whose time is after all that was seen so far meet what it holds now."""
+        self._ask(f"REFRESH TABLE {table}")
 
     def _ask(self, text: str) -> tuple[Reply, ...]:
         return self._changes.ask(text)

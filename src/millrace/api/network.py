@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from millrace.api.console import Console
 from millrace.api.dataframes import SparkFrame, check_frame, frame_columns, is_frame
-from millrace.api.durations import Extent, Length, length
 from millrace.api.expectations import expected
 from millrace.api.handle import Handle
-from millrace.api.query_text import Reads, option_clause, pairs, query_text, quoted, script
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import SingleUse, run_options
-from millrace.api.stream_text import (
+from millrace.api.sql_text.durations import Extent, Length, length
+from millrace.api.sql_text.query_text import Reads, option_clause, pairs, query_text, quoted
+from millrace.api.sql_text.stream_text import (
     also_clauses,
     checked_settings,
     code_place,
@@ -24,13 +27,12 @@ from millrace.api.stream_text import (
     time_clause,
     update_key_clause,
 )
+from millrace.api.statement_list import StatementList
 from millrace.connectors.native import DATAFRAME, ITERABLE, SOURCES
 from millrace.connectors.push_pull import Ask, Asked
-from millrace.errors import QueryError, RequestError, listed
+from millrace.errors import RequestError, listed
 from millrace.hosts.run_options import HostName
-from millrace.language import parse_interval, parse_script
-from millrace.language.grammar.statements import Declared, QueryStatement, SinkStatement, Statement
-from millrace.language.script import Declarations, bind_network, declare
+from millrace.language import filled, parse_interval
 from millrace.plan.explain.plan_text import explain
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import QueryNetwork
@@ -64,20 +66,29 @@ class Network:
     [('a', 2), ('b', 1)]
     """
 
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._statements: list[Statement] = []
-        """What the texts say, parsed once."""
-        self._declared = Declarations()
-        self._names: set[str] = set()
-        """The names of the queries, in lower case."""
+    def __init__(self, variables: Mapping[str, object] | None = None) -> None:
+        self._variables = {name: str(value) for name, value in (variables or {}).items()}
+        self._statements = StatementList()
         self._feeds: dict[str, Any] = {}
-        self._roots: dict[str, Node] = {}
 
     def sql(self, text: str) -> Network:
-        """Add statements of SQL: all of them, or none if one is wrong."""
-        self._accept(text.rstrip().rstrip(";"))
+        """Add statements of SQL: all of them, or none if one is wrong. SHOW, DESCRIBE and EXPLAIN print their answers.
+
+        `${name}` in it stands for a variable of the network, or one that the text sets.
+        """
+        text = filled(text, self._variables)
+        Console().shown(self._statements.accept(text.rstrip().rstrip(";")))
         return self
+
+    def show(self, statement: str) -> pa.Table:
+        """The answer to SHOW, DESCRIBE or EXPLAIN, as rows.
+
+        >>> net = Network()
+        >>> clicks = net.stream("clicks", "user STRING, ts TIMESTAMP", time="ts", source=[])
+        >>> net.show("DESCRIBE clicks").column("column").to_pylist()
+        ['user', 'ts']
+        """
+        return self._statements.shown(filled(statement, self._variables))
 
     def stream(
         self,
@@ -146,11 +157,55 @@ class Network:
         chosen: dict[str, object] = {} if queue is None else {"queue": queue}
         chosen |= checked_settings(settings or {}, "'update_window': 'lazy'")
         clauses += [f"WITH ({pairs(chosen, ' = ')})"] if chosen else []
-        self._accept("\n  ".join(clauses))
+        self._statements.accept("\n  ".join(clauses))
         if not isinstance(source, str):
             # A DataFrame is a feed too: it is given beside the network, by the name of its stream.
             self._feeds[name] = SingleUse(name, source) if isinstance(source, Iterator) else source
         return Relation(self, name)
+
+    def view(self, name: str, relation: Relation) -> Relation:
+        """Give a relation a name, under which SQL can read it; what several queries compute alike runs once."""
+        check_member(self, relation)
+        self._statements.accept(f"CREATE VIEW {quoted(name)} AS {relation.sql}")
+        return self.read(name)
+
+    def read(self, name: str) -> Relation:
+        """The rows of a stream, a view or a query by its name.
+
+        >>> net = Network()
+        >>> clicks = net.stream("clicks", "user STRING, ts TIMESTAMP", time="ts", source=[[{"user": "a", "ts": 0}]])
+        >>> net = net.query("all", clicks).query("some", net.read("all").where("user = 'a'"))
+        >>> net.run(on="local", until="end").results("some").column("user").to_pylist()
+        ['a']
+        """
+        return Relation(self, name if name.isidentifier() else quoted(name))._checked()
+
+    def table(
+        self,
+        name: str,
+        columns: str,
+        source: object = "csv",
+        *,
+        key: str | Sequence[str] = (),
+        refresh: Length | None = None,
+        **options: object,
+    ) -> Network:
+        """Declare a table: reference data that streams are joined with, by its name in SQL or by `join_table`.
+
+        `source` is csv, json or parquet with its options, `python` with the place of a `function`, or the rows
+        themselves: a table, a record batch or a list of dictionaries, or a function without arguments that returns
+        them. It is read as a whole when a run begins, and again at every `refresh`; rows meet the version that is in
+        force at their time. No two rows have equal values in the columns of `key`.
+        """
+        given = source if isinstance(source, str) else ITERABLE
+        names = [key] if isinstance(key, str) else list(key)
+        listed_columns = f"{columns}, PRIMARY KEY ({', '.join(names)})" if names else columns
+        clauses = [f"CREATE TABLE {name} ({listed_columns}) FROM {given}{option_clause(options)}"]
+        clauses += [] if refresh is None else [f"REFRESH EVERY INTERVAL {length('refresh', refresh)}"]
+        self._statements.accept("\n  ".join(clauses))
+        if not isinstance(source, str):
+            self._feeds[name] = source
+        return self
 
     def late(self, name: str) -> Relation:
         """The late rows of the stream that was declared with `late_into=name`."""
@@ -175,7 +230,7 @@ class Network:
 
     def _define(self, what: str, place: str, takes: str | Sequence[str], returns: str) -> Network:
         kinds, result = sql_types("takes", takes), sql_types("returns", returns)
-        self._accept(f"CREATE {what}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
+        self._statements.accept(f"CREATE {what}({kinds}) RETURNS {result} LANGUAGE PYTHON AS '{place}'")
         return self
 
     def query(
@@ -197,52 +252,21 @@ class Network:
         stands for all other keys: {"symbol = 'GOOG'": "1 second", None: "1 hour"}.
         """
         check_member(self, relation)
-        self._accept(query_text(name, relation.sql, sink, options, settings or {}, access))
+        self._statements.accept(query_text(name, relation.sql, sink, options, settings or {}, access))
         return self
 
     def bound(self) -> QueryNetwork:
         """The network's plan."""
-        return bind_network(self._statements)
+        return self._statements.bound()
 
     def root(self, query: str) -> Node:
         """The plan of one query over the network's streams; raises what is wrong with it."""
-        if query not in self._roots:
-            # Which query it becomes a part of decides whether its rows are updates of each other.
-            self._roots[query] = self._alone(parse_script(query), parts=True).queries[-1].root
-        return self._roots[query]
+        return self._statements.root(query)
 
     @property
     def script(self) -> str:
         """All statements so far, as SQL."""
-        return script(self._texts)
-
-    def _accept(self, text: str) -> None:
-        """Add the statements of a text as a whole, or not at all."""
-        new = parse_script(text)
-        if all(map(self._is_independent, new)):
-            self._names |= _query_names(self._alone(new))
-        else:
-            self._names = _query_names(bind_network([*self._statements, *new]))
-        if any(isinstance(each, Declared) for each in new):
-            self._declared = declare(new, self._declared)
-            self._roots.clear()
-        self._texts.append(text)
-        self._statements += new
-
-    def _is_independent(self, statement: Statement) -> bool:
-        """True if the queries so far do not matter to a statement: binding them again takes long if there are many."""
-        if isinstance(statement, QueryStatement) and statement.name is not None:
-            return statement.name.text.lower() not in self._names and "max_future_skew" not in statement.options
-        return isinstance(statement, SinkStatement)
-
-    def _alone(self, statements: Sequence[Statement], *, parts: bool = False) -> QueryNetwork:
-        """The plan of some statements without the queries so far."""
-        try:
-            return bind_network(statements, self._declared, parts=parts)
-        except QueryError:
-            # An error that knows the queries so far says more: their names may be mistaken for streams.
-            bind_network([*self._statements, *statements], parts=parts)
-            raise
+        return self._statements.script
 
     def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: Length | None = None) -> str:
         """How the queries will be run, as text.
@@ -294,9 +318,3 @@ def _connector(stream: str, source: object, options: Mapping[str, object]) -> st
             "iterable of rows.",
         )
     return source if source.isidentifier() else quoted(source)
-
-
-def _query_names(network: QueryNetwork) -> set[str]:
-    """The names of the queries that were written; late rows that go to a sink are a query of their name, too."""
-    late = {each.late_into.lower() for each in network.streams() if each.late_into}
-    return {each.name.lower() for each in network.queries} - late

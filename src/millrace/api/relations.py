@@ -8,37 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from millrace.api.durations import Extent
-from millrace.api.join_text import (
-    Columns,
-    Counts,
-    How,
-    InputText,
-    JoinText,
-    Lengths,
+from millrace.api.relation_inputs import beside, extended, inputs_of
+from millrace.api.relation_times import time_column
+from millrace.api.sql_text.durations import Extent
+from millrace.api.sql_text.join_text import Columns, Counts, How, InputText, JoinText, Lengths, latest, unbounded_join
+from millrace.api.sql_text.sequence_text import (
     Mode,
     asof_condition,
     asof_kind,
     check_sequence,
-    columns_of,
-    join_condition,
-    join_kind,
-    latest,
     looked_from,
-    named,
     sequence_clauses,
-    side_windows,
-    times_shown,
-    unbounded_join,
-    with_window,
-    with_windows,
 )
-from millrace.api.relation_times import ends_windows, time_column
-from millrace.api.window_text import window_clause
+from millrace.api.sql_text.window_text import window_clause
+from millrace.api.windowed import Windowed, no_rows
 from millrace.errors import RequestError, UnboundedState
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 from millrace.plan.nodes.node import Node
@@ -55,7 +42,8 @@ class Relation:
     source: str
     predicate: str = ""
     items: str = "*"
-    ordered: bool = False
+    ordered: tuple[str, ...] | None = None
+    """The columns that its order goes by after the time; None if it has no order."""
     state_limit: int | None = None
     joined: JoinText | None = None
     """The join that the source is, if further relations can be joined to it."""
@@ -71,7 +59,7 @@ class Relation:
     def _select(self) -> str:
         """The query without its options, as a subquery has it."""
         where = f" WHERE {self.predicate}" if self.predicate else ""
-        order = f" ORDER BY {self._time()}" if self.ordered else ""
+        order = "" if self.ordered is None else f" ORDER BY {', '.join([self._time(), *self.ordered])}"
         return f"SELECT {self.items} FROM {self.source}{where}{order}"
 
     @property
@@ -112,7 +100,7 @@ class Relation:
 
     def distinct(self) -> Relation:
         """Each row once; the time must be among the columns."""
-        plain = replace(self, ordered=False)
+        plain = replace(self, ordered=None)
         text = f"(SELECT DISTINCT{plain._select.removeprefix('SELECT')})"
         return Relation(self.network, text, ordered=self.ordered, state_limit=self.state_limit)._checked()
 
@@ -128,13 +116,13 @@ class Relation:
         text = f"({base._select} QUALIFY {rank} <= {n})"
         return Relation(self.network, text, state_limit=base.state_limit)._checked()
 
-    def order_by_time(self) -> Relation:
-        """The rows sorted by their time, which for an aggregate is a bound of its window.
+    def order_by_time(self, *further: str) -> Relation:
+        """The rows sorted by their time, which for an aggregate is a bound of its window, then by columns: "n DESC".
 
         The time of joined rows is the latest of their inputs. How a join keeps the order is a setting of the query:
         `net.query(name, relation, settings={"join": "filter_order"})`.
         """
-        return replace(self, ordered=True)._checked()
+        return replace(self, ordered=further)._checked()
 
     def window(
         self,
@@ -195,17 +183,41 @@ class Relation:
         ['id', 'orders_ts', 'paid_ts']
         """
         check_member(self.network, other)
-        before = self._to_join(how)
-        chain, right = before._beside(other, names)
-        windows = side_windows(within, rows, partition_by)
-        condition = join_condition(on)
-        kind = join_kind(how, without=not condition)
-        chain = replace(chain, inputs=with_windows(chain.inputs, windows))
-        chain = chain.with_next(replace(right, window=windows.get("right", "")), kind, condition)
+        before = extended(self, how)
+        chain, right = beside(before, other, names)
+        chain = chain.joined(right, on, how, within, rows, partition_by)
         try:
             return before._chained(chain, other, chain.inputs)
         except UnboundedState as error:
             raise unbounded_join(error, within) from None
+
+    def join_table(
+        self, table: str, on: Columns, *, how: str = "inner", names: str | tuple[str, str] | None = None
+    ) -> Relation:
+        """Each row with the rows of a table (see `Network.table`) that match it, as the table is at the row's time.
+
+        It never waits, and has the time of the row. `on` names columns that are equal, or is a condition over the
+        `names` of both with an equality in it. `how` is inner, or left, which keeps rows without a match. To keep rows
+        by a table alone, write `where("user_id IN (SELECT id FROM users)")`.
+
+        >>> from millrace import Network
+        >>> net = Network().table("users", "id INT, name STRING", [{"id": 1, "name": "Ada"}], key="id")
+        >>> clicks = net.stream("clicks", "id INT, ts TIMESTAMP", time="ts", source=[[{"id": 1, "ts": 0}]])
+        >>> named = clicks.join_table("users", on="id").select("id", "name")
+        >>> net.query("named", named).run(on="local", until="end").results("named").to_pylist()
+        [{'id': 1, 'name': 'Ada'}]
+        """
+        if how not in ("inner", "left"):
+            raise RequestError(f'a join with a table cannot be "{how}"', hint="Write how='inner' or how='left'.")
+        before = extended(self, how)
+        given = [names] if isinstance(names, str) else list(names or ())
+        if before.joined:
+            chain, timed = before.joined, before.timed
+        else:
+            chain = JoinText(tuple(inputs_of([before], given[:1] or None, taken=[table])), (), ())
+            timed = chain.inputs
+        right = InputText(table, given[-1] if given else table)
+        return before._chained(chain.joined(right, on, how, None, None, ()), before, timed or ())
 
     def asof_join(
         self,
@@ -238,8 +250,8 @@ class Relation:
         """
         check_member(self.network, other)
         base = self._base()
-        before = base if base.joined and isinstance(names, str | None) else replace(self, ordered=False, joined=None)
-        chain, right = before._beside(other, names)
+        before = base if base.joined and isinstance(names, str | None) else replace(self, ordered=None, joined=None)
+        chain, right = beside(before, other, names)
         left = looked_from((before.joined and before.timed) or chain.inputs, by and by[0])
         right = replace(right, times=(by[1],)) if by else looked_from([right], None, "right")
         condition = asof_condition(left, right, on, tolerance, strict=strict)
@@ -274,59 +286,24 @@ class Relation:
             check_member(self.network, each)
         limit = state_limit or _limit(relations)
         check_sequence(mode, len(relations), limited=within is not None or limit is not None)
-        found = named([each._stream_name() for each in relations], names)
-        inputs = [each._as_input(name) for each, name in zip(relations, found, strict=True)]
+        inputs = inputs_of(relations, names)
         text = " SEQ ".join(map(str, inputs)) + sequence_clauses(inputs, on, mode, within, outer=outer)
         return Relation(self.network, text, state_limit=limit, timed=(inputs[-1],))._checked()
-
-    def _beside(self, other: Relation, names: object) -> tuple[JoinText, InputText]:
-        """The join so far, or this relation as its first input, and the other relation as the next input."""
-        free = [other] if self.joined else [self, other]
-        taken = [each.name for each in self.joined.inputs] if self.joined else []
-        found = named([each._stream_name() for each in free], names, taken=taken)
-        return self.joined or JoinText((self._as_input(found[0]),), (), ()), other._as_input(found[-1])
 
     def _chained(self, chain: JoinText, other: Relation, timed: tuple[InputText, ...]) -> Relation:
         kept = self.predicate if self.joined else ""
         limit = _limit([self, other])
         return Relation(self.network, str(chain), kept, state_limit=limit, joined=chain, timed=timed)._checked()
 
-    def _as_input(self, name: str) -> InputText:
-        """The relation as an input of a join."""
-        plain = replace(self, ordered=False)
-        text = self.source if plain._is_stream() else f"({plain._select})"
-        root = self._root()
-        if self.timed is not None and self.items == "*":
-            times = times_shown(self.timed, root.schema.names)
-            return InputText(text, name, times, ends=len(times) == 1 and any(each.ends for each in self.timed))
-        ends = ends_windows(root)
-        time = WINDOW_END if ends else time_column(root)
-        return InputText(text, name, (time,) if time is not None and time in root.schema.names else (), ends)
-
-    def _to_join(self, how: str) -> Relation:
-        """What a further relation is joined to: a join that can take one more input, or this relation as a whole.
-
-        A condition on joined rows may be checked after a further join only if that join loses none of them.
-        """
-        base = self._base()
-        if base.joined is None or base.joined.looks_back or (base.predicate and how in ("right", "full")):
-            return replace(self, ordered=False, joined=None)
-        return base
-
-    def _stream_name(self) -> str | None:
-        """The name of the stream whose rows these are; None if they are not those of one stream."""
-        name = self.source
-        return name if columns_of(name) is not None and self.items == "*" else None
-
     def _base(self) -> Relation:
         """The rows without their order, as the base of a further step: only a whole query has an order."""
-        plain = replace(self, ordered=False)
+        plain = replace(self, ordered=None)
         if self.items == "*":
             return plain
         return Relation(self.network, f"({plain._select})", state_limit=self.state_limit)
 
     def _is_stream(self) -> bool:
-        plain = not self.predicate and self.items == "*" and not self.ordered
+        plain = not self.predicate and self.items == "*" and self.ordered is None
         return plain and self.timed is None and not self.source.startswith("(")
 
     def _time(self) -> str:
@@ -334,52 +311,17 @@ class Relation:
         return latest(self.timed or ()) or time_column(self._root()) or "ts"
 
     def _root(self) -> Node:
-        return self.network.root(replace(self, ordered=False).sql)
+        return self.network.root(replace(self, ordered=None).sql)
 
     def _checked(self) -> Relation:
         self.network.root(self.sql)
         return self
 
 
-@dataclass(frozen=True)
-class Windowed:
-    """Rows in windows, to be aggregated by keys."""
-
-    relation: Relation
-    window: str
-    keys: tuple[str, ...] = ()
-
-    def group_by(self, *keys: str) -> Windowed:
-        """The same windows, with one group per value of the keys."""
-        return replace(self, keys=(*self.keys, *keys))
-
-    def agg(self, **aggregates: str) -> Relation:
-        """One row per window and group, with the named aggregates."""
-        base = self.relation
-        is_join = base.timed is not None
-        window = "" if is_join else f" {self.window}"
-        computed = with_window(aggregates, self.window) if is_join else aggregates
-        items = ", ".join([*self.keys, *(f"{text} AS {name}" for name, text in computed.items())])
-        where = f" WHERE {base.predicate}" if base.predicate else ""
-        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
-        text = f"(SELECT {items} FROM {base.source}{window}{where}{group})"
-        return Relation(base.network, text, state_limit=base.state_limit)._checked()
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Refuse the methods of rows."""
-        if not name.startswith("_") and hasattr(Relation, name):
-            raise _no_rows()
-        raise AttributeError(f"windows have no {name!r}", name=name, obj=self)
-
-
-def _no_rows() -> RequestError:
-    return RequestError("windows are no rows yet", hint="Aggregate them: .agg(n='count(*)').")
-
-
 def check_member(network: object, relation: object) -> None:
     """Refuse what is no relation of the network."""
     if isinstance(relation, Windowed):
-        raise _no_rows()
+        raise no_rows()
     if not isinstance(relation, Relation):
         raise RequestError(
             f'"{relation}" is no relation', hint="Use what net.stream(...) gives, or write the query with net.sql(...)."

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from millrace.api.durations import Length, length
+from millrace.api.sql_text.durations import Length, length
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.host_run import HostRun

@@ -4,7 +4,8 @@
 - `arguments` holds what several commands share: files, intervals, timeouts.
 - `run` is `millrace run` and `millrace serve`.
 - `control`, `why` and `latest` ask a run in another process, or its checkpoint.
-- `check` and `explain` read a file of queries and run nothing; `doctor` checks the machine.
+- `check` and `explain` read a file of queries and run nothing; `functions` lists those of SQL;
+  `doctor` checks the machine.
 - `demo` and `figures` call the experiments.
 
 Each command module has `add_to(commands)`, which adds its arguments and the function that carries it out.

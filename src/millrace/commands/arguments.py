@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from millrace.api.durations import length
-from millrace.errors import RequestError
-from millrace.language import check_user_code, parse_interval, parse_network
+from millrace.api.sql_text.durations import length
+from millrace.errors import MillraceError, RequestError
+from millrace.language import bind_script, check_user_code, filled, parse_interval, parse_script, place_in
+from millrace.plan.evolution.changes import Shown
 from millrace.plan.nodes.query_network import QueryNetwork
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -55,10 +59,74 @@ def add_user_code(command: argparse.ArgumentParser) -> None:
     )
 
 
-def read_network(file: Path, *, user_code: bool = True) -> tuple[str, QueryNetwork]:
-    """The text of a file, and the network that it describes; without `user_code` it may not name code to be loaded."""
+def add_run_folder(command: argparse.ArgumentParser) -> None:
+    """Add the folder by which a run is found."""
+    command.add_argument(
+        "folder",
+        type=Path,
+        metavar="DIR",
+        help="the --checkpoint folder of a run, or the --control folder of one at work",
+    )
+
+
+def add_variables(command: argparse.ArgumentParser) -> None:
+    """Add the values of variables."""
+    command.add_argument(
+        "--var",
+        dest="variables",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="the value of ${NAME} in the file; may be repeated",
+    )
+
+
+@dataclass(frozen=True)
+class QueryFile:
+    """A file: its text with the values of its variables, its network, and the answers to SHOW and the like."""
+
+    text: str
+    network: QueryNetwork
+    shown: tuple[Shown, ...]
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Say of an error where in the text stands what it is about."""
+        try:
+            yield
+        except MillraceError as error:
+            error.place = error.place or place_in(self.text, error.fact)
+            raise
+
+
+def read_network(options: argparse.Namespace) -> QueryFile:
+    """The file that a command is given; without `user_code` it may not name code to be loaded."""
+    file: Path = options.file
+    text = filled(_text_of(file), named_values("--var", options.variables))
+    check_user_code(text, allowed=options.user_code)
+    if options.user_code:
+        _find_modules_beside(file)
+    network, shown = bind_script(parse_script(text))
+    if not network.queries and not shown:
+        raise RequestError(f'"{file}" holds no query', hint="Add a SELECT or CREATE QUERY statement.")
+    return QueryFile(text, network, shown)
+
+
+def named_values(option: str, given: Sequence[str]) -> dict[str, str]:
+    """Values by name.
+
+    >>> named_values("--var", ["day=2024-01-01"])
+    {'day': '2024-01-01'}
+    """
+    for each in given:
+        if "=" not in each:
+            raise RequestError(f'"{each}" has no value', hint=f"Write {option} NAME=VALUE.")
+    return dict(each.split("=", 1) for each in given)
+
+
+def _text_of(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise RequestError(
             f'there is no file "{file}"', hint="Name a file with CREATE STREAM and SELECT statements."
@@ -73,13 +141,6 @@ def read_network(file: Path, *, user_code: bool = True) -> tuple[str, QueryNetwo
         raise RequestError(
             f'the file "{file}" cannot be read: {error.strerror}', hint="Name a text file with queries."
         ) from error
-    check_user_code(text, allowed=user_code)
-    if user_code:
-        _find_modules_beside(file)
-    network = parse_network(text)
-    if not network.queries:
-        raise RequestError(f'"{file}" holds no query', hint="Add a SELECT or CREATE QUERY statement.")
-    return text, network
 
 
 def _find_modules_beside(file: Path) -> None:

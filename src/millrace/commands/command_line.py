@@ -15,10 +15,10 @@ from pathlib import Path
 
 from millrace import __version__
 from millrace.api.console import output_fault
-from millrace.commands import check, control, demo, doctor, explain, figures, latest, run, why
+from millrace.commands import check, control, demo, doctor, explain, figures, functions, latest, run, why
 from millrace.errors import MillraceError, RequestError, machine_fault
 
-_COMMANDS = (run, control, why, latest, check, explain, doctor, demo, figures)
+_COMMANDS = (run, control, why, latest, check, explain, functions, doctor, demo, figures)
 """In the order of `millrace --help`."""
 
 

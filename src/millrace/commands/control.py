@@ -20,7 +20,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument(
         "statement",
         metavar="STATEMENT",
-        help="ADD QUERY, DROP QUERY, ALTER QUERY, SHOW QUERIES or SHOW WAITS; - reads stdin",
+        help="ADD, DROP, ALTER or CREATE OR REPLACE QUERY, REFRESH TABLE, SHOW, DESCRIBE or EXPLAIN; - reads stdin",
     )
     add_timeout(command)
     add_json(command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from millrace.api.expectations import expected
-from millrace.commands.arguments import Commands, add_file, add_user_code, read_network
+from millrace.commands.arguments import Commands, add_file, add_user_code, add_variables, read_network
 from millrace.plan.explain.plan_text import explain
 from millrace.plan.physical.stages import physical
 
@@ -15,6 +15,7 @@ def add_to(commands: Commands) -> None:
     command = commands.add_parser("explain", help="show how queries will be run")
     add_file(command)
     add_user_code(command)
+    add_variables(command)
     command.add_argument(
         "--rate",
         action="append",
@@ -27,7 +28,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    plan = physical(read_network(options.file, user_code=options.user_code)[1])
+    plan = physical(read_network(options).network)
     rates = dict(each.partition("=")[::2] for each in options.rate)
     print(explain(plan, expected(rates, options.pair_cost, plan.network)))
     return 0

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from millrace.commands.arguments import Commands, add_json, add_timeout, timeout_seconds
+from millrace.commands.arguments import Commands, add_json, add_run_folder, add_timeout, timeout_seconds
 from millrace.errors import MillraceError, RequestError, listed
 from millrace.hosts.answers.answer_files import folder_of, stored
 from millrace.hosts.checkpoint.checkpoint import kept_files
@@ -35,12 +35,7 @@ _POLL = 0.2
 def add_to(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser("latest", help="show the latest answer of each key of an update query")
-    command.add_argument(
-        "folder",
-        type=Path,
-        metavar="DIR",
-        help="the --checkpoint folder of a run, or the --control folder of one at work",
-    )
+    add_run_folder(command)
     command.add_argument("query", metavar="QUERY")
     command.add_argument(
         "--key",

@@ -16,11 +16,19 @@ from threading import Thread
 
 import pyarrow as pa
 
-from millrace.api.console import Console
+from millrace.api.console import Console, Limits
 from millrace.api.reader import Reader
 from millrace.api.runs import open_run, pending_change
-from millrace.commands.arguments import Commands, add_file, add_json, add_user_code, micros, read_network
-from millrace.errors import RequestError
+from millrace.commands.arguments import (
+    Commands,
+    add_file,
+    add_json,
+    add_user_code,
+    add_variables,
+    micros,
+    named_values,
+    read_network,
+)
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Listeners
@@ -92,28 +100,34 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     )
     add("--profile", action="store_true", help="report where the time of micro-batches on Spark went")
     add_user_code(command)
+    add_variables(command)
     add_json(command, "results and summary as JSON lines")
     add("-v", "--verbose", action="store_true", help="let Spark log more")
     command.set_defaults(carry_out=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    text, network = read_network(options.file, user_code=options.user_code)
+    given = read_network(options)
+    console = Console(as_json=options.json)
+    console.shown(given.shown)
+    if not given.network.queries:
+        return 0
     allowed = options.user_code
     bind, read = partial(_bind_shown, user_code=allowed), partial(_read_shown, user_code=allowed)
-    changes = LiveChanges(_shown(network), text, bind, read)
-    console = Console(as_json=options.json)
+    changes = LiveChanges(_shown(given.network), given.text, bind, read)
+    limits = Limits(lambda: changes.network.queries, lambda: signals.stop())
 
     def results(name: str, rows: pa.Table) -> None:
-        if any(each.name == name and each.sink.connector.format == "console" for each in changes.network.queries):
-            console.results(name, rows)
+        query = next((each for each in changes.network.queries if each.name == name), None)
+        if query is not None and query.sink.connector.format == "console":
+            console.results(name, limits.within(query, rows))
 
     chosen = _run_options(options)
     if options.dry_run:
         console.evolution(pending_change(chosen, changes), would=True)
         return 0
     listeners = Listeners(progress=console.progress, results=results)
-    with _StopOnSignals() as signals:
+    with given.placing(), _StopOnSignals() as signals:
         run = _opened(
             lambda: open_run(changes.network, chosen, listeners, changes=changes), apart=options.on == "spark"
         )
@@ -140,7 +154,7 @@ def _run_options(options: argparse.Namespace) -> RunOptions:
         cost=_given("--cost", options.cost),
         master=options.master,
         trigger=f"{micros('--trigger', options.trigger) // 1_000} milliseconds",
-        settings=_settings(options.set),
+        settings=named_values("--set", options.set),
         stages=options.stages,
         profile=options.profile,
         verbose=options.verbose,
@@ -158,14 +172,6 @@ def _control(options: argparse.Namespace) -> Path | None:
     if options.control is None and options.on != "virtual" and options.checkpoint is not None:
         return Path(options.checkpoint) / "control"
     return options.control
-
-
-def _settings(given: Sequence[str]) -> dict[str, str]:
-    """The settings of Spark by name."""
-    for each in given:
-        if "=" not in each:
-            raise RequestError(f'"{each}" is no setting', hint="Write --set NAME=VALUE.")
-    return dict(each.split("=", 1) for each in given)
 
 
 def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManager[object]:
@@ -218,6 +224,11 @@ class _StopOnSignals:
         for number, before in self._before.items():
             signal.signal(number, before)
         os.close(self._said)
+
+    def stop(self) -> None:
+        """End the run in order."""
+        assert self.run is not None, "results come from a run"
+        self.run.stop()
 
     def _stop(self, number: int, frame: object) -> None:
         for each, before in self._before.items():

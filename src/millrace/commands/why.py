@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millrace.commands.arguments import Commands, add_json, add_timeout, timeout_seconds
+from millrace.commands.arguments import Commands, add_json, add_run_folder, add_timeout, timeout_seconds
 from millrace.errors import RequestError
 from millrace.hosts.control.request_folder import ask, listens
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
@@ -25,12 +25,7 @@ from millrace.hosts.why.verdicts import length_text
 def add_to(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser("why", help="say which stream holds results back, since when, and what releases them")
-    command.add_argument(
-        "folder",
-        type=Path,
-        metavar="DIR",
-        help="the --checkpoint folder of a run, or the --control folder of one at work",
-    )
+    add_run_folder(command)
     add_timeout(command)
     add_json(command, "one object")
     command.set_defaults(carry_out=_why)

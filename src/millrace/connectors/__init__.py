@@ -1,6 +1,7 @@
 """Outside bytes <-> batches: where rows of streams come from, and files that results go to.
 
-- `inputs` reads a stream in chunks, from a position that can be kept: files, generated rows, rows fed from Python.
+- `stream_input` is what a host reads: a stream in chunks, from a position that can be kept. `inputs` opens one: files,
+  generated rows, or rows fed from Python (`feed_input`; `fed_rows` brings them to the declared columns).
 - `push_pull` has the sources that a run asks for rows, `pushed` those that a program pushes rows into.
 - `native` names the connectors that are ours; all others are Spark's own, and only the Spark host has them.
 - `files/` reads and writes csv, json and parquet; `generators/` makes rows: `generate` and `nexmark`.

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import CHUNK_ROWS, Chunk, as_rows
+from millrace.connectors.fed_rows import as_rows
+from millrace.connectors.stream_input import CHUNK_ROWS, Chunk
 from millrace.errors import MillraceError, RequestError, RunError
 from millrace.kernel.elements import END_OF_TIME, Microseconds
 from millrace.plan.nodes.endpoints import Stream

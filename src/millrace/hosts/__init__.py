@@ -14,6 +14,7 @@ The same names mean the same in all: `host.py` has the run, `clock.py` its clock
     system_clock.py   `SystemClock`: the machine's clock, but never back
     arrivals.py       when the rows of a replayed stream arrive
     checkpoint/       the checkpoint of the local host; files and locks that survive a power cut
+    tables/           reference data that rows are joined with: read, kept in versions
     sinks/            which sinks a network has; results in epochs; writers of the user's own
     answers/          the latest answers of update queries, and subscriptions to them
     control/          changes and questions to a run at work

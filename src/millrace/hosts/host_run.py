@@ -64,5 +64,8 @@ class HostRun(Protocol):
     def shape(self, plan: Physical) -> None:
         """Make the graph at work that of the plan: operators whose names stay keep their state."""
 
+    def refresh_table(self, table: str) -> None:
+        """Read a table again, and let it be in force from here on; or raise."""
+
     def keep(self) -> None:
         """Make the change last, now that it has been made."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -37,6 +38,10 @@ class Report:
     """The join of each query whose results leave in order of time; further ones like queues."""
     aggregates: Mapping[str, AggregateMetrics] = field(default_factory=dict)
     """The aggregate of each query that keeps rows or panes; further ones like queues."""
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    """By query the texts that from_json could not read, if there were any."""
+    in_vain: int = 0
+    """Rows of as-of joins that have met nothing at all so far, though there are rows to meet."""
 
     @classmethod
     def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:
@@ -45,7 +50,16 @@ class Report:
         size, turned_away = sum(metrics.state_bytes.values()), sum(metrics.turned_away.values())
         queues = {metrics.titles[name]: queue for name, queue in metrics.queues.items()}
         counts = (held, size, elapsed, steps, earlier, turned_away)
-        return cls(metrics.sources, results, *counts, queues=queues, joins=metrics.joins, aggregates=metrics.aggregates)
+        return cls(
+            metrics.sources,
+            results,
+            *counts,
+            queues=queues,
+            joins=metrics.joins,
+            aggregates=metrics.aggregates,
+            malformed=metrics.malformed,
+            in_vain=sum(each.in_vain for each in metrics.lookups.values()),
+        )
 
     @property
     def received(self) -> int:
@@ -55,11 +69,17 @@ class Report:
 
 OnProgress = Callable[[Report], None]
 OnResults = Callable[[str, pa.Table], None]
+OnWarning = Callable[[str], None]
 
 
 @dataclass
 class Listeners:
-    """The callbacks of a run: with each report, and with results as they come."""
+    """The callbacks of a run: with each report, with results as they come, with what goes wrong and stops nothing."""
 
     progress: OnProgress = field(default=lambda report: None)
     results: OnResults = field(default=lambda query, rows: None)
+    warning: OnWarning = field(default=lambda text: _say(text))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"warning: {text}\n")

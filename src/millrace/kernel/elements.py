@@ -29,6 +29,8 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 """The type of columns with times."""
 INTERVAL = pa.duration("us")
 """The type of columns with lengths of time."""
+MONTHS = pa.duration("s")
+"""The type of columns with numbers of months: see columns/interval_values.py."""
 Times = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -10,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from millrace.kernel.elements import ARRIVED, NO_BOUND, Batch, Microseconds
+
+MALFORMED: ContextVar[int] = ContextVar("malformed", default=0)
+"""How many texts from_json could not read so far: the step that lets an operator work counts what is added to it."""
 
 _FINE = 16
 """Steps of a histogram between a power of two and the next: quantiles are right within 1/16."""
@@ -259,6 +263,20 @@ class SourceMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class LookupCounts:
+    """What an as-of join has done: rows that asked, those that met a row, and rows that there were to meet."""
+
+    asked: int
+    met: int
+    known: int
+
+    @property
+    def in_vain(self) -> int:
+        """How many asked, if none met a row though there were some: their times are probably all later."""
+        return self.asked if self.known and not self.met else 0
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """A snapshot of a graph at work."""
 
@@ -271,6 +289,8 @@ class Metrics:
     """The most that buffers and operators held at once, rows and punctuation together."""
     turned_away: dict[str, int] = field(default_factory=dict)
     """Rows that operators dropped because they came below a bound that the operator itself had made."""
+    lookups: dict[str, LookupCounts] = field(default_factory=dict)
+    """Of as-of joins, by the name of the node."""
     queues: dict[str, QueueMetrics] = field(default_factory=dict)
     """By the name of its node."""
     titles: dict[str, str] = field(default_factory=dict)
@@ -279,3 +299,5 @@ class Metrics:
     """By query its joins whose results leave in order, with a number from the second on."""
     aggregates: dict[str, AggregateMetrics] = field(default_factory=dict)
     """By query its aggregates that keep rows or panes, numbered like joins."""
+    malformed: dict[str, int] = field(default_factory=dict)
+    """By query the texts that from_json could not read."""

@@ -62,7 +62,7 @@ from millrace.kernel.elements import (
     Microseconds,
     Punctuation,
 )
-from millrace.kernel.metrics import AggregateMetrics, JoinMetrics
+from millrace.kernel.metrics import AggregateMetrics, JoinMetrics, LookupCounts
 from millrace.kernel.state import Changes, combined, separated
 
 
@@ -150,6 +150,10 @@ class Operator:
 
     def aggregate_metrics(self) -> AggregateMetrics | None:
         """If it is an aggregate that keeps rows or panes: which, at present."""
+        return None
+
+    def lookup_counts(self) -> LookupCounts | None:
+        """If it is an as-of join: how many rows have met one."""
         return None
 
     @property

@@ -13,6 +13,7 @@ from millrace.kernel.joins.by_rows.rows_join import RowsJoin
 from millrace.kernel.joins.in_order.ordered_join import OrderedJoin
 from millrace.kernel.joins.sequences.asof_join import AsofJoin
 from millrace.kernel.joins.sequences.chronicle import Chronicle
+from millrace.kernel.joins.tables.table_join import TableJoin
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.roll_up import RollUp
 from millrace.kernel.progress.slack import Slack
@@ -55,6 +56,7 @@ __all__ = [
     "Since",
     "Slack",
     "Stamp",
+    "TableJoin",
     "TimedUpdateJoin",
     "TrailingAggregate",
     "Union",

@@ -7,7 +7,10 @@
     select/             queries: select lists, groups, ranks, DISTINCT, unions, ORDER BY
     declarations/       streams, sinks, functions and aggregates of users, options of a query
     updates/            update queries and the options of their queues
-    script              statements -> Declarations and a network: `declare`, `bind_network`, `parse_network`
+    catalogue           statements -> what they declare, by name
+    inspection          answers to SHOW, DESCRIBE and EXPLAIN
+    option_places       where an option stands that a connector refuses
+    script              statements -> a network: `bind_network`, `parse_network`
     change_requests     statements to a running network
 
 Comes in: text, or statements built in Python. Goes out: `plan.nodes` (a network of queries), or a `QueryError` with a
@@ -16,17 +19,22 @@ hint and the place in the text. Imports point one way: grammar <- expressions <-
 """
 
 from millrace.language.change_requests import bind_changes, check_user_code, declarations_of, read_file
-from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.script_parser import parse_script
-from millrace.language.script import bind_expression, parse_network
+from millrace.language.grammar.text.intervals import parse_interval
+from millrace.language.grammar.text.variables import filled
+from millrace.language.option_places import place_in
+from millrace.language.script import bind_expression, bind_script, parse_network
 
 __all__ = [
     "bind_changes",
     "bind_expression",
+    "bind_script",
     "check_user_code",
     "declarations_of",
+    "filled",
     "parse_interval",
     "parse_network",
     "parse_script",
+    "place_in",
     "read_file",
 ]

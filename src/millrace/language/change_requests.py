@@ -6,28 +6,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from millrace.errors import QueryError
+from millrace.language.catalogue import declare
 from millrace.language.declarations.future_guard import as_running, refuse_new_guards
 from millrace.language.declarations.streams import late_queries
 from millrace.language.declarations.user_code import refuse_user_code
-from millrace.language.grammar.dialect import tokens_of
-from millrace.language.grammar.places import SourceText
 from millrace.language.grammar.script_parser import parse_script
-from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement
-from millrace.language.script import changes, declare, parse_network
+from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement, QueryStatement
+from millrace.language.grammar.text.dialect import tokens_of
+from millrace.language.grammar.text.places import SourceText
+from millrace.language.grammar.text.variables import filled
+from millrace.language.script import changes, parse_network
 from millrace.plan.evolution.changes import Added, Amendment, Change, NetworkFile
 from millrace.plan.nodes.query_network import Query
 
 
-def declarations_of(text: str, known: str = "") -> str:
-    """The declarations of a text (streams, sinks, aggregates, functions) as written, without those in `known`.
+def declarations_of(text: str, known: str = "", *, queries: bool = False) -> str:
+    """The declarations of a text (all but queries) as written, without those in `known`; with `queries`, these too.
 
     >>> declarations_of("CREATE SINK o TO csv OPTIONS (path 'o'); DROP QUERY q;")
     "CREATE SINK o TO csv OPTIONS (path 'o');"
     """
     before = {_key(each) for each in parse_script(known) if isinstance(each, Declared)}
-    pieces = []
+    pieces, text = list[str](), filled(text)
     for statement, tokens in zip(parse_script(text), tokens_of(SourceText(text)), strict=True):
-        if isinstance(statement, Declared) and _key(statement) not in before:
+        wanted = isinstance(statement, Declared) and _key(statement) not in before
+        if wanted or (queries and isinstance(statement, QueryStatement) and statement.name is not None):
             pieces.append(f"{text[tokens[0].start : tokens[-1].end + 1]};")
     return "\n".join(pieces)
 
@@ -42,17 +45,18 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query], *, user_cod
     'q'
     """
     check_user_code(text, allowed=user_code)
+    text = filled(text)
     script, source = parse_script(text), SourceText(text)
     before = declare(parse_script(declared))
     known = declare(script, before)
     known = replace(known, streams=as_running(known.streams, queries))
     found = {query.name.lower(): query for query in queries}
-    asked = tuple(changes(script, known, found))
+    asked = tuple(changes(script, known, found, live=True))
     refuse_new_guards(known.streams, queries, source.place(0, len(text)))
     new = {name: stream for name, stream in known.streams.items() if name not in before.streams}
     asked += tuple(Added(each) for each in late_queries(new, known.sinks, found))
     _check_outcome(asked, found, source)
-    return Amendment(asked, f"{declared}\n;\n{declarations_of(text)}")
+    return Amendment(asked, f"{declared}\n;\n{declarations_of(text, queries=True)}")
 
 
 def read_file(text: str, beside: str = "", *, user_code: bool = True) -> NetworkFile:
@@ -65,7 +69,8 @@ def read_file(text: str, beside: str = "", *, user_code: bool = True) -> Network
     network = parse_network(text)
     declared = declare(parse_script(text)).streams.values()
     streams = {each.name: each for each in (*declared, *network.streams())}
-    beside = declarations_of(beside, known=text) if beside.strip(" \n;") else ""
+    text = filled(text)
+    beside = declarations_of(beside, known=text, queries=True) if beside.strip(" \n;") else ""
     return NetworkFile(network, streams, f"{text}\n;\n{beside}")
 
 

@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
-from typing import TypeVar
 
 import pyarrow as pa
 
 from millrace.errors import QueryError, did_you_mean, listed
-from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.expressions import Expression
-from millrace.kernel.columns.user_functions import UserFunction
+from millrace.language.catalogue import Declarations, declare, declared_twice
 from millrace.language.declarations.future_guard import guarded
 from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
 from millrace.language.declarations.streams import (
-    bind_sink,
-    bind_stream,
     check_format,
-    check_late_names,
     late_queries,
     late_streams,
 )
-from millrace.language.declarations.user_code import bind_aggregate, bind_function
 from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.month_columns import months_as_text
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.script_parser import parse_expression, parse_script
 from millrace.language.grammar.statements import (
-    AggregateStatement,
     AlterStatement,
     Asked,
+    Body,
     Declared,
+    DescribeStatement,
     DropStatement,
-    FunctionStatement,
+    ExplainStatement,
+    Inspected,
     Name,
     Options,
     QueryStatement,
+    RefreshStatement,
+    SetStatement,
     ShowStatement,
-    SinkStatement,
     Statement,
-    StreamStatement,
 )
-from millrace.language.select.query_binder import NodePlaces, QueryBinder
+from millrace.language.inspection import shown
+from millrace.language.select.node_places import NodePlaces
+from millrace.language.select.query_binder import QueryBinder
 from millrace.language.updates.queue_options import effective
 from millrace.language.updates.update_queries import ALTERED, altered_queue, bind_access, check_query
 from millrace.language.windows.late_by_window import with_open_windows
-from millrace.plan.evolution.changes import Added, Altered, Change, Dropped, Listed, WaitsListed, amended
-from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.plan.evolution.changes import (
+    Added,
+    Altered,
+    Change,
+    Dropped,
+    Listed,
+    Refreshed,
+    Shown,
+    WaitsListed,
+    amended,
+)
+from millrace.plan.nodes.endpoints import Connector, Sink, Table
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.updates.queue_configuration import is_append
-
-Declaration = TypeVar("Declaration", StreamStatement, SinkStatement, AggregateStatement | FunctionStatement)
 
 ALTERABLE = ("strategy", "share", "breaks", "ets_arcs", *ALTERED)
 """The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
@@ -70,16 +77,6 @@ def parse_network(text: str, *, parts: bool = False) -> QueryNetwork:
     ['window_start', 'window_end', 'k', 'n']
     """
     return bind_network(parse_script(text), parts=parts)
-
-
-@dataclass(frozen=True)
-class Declarations:
-    """What has been declared, by name in lower case."""
-
-    streams: dict[str, Stream] = field(default_factory=dict)
-    sinks: dict[str, Sink] = field(default_factory=dict)
-    aggregates: dict[str, UserAggregate] = field(default_factory=dict)
-    functions: dict[str, UserFunction] = field(default_factory=dict)
 
 
 def bind_network(
@@ -101,69 +98,38 @@ def bind_network(
     >>> bind_network([QueryStatement(Body((select,)), Name("q"))], declared).queries[0].root.schema.names
     ['upper']
     """
+    return bind_script(statements, known, parts=parts)[0]
+
+
+def bind_script(
+    statements: Sequence[Statement], known: Declarations | None = None, *, parts: bool = False
+) -> tuple[QueryNetwork, tuple[Shown, ...]]:
+    """The network that statements describe, and the answers to SHOW, DESCRIBE and EXPLAIN among them, in order."""
     queries: dict[str, Query] = {}
     declared = declare(statements, known)
-    for change in changes(statements, declared, queries, parts=parts):
-        if isinstance(change, Listed | WaitsListed):
-            asked, command = ("QUERIES", "control") if isinstance(change, Listed) else ("WAITS", "why")
-            raise QueryError(
-                f"SHOW {asked} is for a running network",
-                hint=f"Use the command millrace {command}.",
-                place=next(each.place for each in statements if isinstance(each, ShowStatement)),
-            )
+    answers = tuple(each for each in changes(statements, declared, queries, parts=parts) if isinstance(each, Shown))
     everything = (*late_queries(declared.streams, declared.sinks, queries), *queries.values())
     # A query may have guarded a stream that queries before it read too.
-    return QueryNetwork(everything).with_streams({each.name: each for each in declared.streams.values()})
-
-
-def declare(statements: Iterable[Statement], known: Declarations | None = None) -> Declarations:
-    """What is `known` and what statements declare, which may call the functions of both; queries are passed over."""
-    known = known or Declarations()
-    statements = list(statements)
-    streams = _declared((each for each in statements if isinstance(each, StreamStatement)), known.streams)
-    check_late_names([statement for _, statement in streams])
-    sinks = _declared((each for each in statements if isinstance(each, SinkStatement)), known.sinks)
-    code = (each for each in statements if isinstance(each, AggregateStatement | FunctionStatement))
-    called = _declared(code, {*known.aggregates, *known.functions})
-    functions = {name: bind_function(each) for name, each in called if isinstance(each, FunctionStatement)}
-    functions = {**known.functions, **functions}
-    aggregates = {
-        name: bind_aggregate(each, functions) for name, each in called if isinstance(each, AggregateStatement)
-    }
-    return Declarations(
-        {**known.streams, **{name: bind_stream(statement, functions) for name, statement in streams}},
-        {**known.sinks, **{name: bind_sink(statement) for name, statement in sinks}},
-        {**known.aggregates, **aggregates},
-        functions,
-    )
-
-
-def _declared(statements: Iterable[Declaration], known: Container[str]) -> list[tuple[str, Declaration]]:
-    """Each statement under its name in lower case; refuses a second one of a name."""
-    found: dict[str, Declaration] = {}
-    for statement in statements:
-        if statement.name.text.lower() in found or statement.name.text.lower() in known:
-            raise _declared_twice(statement.name)
-        found[statement.name.text.lower()] = statement
-    return list(found.items())
-
-
-def _declared_twice(name: Name) -> QueryError:
-    """The error for a name that is taken."""
-    return QueryError(
-        f'"{name.text}" is declared twice', hint="Choose another name; case makes no difference.", place=name.place
-    )
+    return QueryNetwork(everything).with_streams({each.name: each for each in declared.streams.values()}), answers
 
 
 def changes(
-    statements: Iterable[Statement], declared: Declarations, queries: dict[str, Query], *, parts: bool = False
+    statements: Iterable[Statement],
+    declared: Declarations,
+    queries: dict[str, Query],
+    *,
+    parts: bool = False,
+    live: bool = False,
 ) -> Iterator[Change]:
     """The changes that statements make to `queries` (by name in lower case), which is updated with each of them.
 
-    With `parts` the selects are parts of queries. A query with `max_future_skew` replaces its streams in `declared`.
+    With `parts` the selects are parts of queries; `live` says that they run. A query with `max_future_skew` replaces
+    its streams in `declared`.
     """
-    asked = [each for each in statements if not isinstance(each, Declared)]
-    names = {each.name.text.lower() for each in asked if not isinstance(each, ShowStatement) and each.name}
+    asked = [each for each in statements if not isinstance(each, Declared | SetStatement)]
+    names = {
+        each.name.text.lower() for each in asked if not isinstance(each, RefreshStatement | Inspected) and each.name
+    }
     binder = QueryBinder(
         declared.streams,
         frozenset({*names, *queries}),
@@ -171,24 +137,52 @@ def changes(
         declared.functions,
         declared.aggregates,
         parts=parts,
+        tables=declared.tables,
     )
+    for name, view in declared.views.items():
+        replace(binder, limited=True, named=declared.views, reading=(name,)).body(view, inside=True)
+    binder = replace(binder, named=_readable(declared, queries))
     for statement in asked:
+        if isinstance(statement, QueryStatement) and statement.replaces and _name(statement) in queries:
+            yield _amend(queries, Dropped(queries[_name(statement)].name))
         try:
-            change = _change(statement, binder, declared, queries, names)
+            change = _change(statement, binder, declared, queries, names, live=live)
         except RecursionError:
             place = statement.body.place if isinstance(statement, QueryStatement) else None
             raise QueryError("a query is nested too deeply", hint="Split it.", place=place) from None
         if isinstance(change, Added):
-            queries[change.query.name.lower()] = change.query
-        else:
-            after = amended(tuple(queries.values()), change)
-            queries.clear()
-            queries.update({query.name.lower(): query for query in after})
+            name = change.query.name.lower()
+            queries[name] = change.query
+            if name in declared.queries:
+                # Not a new dictionary: a file may have thousands of queries.
+                binder.named.setdefault(name, declared.queries[name])
+        elif not isinstance(change, Shown):
+            _amend(queries, change)
+            binder = replace(binder, named=_readable(declared, queries))
         yield change
 
 
+def _readable(declared: Declarations, queries: Mapping[str, Query]) -> dict[str, Body]:
+    """What a query may read by name beside streams: views, and the queries that are there."""
+    return {**{name: body for name, body in declared.queries.items() if name in queries}, **declared.views}
+
+
+def _amend(queries: dict[str, Query], change: Change) -> Change:
+    """The change, made to the queries."""
+    after = amended(tuple(queries.values()), change)
+    queries.clear()
+    queries.update({query.name.lower(): query for query in after})
+    return change
+
+
 def _change(
-    statement: Asked, binder: QueryBinder, declared: Declarations, queries: dict[str, Query], names: set[str]
+    statement: Asked,
+    binder: QueryBinder,
+    declared: Declarations,
+    queries: dict[str, Query],
+    names: set[str],
+    *,
+    live: bool,
 ) -> Change:
     match statement:
         case DropStatement():
@@ -198,15 +192,33 @@ def _change(
             written = with_baselines(statement.options)
             altered_queue(query, written)
             return Altered(query.name, _alterable(written))
-        case ShowStatement(waits=waits):
-            return WaitsListed() if waits else Listed()
+        case RefreshStatement(name=name):
+            return Refreshed(_joined_table(name, declared.tables, queries, live=live))
+        case ShowStatement(what="queries" | "waits" as what) if live:
+            return WaitsListed() if what == "waits" else Listed()
+        case ShowStatement() | DescribeStatement() | ExplainStatement():
+            return shown(
+                statement, binder, declared.sinks, queries, lambda each: _query("query", each, binder, declared)
+            )
         case QueryStatement(name=Name() as name):
-            if name.text.lower() in queries or name.text.lower() in binder.late:
-                raise _declared_twice(name)
+            if any(name.text.lower() in each for each in (queries, binder.late, declared.views)):
+                raise declared_twice(name)
             return Added(_query(name.text, statement, binder, declared))
-        case QueryStatement():
-            free = (each for number in count(1) if (each := f"query_{number}") not in queries and each not in names)
+        case QueryStatement(into=into):
+            taken = queries, names, declared.views
+            free = (each for each in _names(into) if not any(each.lower() in some for some in taken))
             return Added(_query(next(free), statement, binder, declared))
+
+
+def _name(statement: QueryStatement) -> str:
+    return "" if statement.name is None else statement.name.text.lower()
+
+
+def _names(sink: Name | None) -> Iterator[str]:
+    """Names for a query without one: INSERT INTO takes that of its sink."""
+    if sink is not None:
+        yield sink.text
+    yield from (f"{'query' if sink is None else sink.text}_{number}" for number in count(1 if sink is None else 2))
 
 
 def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: Declarations) -> Query:
@@ -222,12 +234,14 @@ def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: 
     if not binder.parts:
         check_query(relation.node, options, binder.places, place)
     access = bind_access(statement.access, relation.node, options, binder.functions)
-    if statement.name is None:
-        sink = Sink(name, Connector("console"))
-    elif statement.into is None:
+    if statement.into is not None:
+        sink = _sink(statement.into, declared.sinks)
+    elif statement.name is not None:
         sink = Sink(name, Connector("memory"))
     else:
-        sink = _sink(statement.into, declared.sinks)
+        limit = {} if statement.limit is None else {"limit": str(statement.limit.number)}
+        sink = Sink(name, Connector("console", limit))
+    relation = months_as_text(relation)
     check_format(sink, relation.node.schema, statement.into)
     root = relation.node if binder.parts else with_open_windows(relation.node, place)
     query = Query(name, root, sink, options, access=access)
@@ -253,6 +267,23 @@ def _existing(name: Name, queries: dict[str, Query]) -> Query:
             f'query "{name.text}" does not exist', hint=f"{did_you_mean(name.text, names)}{known}", place=name.place
         )
     return queries[name.text.lower()]
+
+
+def _joined_table(name: Name, tables: dict[str, Table], queries: dict[str, Query], *, live: bool) -> str:
+    """The table of a name that some query of a running network joins."""
+    if not live:
+        raise QueryError(
+            "REFRESH TABLE is for a running network",
+            hint="Use the command millrace control, or write REFRESH EVERY INTERVAL 1 HOUR in CREATE TABLE.",
+            place=name.place,
+        )
+    joined = [each.name for each in QueryNetwork(tuple(queries.values())).tables()]
+    found = tables.get(name.text.lower())
+    if found is None or found.name not in joined:
+        known = f"The tables that queries join are {listed(joined)}." if joined else "No query joins a table."
+        fact = f'table "{name.text}" ' + ("does not exist" if found is None else "is not joined by any query")
+        raise QueryError(fact, hint=f"{did_you_mean(name.text, joined)}{known}", place=name.place)
+    return found.name
 
 
 def _alterable(options: Options) -> dict[str, str]:

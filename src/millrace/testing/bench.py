@@ -14,8 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.connectors.inputs import as_rows, read_schema
+from millrace.connectors.fed_rows import as_rows
+from millrace.connectors.stream_input import read_schema
 from millrace.errors import RequestError, listed, unknown_query
+from millrace.hosts.tables.run_tables import RunTables
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import without_reserved
 from millrace.kernel.graph.executor import Executor
@@ -31,7 +33,7 @@ Row = dict[str, Any]
 
 
 class Bench:
-    """A network's query graph, with rows and time under the control of a test.
+    """A network's query graph, with rows and time under the control of a test; `tables` are rows of tables, by name.
 
     >>> bench = Bench('''
     ...     CREATE STREAM a (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
@@ -47,7 +49,14 @@ class Bench:
     [1]
     """
 
-    def __init__(self, network: str | QueryNetwork, *, start: int = 0, rows_per_step: int | None = None) -> None:
+    def __init__(
+        self,
+        network: str | QueryNetwork,
+        *,
+        start: int = 0,
+        rows_per_step: int | None = None,
+        tables: Mapping[str, Any] | None = None,
+    ) -> None:
         self.network = parse_network(network) if isinstance(network, str) else network
         self.clock = StandingClock(start)
         self.start = start
@@ -57,6 +66,9 @@ class Bench:
             stream.name: read_schema(stream, plan.columns_read(stream.name)) for stream in self.network.streams()
         }
         self._streams = {stream.name: stream for stream in self.network.streams()}
+        self.tables = RunTables(None, tables, {}, lambda text: None)
+        self.tables.open(self.network, start)
+        self.tables.equip(self.executor.graph)
         self._may_be_silent = set(self._streams)
         self._pushed: set[str] = set()
         self._segments: dict[Place, pa.Table] = {}
@@ -101,7 +113,7 @@ class Bench:
         """End these streams; without names, all of them."""
         for name in streams or self._streams:
             self._declared(name)
-            self.executor.end(name)
+            self.executor.edges.end(name)
         self._work()
 
     def results(self, query: str) -> list[Row]:
@@ -123,6 +135,13 @@ class Bench:
             del self._segments[place]
         self.executor = Executor(physical(self.network).whole(), rows_per_step=self.executor.step_size.rows)
         self.executor.restore(saved.control, self._segments)
+        self.tables.equip(self.executor.graph)
+
+    def refresh(self, table: str) -> None:
+        """Read a table again; rows after all that were pushed so far meet it."""
+        points = {name: edge.save() for name, edge in self.executor.ingress.items()}
+        if self.tables.put(self.tables.read(table, self.clock.time), self.network, points):
+            self.tables.equip(self.executor.graph)
 
     def _push(self, stream: str, rows: Any) -> None:
         self._declared(stream)

@@ -46,3 +46,14 @@ CREATE QUERY spent AS
   FROM baskets [RANGE 1 MINUTE SLIDE 1 MINUTE]
     LATERAL VIEW inline(lines) l AS item, qty LATERAL VIEW posexplode(prices) p AS place, price
   GROUP BY l.item;
+
+CREATE QUERY matched AS
+  SELECT x.id, y.id AS other, l.item, p.price
+  FROM baskets [RANGE 1 HOUR] AS x JOIN baskets [RANGE 1 HOUR] AS y ON x.shop = y.shop
+    LATERAL VIEW inline(x.lines) l AS item, qty LEFT JOIN UNNEST(y.prices) AS p (price) ON TRUE
+  WHERE l.qty > 0 AND x.id <= y.id;
+
+CREATE QUERY fields AS
+  SELECT id, b, c, shop.*, to_json(struct(id, j.*)) AS made FROM baskets LATERAL VIEW json_tuple(raw, 'b', 'c') j AS b, c WHERE b IS NOT NULL OR id > 5;
+
+CREATE QUERY entries AS SELECT id, explode(tags) AS (name, tag) FROM baskets;

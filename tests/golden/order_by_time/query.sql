@@ -11,3 +11,6 @@ CREATE STREAM main2 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
 
 CREATE QUERY in_order AS
   SELECT ts, srcIP, len FROM control UNION main1 UNION main2 ORDER BY ts;
+
+CREATE QUERY by_length AS
+  SELECT ts, srcIP, len FROM control UNION main1 UNION main2 ORDER BY ts, len DESC, srcIP;

@@ -97,7 +97,9 @@ def test_a_query_can_write_files(tmp_path: Path) -> None:
 def test_options_that_a_sink_does_not_take_are_refused(sink: str) -> None:
     net = mr.Network()
     a = net.stream("a", COLUMNS, time="ts", source=[])
-    with pytest.raises(RequestError, match=rf'"{sink}" takes the option keep alone(.|\n)*settings={{\'share\': 2}}'):
+    with pytest.raises(
+        RequestError, match=rf'"{sink}" takes the option keep( or limit)? alone(.|\n)*settings={{\'share\': 2}}'
+    ):
         net.query("q", a, sink=sink, share=2)
     assert net.bound().queries == ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,14 +58,16 @@ def shown(symbol: str, price: float) -> dict[str, Any]:
 
 
 @pytest.fixture
-def one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next look come after the run has ended."""
-    monkeypatch.setattr(millrace.commands.latest, "_POLL", 1.5)
+def ended(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """The next look comes after the run has ended, for that is when the test sets this."""
+    event = Event()
+    monkeypatch.setattr(millrace.commands.latest, "time", SimpleNamespace(sleep=lambda seconds: event.wait(60)))
+    return event
 
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_who_follows_sees_the_last_answers_of_a_run_with_and_without_a_checkpoint(
-    tmp_path: Path, kept: bool, one_look: None
+    tmp_path: Path, kept: bool, ended: Event
 ) -> None:
     ticks, state = mr.Pushed(), tmp_path / "state"
     handle = running(ticks, control=tmp_path / "control", **({"checkpoint": state} if kept else {}))
@@ -75,11 +78,12 @@ def test_who_follows_sees_the_last_answers_of_a_run_with_and_without_a_checkpoin
     ticks.push([tick(2, "A", 8.0), tick(2, "B", 9.0)])
     handle.latest("prices", refresh=True)
     handle.stop()
+    ended.set()
     assert follower.all() == [shown("A", 7.0), shown("A", 8.0), shown("B", 9.0)]
     assert not [*(tmp_path / "control").glob("reply-*"), *(tmp_path / "control").glob("last-*")]
 
 
-def test_who_follows_sees_the_last_answers_of_a_run_that_fails(tmp_path: Path, one_look: None) -> None:
+def test_who_follows_sees_the_last_answers_of_a_run_that_fails(tmp_path: Path, ended: Event) -> None:
     ticks = mr.Pushed()
     handle = running(ticks, control=tmp_path / "control")
     follower = Follower(tmp_path / "control")
@@ -89,6 +93,7 @@ def test_who_follows_sees_the_last_answers_of_a_run_that_fails(tmp_path: Path, o
     ticks.push([{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}])
     with pytest.raises(RunError, match="do not fit"):
         handle.wait(60)
+    ended.set()
     assert follower.all() == [shown("A", 7.0)]
 
 
@@ -112,7 +117,7 @@ def test_a_run_that_ends_while_it_is_asked_ends_those_who_follow_quietly(
     assert len(asked) == 2
 
 
-def test_who_follows_a_run_does_not_go_on_with_the_next_one(tmp_path: Path, one_look: None) -> None:
+def test_who_follows_a_run_does_not_go_on_with_the_next_one(tmp_path: Path, ended: Event) -> None:
     handle = running(mr.Pushed(), control=tmp_path / "control")
     follower = Follower(tmp_path / "control")
     assert follower.begun.wait(60)
@@ -121,6 +126,7 @@ def test_who_follows_a_run_does_not_go_on_with_the_next_one(tmp_path: Path, one_
     handle = running(ticks, control=tmp_path / "control")
     ticks.push([tick(1, "A", 7.0)])
     handle.latest("prices", refresh=True)
+    ended.set()
     assert follower.all() == []
     handle.stop()
 

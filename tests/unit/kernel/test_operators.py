@@ -60,6 +60,7 @@ def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
         (Union, 3),
         (Merge, 1),
         (Merge, 3),
+        (lambda: Merge((("n", True),)), 2),
         (Number, 3),
         (lambda: Distinct(("k", "n")), 1),
         (lambda: Rank("row_number", ("k",), (("n", True),), "place", 2), 1),
@@ -79,6 +80,7 @@ def windows(length: int, slide: int, keys: list[str]) -> WindowAggregate:
         "union",
         "sort",
         "merge",
+        "merge by columns",
         "number",
         "distinct",
         "rank",
@@ -125,6 +127,17 @@ def test_a_merge_lets_rows_out_in_time_order(seed: int) -> None:
 
 def batch(*times: int) -> Batch:
     return Batch(pa.record_batch({"k": ["a"] * len(times), "n": [1] * len(times), TIME: list(times)}))
+
+
+def test_a_merge_by_columns_holds_rows_until_the_bound_is_past_their_time() -> None:
+    merge = Merge((("n", True), ("k", False)))
+    rows = pa.record_batch({"k": ["b", "a", "c", None], "n": [1, 1, None, 2], TIME: [5, 5, 5, 5]})
+    assert list(merge.on_batch(0, Batch(rows))) == []
+    assert merge.wanted() == 6
+    assert list(merge.on_punctuation(Punctuation(5))) == [Punctuation(5)]
+    list(merge.on_batch(1, Batch(pa.record_batch({"k": ["d"], "n": [9], TIME: [5]}))))
+    released, _ = merge.on_punctuation(Punctuation(6))
+    assert isinstance(released, Batch) and released.rows.column("k").to_pylist() == ["d", None, "a", "b", "c"]
 
 
 def test_a_merge_releases_rows_at_the_bound_itself() -> None:

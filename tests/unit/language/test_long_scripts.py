@@ -17,6 +17,7 @@ from millrace.language.script import bind_expression
 from millrace.plan.physical.stages import physical
 
 _STREAM = "CREATE STREAM s (ts TIMESTAMP, a INT, b INT) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'in.csv');\n"
+_STREAMS = _STREAM.replace("STREAM s", "STREAM s{0}")
 _WINDOW = "[RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]"
 
 
@@ -32,6 +33,11 @@ SCRIPTS: dict[str, Callable[[int], str]] = {
     ),
     "conditions": lambda count: f"SELECT ts FROM s WHERE {_many('a <> {0}', count, ' AND ')}",
     "queries": lambda count: _many("CREATE QUERY q{0} AS SELECT ts, a FROM s WHERE b > {0}", count, ";\n"),
+    "UNION ALL": lambda count: _many("SELECT ts, a FROM s WHERE b = {0}", count, " UNION ALL "),
+    "UNION ALL of streams": lambda count: (
+        _many(_STREAMS, count, "") + _many("SELECT ts, a FROM s{0}", count, " UNION ALL ")
+    ),
+    "streams": lambda count: _many(_STREAMS + "CREATE QUERY q{0} AS SELECT ts, a FROM s{0};\n", count, ""),
     "sinks": lambda count: _many(
         "CREATE SINK k{0} TO csv OPTIONS (path 'out{0}');\nCREATE QUERY q{0} INTO k{0} AS SELECT ts FROM s",
         count,
@@ -51,7 +57,10 @@ def _work(script: str) -> int:
     sys.setprofile(note)
     try:
         network = parse_network(script)
-        physical(network).whole()
+        plan = physical(network)
+        plan.whole()
+        for stream in network.streams():
+            plan.columns_read(stream.name)
         file_sinks(network.queries)
     finally:
         sys.setprofile(None)

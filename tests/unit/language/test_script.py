@@ -124,7 +124,9 @@ def test_a_network_pickles() -> None:
         ),
         ("CREATE SINK o TO csv; CREATE SINK o TO csv", '"o" is declared twice', ""),
         ("CREATE STREAM MAIN1 (a INT) LATENT TIMESTAMP FROM csv", "is declared twice", ""),
-        ("CREATE QUERY q AS SELECT len FROM main1; SELECT len FROM q", '"q" is a query, not a stream', "subquery"),
+        ("SELECT len FROM q; CREATE QUERY q AS SELECT len FROM main1", "does not stand before", "CREATE VIEW name AS"),
+        ("CREATE QUERY q AS SELECT len FROM q", 'query "q" does not stand before', "Put it before"),
+        ("CREATE QUERY q AS SELECT len FROM main1; DROP QUERY q; SELECT len FROM q", "does not stand before", "before"),
         ("SELECT len FROM mian1", 'stream "mian1" does not exist', 'mean "main1"'),
         ("SELECT len FROM main1 WITH (stratgy = 'dfs')", 'option "stratgy" is unknown', 'mean "strategy"'),
         ("SELECT len FROM main1 WITH (order = 'in')", 'option "order" is unknown', "baseline"),
@@ -158,7 +160,7 @@ def test_a_wrong_script_is_refused(text: str, fact: str, hint: str) -> None:
     assert error.place is not None
 
 
-def test_an_option_without_an_engine_part_is_refused_as_not_yet() -> None:
+def test_an_option_that_is_not_supported_yet_is_refused_as_such() -> None:
     assert isinstance(refusal("SELECT len FROM main1 WITH (ets = off)"), NotYet)
 
 

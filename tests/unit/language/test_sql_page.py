@@ -17,7 +17,7 @@ def test_every_complete_example_of_the_page_is_accepted() -> None:
     complete = [each for each in blocks if "…" not in each]
     # The code of a function is imported before a run: it must be somewhere.
     network = parse_network(STREAM + "".join(complete).replace("package.module:function", "operator:concat"))
-    assert len(network.queries) == 11
+    assert len(network.queries) == 16
     for name in ("name", "p95", "my_mean"):
         assert any(f" {name}" in each for each in complete)
     assert physical(network)

@@ -53,6 +53,7 @@ def test_an_oracle_takes_the_place_of_one_go() -> None:
         simulate(SQL, 1, {"s": ROWS}, oracle=lambda rows: {"q": []})
 
 
+@pytest.mark.slow
 def test_a_slip_is_found_made_small_and_can_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     a_result_twice_after_a_restart(monkeypatch)
     with pytest.raises(SimulationFailed) as failed:

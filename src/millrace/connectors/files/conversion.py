@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.connectors.files.timestamps import tidy, timestamps
+from millrace.connectors.files.times.timestamp_patterns import is_pattern, timestamp_pattern
+from millrace.connectors.files.times.timestamps import tidy, timestamps
 from millrace.kernel.columns import decimals
 from millrace.kernel.columns.nested.json_values import RAW_DECIMAL, of_base64
 from millrace.kernel.columns.nested.nested_columns import brought
@@ -134,6 +135,8 @@ def text_pattern(kind: pa.DataType, timestamp_format: str) -> str | None:
     """A pattern that every value of `kind` matches as text; None where any text might do."""
     if pa.types.is_timestamp(kind):
         pattern: str | None = _ISO_PATTERN if timestamp_format == "iso" else _NUMBER
+        if is_pattern(timestamp_format):
+            pattern = timestamp_pattern(timestamp_format).expression
     else:
         pattern = next((pattern for is_kind, pattern in _PATTERNS if is_kind(kind)), None)
     return None if pattern is None else rf"^\s*({pattern})?\s*$"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millrace.connectors.files.timestamps import TIMESTAMP_FORMATS
+from millrace.connectors.files.times.timestamp_patterns import is_pattern, timestamp_pattern
+from millrace.connectors.files.times.timestamps import TIMESTAMP_FORMATS
 from millrace.errors import RequestError, did_you_mean, listed
 
 FORMATS = ("csv", "json", "parquet")
@@ -70,9 +71,14 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
         delimiter=_character(options, "delimiter", ","),
         quote=_character(options, "quote", '"'),
         null_values=("", *alone, *several),
-        timestamp_format=options.get("timestamp_format", "iso").lower(),
+        timestamp_format=_timestamp_format(options.get("timestamp_format", "iso")),
         skip_malformed=options.get("on_malformed", "fail").lower() == "skip",
     )
+
+
+def _timestamp_format(value: str) -> str:
+    """The letters of a pattern are great or small."""
+    return value if is_pattern(value) else value.lower()
 
 
 def check_write_options(format: str, options: Mapping[str, str]) -> None:
@@ -96,7 +102,9 @@ def _check(format: str, options: Mapping[str, str], known: Mapping[str, tuple[st
         if key not in known[format]:
             hint = f"{did_you_mean(key, known[format])}The options are {listed(known[format])}."
             raise RequestError(f'format "{format}" has no option "{key}"', hint=hint)
-        if key in _CHOICES and value.lower() not in _CHOICES[key]:
+        if key == "timestamp_format" and is_pattern(value):
+            timestamp_pattern(value)
+        elif key in _CHOICES and value.lower() not in _CHOICES[key]:
             hint = f"{did_you_mean(value, _CHOICES[key])}It takes {listed(_CHOICES[key])}."
             raise RequestError(f'option "{key}" does not take "{value}"', hint=hint)
 

@@ -14,7 +14,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from millrace.connectors.files.file_options import check_write_options
-from millrace.connectors.files.timestamps import text_of
+from millrace.connectors.files.times.timestamps import text_of
+from millrace.kernel.columns.interval_values import interval_text
 from millrace.kernel.columns.nested.json_text import JsonText
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -69,10 +70,12 @@ _WRITERS = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
 
 
 def _with_plain_times(rows: pa.Table) -> pa.Table:
-    """The rows with timestamps that Arrow writes without a zone, and without a fraction of zeros."""
+    """The rows with timestamps that Arrow writes without a zone, and without a fraction of zeros; intervals as text."""
     for index, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type):
             rows = rows.set_column(index, field.name, _plain_times(rows.column(index)))
+        elif pa.types.is_duration(field.type):
+            rows = rows.set_column(index, field.name, interval_text(rows.column(index)))
     return rows
 
 

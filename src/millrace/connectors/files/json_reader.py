@@ -20,6 +20,7 @@ from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import is_plain, open_bytes, readable
 from millrace.connectors.files.text_lines import NEWLINE, TOO_LONG, whole_lines
+from millrace.connectors.files.times.timestamp_patterns import is_pattern
 from millrace.kernel.columns.nested.json_values import Reader, loads, parse_lines, raw_type, reader, spelled
 from millrace.kernel.columns.nested.nested_columns import has_map
 from millrace.kernel.columns.sql_types import sql_name
@@ -53,7 +54,8 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
 
 def _raw_schema(schema: pa.Schema, timestamp_format: str) -> pa.Schema:
     """What the values are in json: times are text or numbers, dates are text."""
-    time = {"iso": pa.string(), "epoch_seconds": pa.float64()}.get(timestamp_format, pa.int64())
+    text = timestamp_format == "iso" or is_pattern(timestamp_format)
+    time = pa.string() if text else pa.float64() if timestamp_format == "epoch_seconds" else pa.int64()
     return pa.schema([(field.name, raw_type(field.type, time)) for field in schema])
 
 

@@ -20,6 +20,7 @@ from millrace.connectors.files.file_blocks import Fault, FileBlock
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import readable
 from millrace.errors import RunError, listed
+from millrace.kernel.columns.integers import Integers
 from millrace.kernel.columns.sql_types import sql_name
 
 _BLOCK_ROWS = 65_536
@@ -30,31 +31,26 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
     with readable(path, "parquet"):
         with pyarrow.parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             _check_columns(path, file.schema_arrow, schema, options.timestamp_format)
-            start, groups = _row_groups(file.metadata, skip_rows)
+            ends, bytes_read = _group_ends(file.metadata, path.stat().st_size)
+            passed = int(np.searchsorted(ends, skip_rows, side="right"))
+            start, groups = int(ends[passed - 1]) if passed else 0, list(range(passed, len(ends)))
             metadata, coded = file.metadata, _coded_columns(file, schema, groups)
         plan = conversion(schema, from_column, options.timestamp_format)
         with pyarrow.parquet.ParquetFile(
             path, metadata=metadata, read_dictionary=coded, coerce_int96_timestamp_unit="us"
         ) as file:
             for raw in file.iter_batches(_BLOCK_ROWS, row_groups=groups, columns=schema.names, use_threads=False):
-                yield replace(_block(plan, raw, start), read=_bytes_read(metadata, start + raw.num_rows))
+                whole = int(np.searchsorted(ends, start + raw.num_rows, side="right"))
+                yield replace(_block(plan, raw, start), read=bytes_read[whole])
                 start += raw.num_rows
 
 
-def _row_groups(metadata: pyarrow.parquet.FileMetaData, skip_rows: int) -> tuple[int, list[int]]:
-    """The first row of the first row group that is needed, and the row groups from there on."""
-    ends = np.cumsum([metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)], dtype=np.int64)
-    passed = int(np.searchsorted(ends, skip_rows, side="right"))
-    return int(ends[passed - 1]) if passed else 0, list(range(passed, len(ends)))
-
-
-def _bytes_read(metadata: pyarrow.parquet.FileMetaData, rows: int) -> int:
-    """Where the last of the row groups ends that lie within so many rows."""
+def _group_ends(metadata: pyarrow.parquet.FileMetaData, size: int) -> tuple[Integers, list[int]]:
+    """The last row of each row group, and the bytes that have been read before and after each: with the last, all."""
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    ends = np.cumsum([group.num_rows for group in groups], dtype=np.int64)
-    whole = groups[: int(np.searchsorted(ends, rows, side="right"))]
-    last = [whole[-1].column(index) for index in range(whole[-1].num_columns)] if whole else []
-    return max((chunk.data_page_offset + chunk.total_compressed_size for chunk in last), default=0)
+    chunks = [[group.column(index) for index in range(group.num_columns)] for group in groups[:-1]]
+    ends = [max(chunk.data_page_offset + chunk.total_compressed_size for chunk in each) for each in chunks]
+    return np.cumsum([group.num_rows for group in groups], dtype=np.int64), [0, *ends, size][: len(groups) + 1]
 
 
 def _coded_columns(file: pyarrow.parquet.ParquetFile, schema: pa.Schema, groups: list[int]) -> list[str]:

@@ -5,5 +5,5 @@
 - `generator_options` reads the options of both.
 
 Both have `options_of(stream)` and `generate(stream, schema, number)`, which makes one slice.
-`connectors.inputs` calls them.
+`generated_input` calls them: a stream's slices as an input.
 """

@@ -51,7 +51,7 @@ def options_of(stream: Stream) -> GenerateOptions:
     """The checked options of a generated stream."""
     options = parse_options(stream, GenerateOptions)
     check_choice("arrivals", options.arrivals, ARRIVALS)
-    check_positive(options, "rate", "burst")
+    check_positive(options, "rate", "seconds", "burst", "keys")
     start_micros(options.start)
     return options
 

@@ -43,10 +43,10 @@ from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 11
+_LAYOUT = 13
 _RECORD, _BEGUN = "current.json", "begun"
 """The record, and an empty file that is there from the first commit on: then the record must be there too."""
-_NO_CHANGES: Mapping[str, Any] = {"text": None, "history": []}
+_NO_CHANGES: Mapping[str, Any] = {"text": None, "history": [], "tables": {}}
 _NOTHING_KEPT: Mapping[str, str] = {}
 
 

@@ -21,11 +21,22 @@ from threading import Event, Lock, get_ident
 from typing import Any, TypeVar
 
 from millrace.errors import MillraceError, NotYet, RequestError
-from millrace.hosts.control.read_requests import is_read_request, read_reply
+from millrace.hosts.control.read_requests import RowsReply, is_read_request, read_reply
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
 from millrace.hosts.host_run import HostRun
 from millrace.kernel.graph.executor import Executor
-from millrace.plan.evolution.changes import Added, Altered, BindChanges, Change, Dropped, ReadFile, WaitsListed, amended
+from millrace.plan.evolution.changes import (
+    Added,
+    Altered,
+    BindChanges,
+    Change,
+    Dropped,
+    ReadFile,
+    Refreshed,
+    Shown,
+    WaitsListed,
+    amended,
+)
 from millrace.plan.evolution.evolution import Evolution, evolve, merged
 from millrace.plan.evolution.start_points import StartPoints, StreamProgress, reduced, start_of
 from millrace.plan.nodes.query_network import Query, QueryNetwork
@@ -72,6 +83,8 @@ class _Proposal:
     script: str
     entry: HistoryEntry
     answers: Answers
+    refreshed: tuple[str, ...] = ()
+    """The tables that are to be read again."""
 
 
 class LiveChanges:
@@ -92,6 +105,8 @@ class LiveChanges:
         """The network of the run that this one goes on from, as it was."""
         self.evolution: Evolution | None = None
         """What becomes of that network, where this run's is another one."""
+        self.tables: Mapping[str, Any] = {}
+        """The versions of the network's tables, as plain data (see hosts/tables)."""
         self.woken = Event()
         """Set by each request, so that a run which sleeps wakes up."""
         self.changing = Lock()
@@ -173,7 +188,7 @@ class LiveChanges:
     def saved(self) -> dict[str, Any]:
         """The first text and the history, as plain data; no text where this run has none that it could be read by."""
         text = None if self._read is None else self._first
-        return {"text": text, "history": [entry.data() for entry in self.history]}
+        return {"text": text, "history": [entry.data() for entry in self.history], "tables": self.tables}
 
     def can_follow(self, saved: Mapping[str, Any]) -> bool:
         """True if this run may have other queries than the one that saved this."""
@@ -186,6 +201,7 @@ class LiveChanges:
         is different; raises where a stream cannot go on, and leaves all as it was.
         """
         history = [HistoryEntry.of(each) for each in saved["history"]]
+        self.tables = saved["tables"]
         if self._read is None or saved["text"] is None:
             self.repeat(history, spread=spread)
             self.ran = self.network
@@ -254,6 +270,8 @@ class LiveChanges:
                 take_into_use()
                 self._accept(proposal)
             self._work(run.keep)
+        for table in proposal.refreshed:
+            run.refresh_table(table)
         return tuple(WaitsReply.of(run.lag()) if isinstance(each, WaitsReply) else each for each in proposal.answers)
 
     def close(self) -> None:
@@ -272,13 +290,16 @@ class LiveChanges:
             raise NotYet("this run cannot be changed", hint="Stop it, and start it with other queries.")
         amendment = self._bind(self.script, text, self.network.queries)
         queries, answers, starts = self.network.queries, list[Reply](), list[StartPoints]()
+        refreshed: list[str] = []
         for change in amendment.changes:
             if isinstance(change, Added):
                 starts.append(start(change.query))
                 change = Added(change.query.starting_at(*starts[-1]))
             answers += _answers(change, queries)
+            refreshed += [change.table] if isinstance(change, Refreshed) else []
             queries = amended(queries, change)
-        return _Proposal(QueryNetwork(queries), amendment.declared, HistoryEntry(text, tuple(starts)), tuple(answers))
+        entry = HistoryEntry(text, tuple(starts))
+        return _Proposal(QueryNetwork(queries), amendment.declared, entry, tuple(answers), tuple(refreshed))
 
     def _accept(self, proposal: _Proposal) -> None:
         self.network, self.script = proposal.network, proposal.script
@@ -328,8 +349,12 @@ def _answers(change: Change, queries: Sequence[Query]) -> Iterator[Reply]:
             yield Reply("dropped", _started(named[name]))
         case Altered(name, options):
             yield Reply("altered", _started(named[name]), options)
+        case Refreshed(table):
+            yield Reply("refreshed", QueryStart(table, ()))
         case WaitsListed():
             yield WaitsReply("waits", QueryStart("", ()))
+        case Shown(_, rows):
+            yield RowsReply("read", QueryStart("", ()), rows=rows)
         case _:
             yield from (Reply("runs", _started(query), query.options) for query in queries)
 

@@ -17,7 +17,7 @@ from millrace.kernel.elements import NO_BOUND, Microseconds
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """What would break a line or a column of text."""
 
-Did = Literal["added", "dropped", "altered", "runs", "waits", "read"]
+Did = Literal["added", "dropped", "altered", "refreshed", "runs", "waits", "read"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class QueryStart:
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of one statement: a query that was added, dropped or altered, or one that runs."""
+    """What became of one statement: a query that was added, dropped or altered, one that runs, or a table
+    that was read again, by its name in the place of a query's."""
 
     did: Did
     started: QueryStart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millrace.connectors.inputs import Chunk, Position, StreamInput
+from millrace.connectors.stream_input import Chunk, Position, StreamInput
 
 
 class CutInput:

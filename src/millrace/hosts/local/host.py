@@ -32,6 +32,7 @@ from millrace.hosts.run_control import RunControl
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.system_clock import SystemClock
+from millrace.hosts.tables.run_tables import ReadTable, RunTables
 from millrace.hosts.why.lag import Lag
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
@@ -84,6 +85,7 @@ class LocalRun:
         plan = physical(self.changes.network)
         self._live = self._live_streams(plan)
         self.executor = Executor(plan.whole(), live=self._live, moment=_STEP)
+        self._open_tables(plan, checkpoint, feeds)
         positions, epoch, kept = (resumed.positions, resumed.epoch, resumed.kept) if resumed else (None, None, None)
         wake, read = self.changes.woken.set, lambda stream: ReadLog(checkpoint or Path(), stream).load()
         self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending, wake, read)
@@ -107,6 +109,13 @@ class LocalRun:
             results = {name: resumed.results.get(renamed.get(name, name), 0) for name in self._results}
             self._results.update(results)
             self._unsaved = len(self.changes.history) > len(resumed.changes["history"])
+            self._unsaved |= self.changes.tables != resumed.changes["tables"]
+
+    def _open_tables(self, plan: Physical, checkpoint: Path | None, feeds: Mapping[str, Any] | None) -> None:
+        wake = self.changes.woken.set if type(self._clock) is SystemClock else None
+        self.tables = RunTables(checkpoint, feeds, self.changes.tables, self._listeners.warning, wake)
+        self.tables.open(plan.network, self._clock.now())
+        self._use_tables()
 
     def _loaded(self, checkpoint: Checkpoint) -> Resumed | None:
         """What the run goes on from; its queries become what this run's text makes of them."""
@@ -153,6 +162,8 @@ class LocalRun:
                 self._commit()
             while not self._control.stopping.is_set():
                 self._control.serve(self)
+                for fresh in self.tables.take(self._clock.now()):
+                    self._renew(fresh)
                 if not self._turn():
                     if self._over():
                         break
@@ -236,7 +247,7 @@ class LocalRun:
         """Wait until there may be something to do."""
         now = self._clock.now()
         due = self.executor.wake_at(self._silent_streams())
-        wakes = [self.intake.next_look(), None if due is None else max(due, now + _AT_LEAST)]
+        wakes = [self.intake.next_look(), self.tables.next_due(), None if due is None else max(due, now + _AT_LEAST)]
         due_by_clock = [self._commit_due]
         if self._control.requests is not None:
             due_by_clock.append(self._control.next_look)
@@ -247,7 +258,7 @@ class LocalRun:
 
     def _end(self) -> None:
         for name in self.intake.inputs:
-            self.executor.end(name)
+            self.executor.edges.end(name)
         self.settle()
 
     # What lasts
@@ -280,6 +291,23 @@ class LocalRun:
         self._commit_due = max(began + self._interval, ended + min(ended - began, self._interval))
         self._listeners.progress(self.report())
 
+    # Tables
+
+    def refresh_table(self, table: str) -> None:
+        """Read a table again, and let it be in force from here on; or raise."""
+        self._renew(self.tables.read(table, self._clock.now()))
+
+    def _renew(self, fresh: ReadTable) -> None:
+        """Let a table that was read be in force for rows after all that were seen."""
+        if self.tables.put(fresh, self.changes.network, self.points()):
+            self._use_tables()
+            self._commit()
+            self.tables.settled()
+
+    def _use_tables(self) -> None:
+        self.tables.equip(self.executor.graph)
+        self.changes.tables = self.tables.saved()
+
     # Changes (see live_changes.py)
 
     def settle(self) -> None:
@@ -300,12 +328,14 @@ class LocalRun:
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Open the inputs and sinks of a changed plan."""
         take_inputs, take_sinks = self.intake.prepare(plan), self.outputs.prepare(plan.network.queries)
+        self.tables.open(plan.network, self._clock.now())
         # The executor asks whether a stream is live when it adopts it.
         self._live |= self._live_streams(plan)
 
         def take_into_use() -> None:
             take_inputs()
             take_sinks()
+            self._use_tables()
             self._replay()
             self._results = {query.name: self._results.get(query.name, 0) for query in plan.network.queries}
             self._reader.forget_all_but(self.intake.inputs)

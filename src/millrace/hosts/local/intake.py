@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from millrace.connectors.files.file_input import FileInput
 from millrace.connectors.files.file_stamp import FileStamp
-from millrace.connectors.inputs import FileInput, Position, open_input, read_schema, reopen_input
+from millrace.connectors.inputs import open_input, reopen_input
 from millrace.connectors.push_pull import Asked, PolledInput
 from millrace.connectors.pushed import Pushed
+from millrace.connectors.stream_input import Position, read_schema
 from millrace.errors import RequestError
 from millrace.hosts.local.cut_input import CutInput
 from millrace.hosts.local.pace import Now, PacedInput

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import Chunk, StreamInput
+from millrace.connectors.stream_input import Chunk, StreamInput
 from millrace.hosts.arrivals import arrivals, stamped
 from millrace.kernel.clock import ReplayClock
 from millrace.kernel.elements import NO_BOUND, Microseconds, Times

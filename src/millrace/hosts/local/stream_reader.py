@@ -14,8 +14,8 @@ from collections.abc import Callable, Container, Mapping
 
 import numpy as np
 
-from millrace.connectors.inputs import CHUNK_ROWS, Chunk
 from millrace.connectors.push_pull import PolledInput
+from millrace.connectors.stream_input import CHUNK_ROWS, Chunk
 from millrace.errors import MillraceError
 from millrace.hosts.arrivals import stamped
 from millrace.hosts.checkpoint.checkpoint import has_ended
@@ -50,7 +50,7 @@ class StreamReader:
     def take_all(self, name: str, source: RunInput) -> bool:
         """Push what there is of a stream, small pieces at most for a moment; True if it held rows, or may hold some."""
         limit = self.executor.step_size.allowance(name)
-        if limit == 0 or self.executor.backlog(name) > CHUNK_ROWS:
+        if limit == 0 or self.executor.edges.backlog(name) > CHUNK_ROWS:
             self.silent.pop(name, None)
             return True
         ingress, until = self.executor.ingress[name], self._now() + _MOMENT
@@ -72,7 +72,7 @@ class StreamReader:
         self.chunks += 1
         if chunk.rows.num_rows and self.executor.ingress[name].bound == END_OF_TIME:
             raise has_ended(name, f"{chunk.rows.num_rows} rows more")
-        self.executor.reject(name, chunk.malformed)
+        self.executor.edges.reject(name, chunk.malformed)
         self._push(name, chunk, paced=isinstance(source, PacedInput))
         if self._live and (ingress := self.executor.ingress[name]).contract.partitions:
             # Rows that are pushed come in the order of their arrival; other sources are as far as their rows say.
@@ -100,7 +100,7 @@ class StreamReader:
         if chunk.arrived is None or ingress.contract.kind == "external":
             self.executor.push(name, rows, now)
         else:
-            self.executor.push_stamped_ahead(name, Batch(ingress.stamped_ahead(rows, chunk.arrived)), now)
+            self.executor.edges.push_stamped_ahead(name, Batch(ingress.stamped_ahead(rows, chunk.arrived)), now)
 
     def _read(self, source: RunInput, limit: int | None) -> Chunk | None:
         try:

@@ -58,10 +58,12 @@ def kept_rows(sink: Sink) -> KeptRows:
     """A place for the results of a query whose sink is memory or console, as large as its options say."""
     options = dict(sink.connector.options)
     keep = options.pop("keep", str(MOST_ROWS))
+    if sink.connector.format == "console" and options.get("limit", "0").isdigit() and options.get("limit") != "0":
+        options.pop("limit", None)
     if options:
         raise RequestError(
-            f'the sink "{sink.name}" does not know {listed(options)}',
-            hint=f"{sink.connector.format} takes one option: keep '1000' or keep 'all'.",
+            f'the sink "{sink.name}" does not take {listed([f"{key} {value}" for key, value in options.items()])}',
+            hint="memory takes keep '1000' or keep 'all'; console also limit '10', a number of rows.",
         )
     if keep.lower() == "all":
         return KeptRows(None)

@@ -181,7 +181,10 @@ def _make_folder(sink: Sink) -> None:
 
 
 def _one_folder(one: str, other: str) -> RequestError:
-    return RequestError(f'queries "{one}" and "{other}" write to one folder', hint="Give each query a sink of its own.")
+    return RequestError(
+        f'queries "{one}" and "{other}" write to one folder',
+        hint="Give each query a sink of its own, or unite the queries with UNION.",
+    )
 
 
 def _keep_apart(sink: Sink, streams: Sequence[Stream]) -> None:

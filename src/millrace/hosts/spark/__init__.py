@@ -4,7 +4,8 @@
     any source of Spark's ──────┴─► exchange rows (bucket, port, seq, blob, note) ─► groupBy(bucket)
         transformWithStateInPandas: stage 1 [─► stage 2 … ─► reserved stages] ─► sink ─► commits/N.json
 
-    host.py              `SparkRun`: opens the session, starts the query, reads its commits, makes changes
+    host.py              `SparkRun`: opens the session, drives the query, reads its commits, makes changes
+    restartable_query.py the query at work: held between two micro-batches, started again
     streaming_query.py   the network as Spark's query: source, stages, sink
     session/             the Spark session, its start, its worker processes
     source/              streams into exchange rows: the low level, in the tasks that read

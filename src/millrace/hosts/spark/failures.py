@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -20,7 +21,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from millrace.errors import MillraceError, Place, RunError, machine_fault
+from millrace.errors import MillraceError, Place, RunError, machine_fault, without_secrets
 
 _MARKER = re.compile(r"millrace-error:([A-Za-z0-9+/=]+);")
 _LOST = (
@@ -35,6 +36,8 @@ _LOST = (
 _ERRORS = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES, errno.EROFS)}
 _MACHINE = re.compile(rf"java\.(?:io|nio)\.[^\n]*({'|'.join(_ERRORS)})")
 """Java's trouble with the files of the checkpoint."""
+_ATTEMPTS = 3
+"""How often a batch is tried again if a process of Spark's was lost."""
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -51,11 +54,17 @@ def carrying() -> Iterator[None]:
     try:
         yield
     except MillraceError as error:
-        raise CarriedError(error) from error
+        raise CarriedError(error) from _shown(error)
     except OSError as error:
         if error.filename is None:
             raise
         raise CarriedError(machine_fault(error)) from error
+
+
+def _shown(error: Exception) -> Exception | None:
+    """The error, whose traceback goes to Spark's log; none if a secret is in it."""
+    text = "".join(traceback.format_exception(error))
+    return error if without_secrets(text) == text else None
 
 
 def unwrap(error: BaseException, log_file: Path | None = None) -> MillraceError:
@@ -81,6 +90,21 @@ def is_lost_process(error: BaseException) -> bool:
     """True if a Python process in which Spark plans or commits has died, without an error of ours."""
     text = _text(error)
     return _MARKER.search(text) is None and any(words in text for words in _LOST)
+
+
+class LostProcesses:
+    """The processes of Spark's that were lost of late: how often a batch is tried again.
+
+    Spark tries tasks again itself, but not what it plans or commits.
+    """
+
+    def __init__(self) -> None:
+        self._batches: list[int] = []
+
+    def may_go_on(self, error: BaseException, batch: int) -> bool:
+        """True if such a process was lost after this batch; not if that goes on without any progress."""
+        self._batches = [each for each in self._batches if each == batch] + [batch]
+        return is_lost_process(error) and len(self._batches) <= _ATTEMPTS
 
 
 def _encode(error: MillraceError) -> str:

@@ -5,8 +5,7 @@ a manifest: the queries, the number of buckets and that of the stateful stages (
 
 Rules:
 - A change is made between two micro-batches: the source is held, the change recorded, its plan written, and the source
-  released with it. Where Spark itself reads streams, it cannot be held: there the streaming query is started again, as
-  it is in a run that ends by itself. A micro-batch that this breaks off is run again first, by its own plan.
+  released with it. In a run that ends by itself the streaming query is started again (see restartable_query.py).
 - A run that is stopped ends after its present micro-batch, unless Spark itself reads streams.
 """
 
@@ -19,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -28,8 +26,7 @@ from weakref import finalize
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from millrace.connectors.native import is_native
 from millrace.errors import RunError
@@ -43,26 +40,21 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.commit_reader import CommitReader
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.commit_log.torn_files import remove_torn
-from millrace.hosts.spark.exchange.buckets import bucket_ids
-from millrace.hosts.spark.failures import is_lost_process, unwrap
+from millrace.hosts.spark.failures import LostProcesses, unwrap
+from millrace.hosts.spark.restartable_query import PATIENCE, RestartableQuery, make_active, reads_natively
 from millrace.hosts.spark.session.session import join_session, leave_session, open_session, parallelism
 from millrace.hosts.spark.session.shipped_code import ship
 from millrace.hosts.spark.sink.destinations import Destinations
 from millrace.hosts.spark.sink.relay import Relays
-from millrace.hosts.spark.source.native_streams import check_native, native_rows
+from millrace.hosts.spark.source.native_streams import check_native
 from millrace.hosts.spark.source.python_streams import PythonStreams, has_read
-from millrace.hosts.spark.streaming_query import network_rows, start_query
-from millrace.hosts.system_clock import SetBack
+from millrace.hosts.tables.run_tables import ReadTable, RunTables
 from millrace.hosts.why.lag import Lag
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
 
 _POLL = 0.1
-_ATTEMPTS = 3
-"""How often a batch is tried again if a process of Spark's was lost."""
-_PATIENCE = 0.01
-"""Seconds between two tests if the source is held."""
 
 
 class SparkRun:
@@ -90,11 +82,8 @@ class SparkRun:
         self._plans = PlanLog(self.folder / "plans")
         self._committed = CommitReader(self._commits, profiled=options.profile)
         self._owner = uuid4().hex
-        self._query: StreamingQuery | None = None
-        self._held = self._again = self._ends = self._shares_session = False
-        self._set_back = SetBack()
-        self._lost: list[int] = []
-        """The batches at which processes of Spark's were lost, of late."""
+        self._shares_session = False
+        self._lost = LostProcesses()
         self._control = RunControl(network, changes, options.control, self.folder)
         self.changes = self._control.changes
         try:
@@ -111,12 +100,20 @@ class SparkRun:
             known.check_stages(self.options.stages, self.folder)
             go_on(self.folder, known, self.changes)
         self.session, self._shares_session = join_session(session, self._new_session)
+        self._query = RestartableQuery(
+            self.session, self.folder, self._owner, self.ending, self._python_streams, self._control.stopping
+        )
         if known is not None:
-            if self.changes.evolution is not None and self._is_pending():
-                self._finish(known)
+            others = self.changes.evolution is not None or not self._tables_of_run().fit(self.changes.network)
+            if others and self._query.is_pending():
+                self._query.manifest = known
+                self._query.finish()
             go_on(self.folder, known, self.changes)
             self._committed.go_on()
         plan = physical(self.changes.network)
+        self._tables = self._tables_of_run()
+        self._tables.open(plan.network, _now())
+        self.changes.tables = self._tables.saved()
         ran = self.changes.ran or plan.network
         self.destinations = Destinations(self.folder, ran.queries, fresh=known is None)
         self._relays = Relays(self.session, self.folder, self.options.trigger, self.log_file)
@@ -133,12 +130,16 @@ class SparkRun:
             stages = max(self.options.stages or 1, plan.depth)
             known = CheckpointManifest(fingerprint(began), parallelism(self.session), stages, plan=0)
         self._manifest = known
-        self.buckets = tuple(bucket_ids(known.buckets))
         self._settle_plan()
+
+    def _tables_of_run(self) -> RunTables:
+        """The tables as the checkpoint has them."""
+        warn, wake = self._listeners.warning, self.changes.woken.set
+        return RunTables(self.folder, self._python_streams.feeds, self.changes.tables, warn, wake)
 
     def _new_session(self) -> SparkSession:
         options = self.options
-        natively = _reads_natively(self.changes.network)
+        natively = reads_natively(self.changes.network)
         return open_session(
             options.master,
             log_file=self.log_file,
@@ -147,31 +148,9 @@ class SparkRun:
             reads_rows=natively,
         )
 
-    def _is_pending(self) -> bool:
-        """True if a micro-batch was begun and not ended: Spark will run it again."""
-        begun, ended = (
-            max((int(path.name) for path in (self.folder / "spark" / log).glob("[0-9]*")), default=-1)
-            for log in ("offsets", "commits")
-        )
-        return begun > ended
-
-    def _finish(self, known: CheckpointManifest) -> None:
-        """Run the micro-batch that was begun by its own plan: its results may have been written already."""
-        self._manifest, self.buckets = known, tuple(bucket_ids(known.buckets))
-        self.network = self._plans.read(known.plan).network
-        self._commits.claim(self._owner)
-        self._commits.hold()
-        try:
-            _make_active(self.session)
-            self._start(None).awaitTermination()
-        except (PySparkException, Py4JError) as error:
-            raise unwrap(error, self.log_file) from None
-        finally:
-            self._commits.release()
-
     def _check_spark(self, network: QueryNetwork) -> None:
         """Refuse streams that Spark cannot read, and sinks that it cannot write to."""
-        _make_active(self.session)
+        make_active(self.session)
         plan = physical(network)
         try:
             for stream in network.streams():
@@ -192,7 +171,8 @@ class SparkRun:
         self._manifest.write(self.folder)
         self._commits.claim(self._owner)
         ship(self.session, physical(self.network))
-        self._plans.write(self._manifest.plan, Version(self.network, self.destinations.specs))
+        self._plans.write(self._manifest.plan, Version(self.network, self.destinations.specs, self.changes.tables))
+        self._query.use(self.network, self._manifest)
 
     # The run
 
@@ -229,92 +209,72 @@ class SparkRun:
         self._commits.release()
         while self.ending == "end" and not self._python_streams.polls.closed() and not self._control.stopping.is_set():
             self._control.stopping.wait(_POLL)
-        if self.ending == "end" and _reads_natively(self.network):
+        if self.ending == "end" and reads_natively(self.network):
             # The end would overtake what Spark itself reads.
             self._pass(ends=False)
         self._pass(ends=self.ending == "end")
 
     def _pass(self, *, ends: bool) -> None:
         """Run Spark's streaming query until it ends, again and again if a change asks for it."""
-        self._again, self._ends = True, ends
-        while self._again and not self._control.stopping.is_set():
-            self._again = False
+        query, self._query.ends = self._query, ends
+        query.again = True
+        while query.again and not self._control.stopping.is_set():
+            query.again = False
             try:
                 self._run_query()
             except (PySparkException, Py4JError, ConnectionError) as error:
                 self._look()
-                if not self._may_go_on(error):
+                if not self._lost.may_go_on(error, int(self._committed.newest.get("batch", -1))):
                     raise unwrap(error, self.log_file) from None
-                self._again = True
-
-    def _may_go_on(self, error: BaseException) -> bool:
-        """True if a process that Spark plans or commits in was lost; not if that goes on without any progress.
-
-        Spark tries tasks again itself, but not these.
-        """
-        batch = int(self._committed.newest.get("batch", -1))
-        self._lost = [each for each in self._lost if each == batch] + [batch]
-        return is_lost_process(error) and len(self._lost) <= _ATTEMPTS
+                query.again = True
 
     def _run_query(self) -> None:
-        _make_active(self.session)
-        trigger = self.options.trigger if self.ending == "stopped" else None
-        self._relays.start(follow=self.ending == "stopped")
-        self._query = query = self._start(trigger)
+        make_active(self.session)
+        live = self.ending == "stopped"
+        self._relays.start(follow=live)
+        self._query.run(self.options.trigger if live else None, self._turn)
+        self._measure()
+
+    def _turn(self) -> None:
+        """What is done again and again while Spark's query is at work."""
+        self.changes.woken.wait(_POLL)
+        live = self.ending == "stopped"
+        if live and self.options.trigger and self._query.set_back.noticed():
+            # Spark waits for its next trigger by the clock of the machine.
+            self._relays.restart()
+            self._query.again = True
+            return
+        if live:
+            self._python_streams.polls.look()
+        self._look()
+        self._serve()
+        self._refresh_tables()
+        self._relays.check()
+        self._measure()
+
+    def _measure(self) -> None:
+        assert self._query.query is not None
+        self._committed.measure(self._query.query)
+
+    # Tables
+
+    def _refresh_tables(self) -> None:
+        """Take tables that have been read again into use, between two micro-batches."""
         try:
-            while query.isActive and not self._again and not self._control.stopping.is_set():
-                self.changes.woken.wait(_POLL)
-                if trigger and self._set_back.noticed():
-                    # Spark waits for its next trigger by the clock of the machine.
-                    self._relays.restart()
-                    self._again = True
-                    break
-                if self.ending == "stopped":
-                    self._python_streams.polls.look()
-                self._look()
-                self._serve()
-                self._relays.check()
-                self._committed.measure(query)
-            if self._control.stopping.is_set():
-                self._await_rest(query)
-            elif not self._again:
-                query.awaitTermination()
+            for fresh in self._tables.take(_now()):
+                self._renew(fresh)
         finally:
-            with suppress(Py4JError, ConnectionError):
-                # Java may be gone.
-                query.stop()
-            self._commits.release()
-        self._committed.measure(query)
+            self._query.release()
 
-    def _start(self, trigger: str | None) -> StreamingQuery:
-        levels, sources = self._manifest.levels, self._sources()
-        return start_query(self.session, sources, self.folder, levels, self.buckets, trigger, self._owner)
+    def refresh_table(self, table: str) -> None:
+        """Read a table again, and let it be in force from here on; or raise."""
+        self._renew(self._tables.read(table, _now()))
 
-    def _await_rest(self, query: StreamingQuery) -> None:
-        """Let the micro-batch under way end, and none begin."""
-        if not _reads_natively(self.network):
-            self._commits.hold()
-            while query.isActive and query.status["isTriggerActive"] and not self._commits.is_held():
-                time.sleep(_PATIENCE)
-
-    def _sources(self) -> DataFrame:
-        """The exchange rows of all streams and of the control, each source under its name."""
-        live, version = self.ending == "stopped", self._manifest.plan
-        natives = [
-            native_rows(
-                self.session,
-                self.folder,
-                version,
-                stream,
-                self.buckets,
-                live=live,
-                frame=self._python_streams.frame(stream.name),
-            )
-            for stream in self.network.streams()
-            if is_native(stream.connector)
-        ]
-        own = network_rows(self.session, self.folder, version, self.buckets, live=live, ends=self._ends)
-        return reduce(DataFrame.union, [own, *natives])
+    def _renew(self, fresh: ReadTable) -> None:
+        if self._tables.put(fresh, self.changes.network, self.points()):
+            self.changes.tables = self._tables.saved()
+            self.keep()
+            self._tables.settled()
 
     # Changes (see live_changes.py)
 
@@ -323,65 +283,32 @@ class SparkRun:
         try:
             self._control.serve(self)
         finally:
-            self._release()
+            self._query.release()
 
     def settle(self) -> None:
         """Nothing to do: `points` and `prepare` hold the source."""
 
-    def _hold(self) -> None:
-        """Let the micro-batch under way end, and none begin; or end the streaming query, to be started again."""
-        if self._query is None or self._held or self._again:
-            return
-        if _reads_natively(self.network):
-            self._start_again()
-            return
-        self._held = True
-        self._commits.hold()
-        while not self._commits.is_held() and self._query.isActive and not self._control.stopping.is_set():
-            if self._set_back.noticed():
-                self._start_again()
-                return
-            time.sleep(_PATIENCE)
-        if self.ending != "stopped":
-            # A source that does not advance has ended such a run.
-            self._again = True
-            self._query.awaitTermination()
-        elif not self._query.isActive or self._control.stopping.is_set():
-            raise RunError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
-
-    def _start_again(self) -> None:
-        """End the streaming query, to be started again; a micro-batch that this breaks off is run first."""
-        assert self._query is not None
-        self._again = True
-        self._query.stop()
-        if self._is_pending():
-            self._finish(self._manifest)
-
-    def _release(self) -> None:
-        """Release the source, if a change held it."""
-        if self._held:
-            self._commits.release()
-            self._held = False
-
     def points(self) -> StreamProgress:
         """How far each stream has come."""
-        self._hold()
+        self._query.hold()
         return points(self.folder)
 
     def prepare(self, plan: Physical) -> Callable[[], None]:
         """Check what a changed plan reads and where it writes."""
-        self._hold()
+        self._query.hold()
         self._manifest.check_depth(plan, self.folder)
         network, take_sinks = self._python_streams.network(plan), self.destinations.prepare(plan.network.queries)
         self._check_spark(network)
+        self._tables.open(plan.network, _now())
 
         def take_into_use() -> None:
             # What queries that leave have answered so far is still delivered.
             self._look()
             take_sinks()
             self._relays.take(network.queries)
-            self._again |= _reads_natively(network) or self._relays.changed
+            self._query.again |= reads_natively(network) or self._relays.changed
             self.network = network
+            self.changes.tables = self._tables.saved()
 
         return take_into_use
 
@@ -401,18 +328,15 @@ class SparkRun:
     def refresh(self, query: str) -> None:
         """Poll the streams of a query, and wait until a micro-batch has read their rows."""
         # A change that was asked for before this may still hold the source.
-        self._release()
-        if self._again:
+        self._query.release()
+        if self._query.again:
             raise RunError("a change is starting the streaming query again", hint="Ask again in a moment.")
         streams = self.changes.streams_of(query) if self.ending == "stopped" else ()
         files = self._python_streams.polls.ask(streams)
-        while not has_read(self._committed.newest, files) and self._is_at_work():
-            self._control.stopping.wait(_PATIENCE)
+        while not has_read(self._committed.newest, files) and self._query.at_work:
+            self._control.stopping.wait(PATIENCE)
             self._look()
         self._look()
-
-    def _is_at_work(self) -> bool:
-        return self._query is not None and self._query.isActive and not self._control.stopping.is_set()
 
     # What it says of itself
 
@@ -434,12 +358,5 @@ class SparkRun:
         return self._committed.staleness(query, self.network.queries)
 
 
-def _reads_natively(network: QueryNetwork) -> bool:
-    """True if Spark itself reads streams: then the source that can be held is not the only one."""
-    return any(is_native(stream.connector) for stream in network.streams())
-
-
-def _make_active(session: SparkSession) -> None:
-    """Let this thread's calls find the session."""
-    java_class = SparkSession._get_j_spark_session_class(session._jvm)
-    java_class.setActiveSession(session._jsparkSession)
+def _now() -> int:
+    return time.time_ns() // 1000

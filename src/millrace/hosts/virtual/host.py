@@ -21,6 +21,7 @@ from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_control import RunControl
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
+from millrace.hosts.tables.run_tables import ReadTable, RunTables
 from millrace.hosts.virtual.clock import Costs, VirtualClock
 from millrace.hosts.virtual.intake import ArrivingRows, SilentStreams
 from millrace.hosts.virtual.samples import QueueSampler, QueueSamples
@@ -79,6 +80,7 @@ class VirtualRun:
             plan.whole(), rows_per_step=rows_per_step, ets_arcs=ets_arcs, merge_punctuation=merge_punctuation
         )
         self._feeds, self._tick = feeds if feeds is not None else {}, tick
+        self.tables = RunTables(None, feeds, {}, self._listeners.warning)
         self._streams: dict[str, ArrivingRows] = {}
         self._streams = {stream.name: self._arriving(stream, plan) for stream in network.streams()}
         self._silent = SilentStreams(self._streams, self.clock)
@@ -111,6 +113,8 @@ class VirtualRun:
     def _work(self) -> None:
         first = self._next_arrival()
         self.clock.time = first if first is not None else 0
+        self.tables.open(self.changes.network, self.clock.time)
+        self.tables.equip(self.executor.graph)
         self._due = first
         if self._sample_every is not None:
             self.clock.at(self.clock.time + self._sample_every, self._look)
@@ -120,7 +124,7 @@ class VirtualRun:
                 self._report_now_and_then()
         if self._ends and not self._control.stopping.is_set():
             for name in self._streams:
-                self.executor.end(name)
+                self.executor.edges.end(name)
             self.settle()
         self._hand_out()
         self._publish()
@@ -167,7 +171,7 @@ class VirtualRun:
             while (due := arriving.next_time) is not None and due <= now:
                 arriving.push(self.executor, now)
             if arriving.malformed:
-                self.executor.reject(name, arriving.malformed)
+                self.executor.edges.reject(name, arriving.malformed)
                 arriving.malformed = 0
 
     def _next_arrival(self) -> Microseconds | None:
@@ -207,11 +211,24 @@ class VirtualRun:
 
     def _change(self) -> None:
         self.changes.serve(self)
+        for fresh in self.tables.take(self.clock.time) if self._due is not None else ():
+            self._renew(fresh)
         while self._scripted and self._scripted[0][0] <= self.clock.time:
             self.changes.carry_out(self._scripted.popleft()[1], self)
 
     def _next_change(self) -> Microseconds | None:
-        return self._scripted[0][0] if self._scripted and self._due is not None else None
+        scripted = self._scripted[0][0] if self._scripted else None
+        times = [each for each in (scripted, self.tables.next_due()) if each is not None]
+        return min(times, default=None) if self._due is not None else None
+
+    def refresh_table(self, table: str) -> None:
+        """Read a table again, and let it be in force from here on; or raise."""
+        self._renew(self.tables.read(table, self.clock.time))
+
+    def _renew(self, fresh: ReadTable) -> None:
+        if self.tables.put(fresh, self.changes.network, self.points()):
+            self.tables.equip(self.executor.graph)
+            self.tables.settled()
 
     def settle(self) -> None:
         """Work until only rows in queues are left."""
@@ -232,10 +249,12 @@ class VirtualRun:
         """Open the streams of a changed plan, and its sinks."""
         opened = {stream.name: self._arriving(stream, plan) for stream in plan.network.streams()}
         take_sinks = self.outputs.prepare(plan.network.queries)
+        self.tables.open(plan.network, self.clock.time)
 
         def take_into_use() -> None:
             self._hand_out()
             take_sinks()
+            self.tables.equip(self.executor.graph)
             self._streams = opened
             self._silent = SilentStreams(opened, self.clock)
             self._due = self._next_arrival()

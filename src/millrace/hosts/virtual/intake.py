@@ -91,7 +91,7 @@ class ArrivingRows:
         end = int(np.searchsorted(self._times, now, side="right"))
         piece = self._batch.slice(self._at, end - self._at)
         if self._stamped:
-            executor.push_stamped_ahead(self.stream.name, piece, now)
+            executor.edges.push_stamped_ahead(self.stream.name, piece, now)
         else:
             executor.push(self.stream.name, piece.rows, now)
         if self.stream.time.partitions:

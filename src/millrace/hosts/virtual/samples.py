@@ -50,11 +50,6 @@ class QueueSamples:
     """Its keys at the end of the input, see `Queue.staleness`."""
 
     @property
-    def mean_waiting(self) -> float:
-        """How many rows it held on average."""
-        return float(np.mean([look.waiting for look in self.samples])) if self.samples else 0.0
-
-    @property
     def mean_allocated(self) -> float:
         """How many locations it kept on average."""
         return float(np.mean([look.allocated for look in self.samples])) if self.samples else 0.0

@@ -202,7 +202,7 @@ class _View:
             if source is None or under_way:
                 # Something is under way that may bring the bound yet.
                 continue
-            edge = source.operator.edge if isinstance(source.operator, Stamp) else self.executor.edge(source)
+            edge = source.operator.edge if isinstance(source.operator, Stamp) else self.executor.edges.edge(source)
             place = self._place(_first_source(source))
             if place is None:
                 found.through.add(source.name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import function_of
-from millrace.kernel.aggregates.functions.function import Columns
+from millrace.kernel.aggregates.functions.function import Columns, Parameter
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
 from millrace.kernel.columns.grouping import Groups, grouped
@@ -29,7 +29,7 @@ class FunctionCall:
     function: str | UserAggregate
     columns: tuple[str, ...] = ()
     where: str | None = None
-    parameters: tuple[float | int | bool, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
 
 
 class Partials:

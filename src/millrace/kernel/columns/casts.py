@@ -5,11 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns import decimals
-from millrace.kernel.columns.nested.nested_columns import brought
+from millrace.kernel.columns.interval_values import interval_of_text, interval_text
+from millrace.kernel.columns.nested.nested_columns import brought, over_columns, shown
 from millrace.kernel.elements import TIMESTAMP
 
 Value = Any  # pa.Array | pa.Scalar
@@ -18,6 +20,8 @@ _NUMBER = r"^\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)\s*$"
 _SPECIAL_NUMBERS = r"(?i)^([+-]?inf(inity)?|nan)$"
 _INTEGER = r"^[+-]?(\d{1,37}(\.\d*)?|\.\d*)$"
 _DECIMAL = r"^[+-]?0*(\d{1,38}(\.\d*)?|\.\d+)$"
+_SURE = {bits: rf"^-?\d{{1,{digits}}}$" for bits, digits in ((8, 2), (16, 4), (32, 9), (64, 18))}
+"""Whole numbers that fit into so many bits."""
 _TRUE, _FALSE = ["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]
 _ISO = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
@@ -34,6 +38,8 @@ def cast(value: Value, kind: pa.DataType) -> Value:
         return _cast_nested(value, kind)
     if pa.types.is_string(given):
         return _cast_text(value, kind)
+    if pa.types.is_duration(given) or pa.types.is_duration(kind):
+        return _of_interval(value, kind)
     if pa.types.is_decimal(kind):
         return _to_decimal(value, kind)
     if pa.types.is_decimal(given):
@@ -50,7 +56,30 @@ def cast(value: Value, kind: pa.DataType) -> Value:
         return pc.cast(pc.cast(value, pa.int8()), kind)
     if pa.types.is_integer(kind) and (pa.types.is_integer(given) or pa.types.is_floating(given)):
         return whole_number(value, kind)
+    if pa.types.is_binary(given) and pa.types.is_string(kind):
+        return _text_of_bytes(value)
     return pc.cast(value, kind, safe=not pa.types.is_floating(kind))
+
+
+def _text_of_bytes(value: Value) -> Value:
+    """Bytes as text in UTF-8; what is none is replaced by the sign for it."""
+    try:
+        return pc.cast(value, pa.string())
+    except pa.ArrowInvalid:
+        if isinstance(value, pa.Scalar):
+            return pa.scalar(value.as_py().decode(errors="replace"), pa.string())
+        encoded = value.dictionary_encode()
+        texts = pa.array([each.decode(errors="replace") for each in encoded.dictionary.to_pylist()], pa.string())
+        return texts.take(encoded.indices)
+
+
+def _of_interval(value: Value, kind: pa.DataType) -> Value:
+    """An interval as text; null of no type is null of any."""
+    if pa.types.is_null(value.type):
+        return pc.cast(value, kind)
+    if not pa.types.is_string(kind):
+        raise pa.ArrowTypeError("an interval is cast to text only")
+    return interval_text(value)
 
 
 def _cast_nested(value: Value, kind: pa.DataType) -> Value:
@@ -58,8 +87,8 @@ def _cast_nested(value: Value, kind: pa.DataType) -> Value:
     if pa.types.is_null(value.type):
         return pc.cast(value, kind)
     if isinstance(value, pa.Scalar):
-        return brought(pa.array([value.as_py()], value.type), kind, cast)[0]
-    return brought(value, kind, cast)
+        return _cast_nested(pa.array([value.as_py()], value.type), kind)[0]
+    return shown(value, cast) if pa.types.is_string(kind) else brought(value, kind, cast)
 
 
 def _to_decimal(value: Value, kind: pa.DataType) -> Value:
@@ -112,6 +141,8 @@ def double(value: Value) -> Value:
 
 
 def _cast_text(value: Value, kind: pa.DataType) -> Value:
+    if pa.types.is_duration(kind):
+        return interval_of_text(value, kind)
     text = pc.utf8_trim_whitespace(value)
     if pa.types.is_integer(kind):
         return _parse_integer(text, kind)
@@ -124,8 +155,13 @@ def _cast_text(value: Value, kind: pa.DataType) -> Value:
         # Made here: pyarrow loads pandas with its first value, which takes longer than all else that is imported.
         true, false = (pc.is_in(lower, pa.array(words)) for words in (_TRUE, _FALSE))
         return where(pc.or_(true, false), true)
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return pc.cast(_parse_time(text), kind, safe=False)
+    if pa.types.is_date(kind):
+        # What follows the day does not count.
+        return pc.cast(
+            _parse_time(pc.replace_substring_regex(text, r"^(\d{4}-\d\d-\d\d)[ T].*$", r"\1")), kind, safe=False
+        )
+    if pa.types.is_timestamp(kind):
+        return _parse_time(text)
     return pc.cast(value, kind)
 
 
@@ -146,6 +182,8 @@ def _parse_decimal(text: Value, kind: pa.DataType) -> Value:
 
 def _parse_integer(text: Value, kind: pa.DataType) -> Value:
     """Whole numbers, a fraction cut off; null where the type has no room for one."""
+    if not isinstance(text, pa.Scalar) and pc.all(pc.match_substring_regex(text, _SURE[kind.bit_width])).as_py():
+        return pc.cast(text, kind)
     number = where(pc.match_substring_regex(text, _INTEGER), text)
     whole = pc.replace_substring_regex(number, r"^([+-]?)(\d*)(\..*)?$", r"\10\2")
     exact = pc.cast(whole, pa.decimal128(38, 0))
@@ -233,6 +271,13 @@ def remainder(left: Value, right: Value) -> Value:
     divisor = nonzero(right)
     if pa.types.is_decimal(left.type):
         return decimals.remainder(left, divisor)
-    quotient = pc.divide(left, divisor)
-    whole = pc.trunc(quotient) if pa.types.is_floating(quotient.type) else quotient
-    return pc.subtract(left, pc.multiply(whole, divisor))
+    if pa.types.is_floating(left.type) or pa.types.is_floating(divisor.type):
+        return _float_remainder(double(left), double(divisor))
+    return pc.subtract(left, pc.multiply(pc.divide(left, divisor), divisor))
+
+
+@over_columns
+def _float_remainder(left: pa.Array, divisor: pa.Array) -> pa.Array:
+    numbers = [np.asarray(each.fill_null(1.0)) for each in (left, divisor)]
+    with np.errstate(invalid="ignore"):
+        return pa.array(np.fmod(*numbers), mask=np.asarray(pc.or_(left.is_null(), divisor.is_null())))

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns.decimals import unscaled
-from millrace.kernel.columns.nested.json_text import JsonText
+from millrace.kernel.columns.nested.nested_order import nested_ranks
 from millrace.kernel.elements import Batch, Mask
 
-_TEXT = JsonText(null_fields=True, time=lambda column: pc.cast(column, pa.string()))
 _MAGNITUDE = np.int64(2**63 - 1)
 
 
@@ -30,7 +29,7 @@ def ordinals(column: pa.Array) -> npt.NDArray[Any]:
     [1, -1, 0]
     """
     if pa.types.is_nested(column.type):
-        return _ranks(_TEXT.of(column))
+        return nested_ranks(column, ordinals)
     if column.null_count:
         return _ranks(column)
     kind = column.type

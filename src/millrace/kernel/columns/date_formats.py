@@ -76,6 +76,8 @@ SPARK_FIELDS: dict[str, Field] = {
     "HH": Field("hour", "%H"),
     "h": _number("hour", _half_day_hour),
     "hh": Field("hour", "%I"),
+    "k": _number("hour", lambda times: pc.if_else(pc.equal(pc.hour(times), 0), 24, pc.hour(times))),
+    "K": _number("hour", lambda times: pc.subtract(pc.hour(times), pc.if_else(pc.less(pc.hour(times), 12), 0, 12))),
     "m": _number("minute", pc.minute),
     "mm": Field("minute", "%M"),
     "s": _number("second", pc.second),
@@ -83,6 +85,12 @@ SPARK_FIELDS: dict[str, Field] = {
     **{"S" * digits: _fraction(digits) for digits in range(1, 10)},
 }
 """The fields of `date_format`."""
+SPARK_FIELDS |= {name.replace("M", "L"): field for name, field in SPARK_FIELDS.items() if name[0] == "M"}
+_UTC = {
+    **dict.fromkeys(("X", "XX", "XXX"), "Z"), "x": "+00", **dict.fromkeys(("xx", "Z", "ZZ", "ZZZ"), "+0000"),
+    "xxx": "+00:00", "VV": "UTC", **dict.fromkeys(("z", "zz", "zzz"), "UTC"),
+}  # fmt: skip
+"""How the zone is written, which is always UTC."""
 
 POSTGRES_FIELDS: dict[str, Field] = {
     name: SPARK_FIELDS[same]
@@ -123,6 +131,8 @@ def _spark_part(word: str) -> str | Field:
         return word[1:-1].replace("''", "'")
     if not word[0].isascii() or not word[0].isalpha():
         return word
+    if word in _UTC:
+        return _UTC[word]
     if word not in SPARK_FIELDS:
         raise pa.ArrowInvalid(f'no field of a time is "{word}"')
     return SPARK_FIELDS[word]

@@ -14,16 +14,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns.sql_types import MOST_DIGITS
+from millrace.kernel.elements import Mask
 
 if TYPE_CHECKING:
     from millrace.kernel.columns.grouping import Groups
 
 Value = Any  # pa.Array | pa.Scalar
 
+_MOST_OF_INT64 = 19
 _WIDEST = 76
 _LEAST_SCALE = 6
 _LIMB = np.int64(2**32 - 1)
@@ -79,13 +82,13 @@ def fitted(value: Value, kind: pa.DataType) -> Value:
     return pc.cast(pc.if_else(fits, wide, pa.scalar(None, wide.type)), kind)
 
 
-def _rounded(value: Value, scale: int) -> Value:
+def _rounded(value: Value, scale: int, mode: str = _ROUND) -> Value:
     given = value.type
     if given.scale <= scale:
         return value
     # What is rounded up may have a digit more.
     room = value if given.precision == _WIDEST else pc.cast(value, pa.decimal256(given.precision + 1, given.scale))
-    return pc.round(room, ndigits=scale, round_mode=_ROUND)
+    return pc.round(room, ndigits=scale, round_mode=mode)
 
 
 def of_text(text: Value, kind: pa.DataType) -> Value:
@@ -96,6 +99,29 @@ def of_text(text: Value, kind: pa.DataType) -> Value:
 
 def of_fractions(value: Value, kind: pa.DataType) -> Value:
     """Doubles by their shortest spelling, rounded half up; null where they do not fit."""
+    if isinstance(value, pa.Scalar) or not pa.types.is_float64(value.type):
+        return _spelled_fractions(value, kind)
+    whole = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+    numbers, doubtful = _products(np.asarray(whole.fill_null(0.0)), kind)
+    exact = pc.cast(pa.array(numbers, mask=np.asarray(whole.is_null())), pa.decimal128(_MOST_OF_INT64, 0))
+    found = pa.Array.from_buffers(kind, len(exact), exact.buffers(), exact.null_count, exact.offset)
+    if not doubtful.any():
+        return found
+    mask = pa.array(doubtful)
+    return pc.replace_with_mask(found, mask, _spelled_fractions(whole.filter(mask), kind))
+
+
+def _products(value: npt.NDArray[np.float64], kind: pa.DataType) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Decimals without their point by a product of doubles, and where it leaves in doubt how they are rounded."""
+    with np.errstate(all="ignore"):
+        scaled = np.abs(value) * 10.0**kind.scale
+        # Below 2 ** 40 the product is off by less than a thousandth.
+        sure = (scaled < min(2.0**40, 10.0**kind.precision - 1)) & (np.abs(scaled % 1.0 - 0.5) > 0.002)
+        whole = np.where(sure, np.floor(scaled + 0.5), 0.0)
+    return np.where(value < 0, -whole, whole).astype(np.int64), ~sure
+
+
+def _spelled_fractions(value: Value, kind: pa.DataType) -> Value:
     size = pc.abs(pc.cast(value, pa.float64()))
     nothing = pa.scalar(None, value.type)
     inside = pc.if_else(pc.less(size, 1e38), value, nothing)
@@ -171,13 +197,13 @@ def _within(value: Value, other_precision: int) -> Value:
     return pc.cast(value, pa.decimal256(min(value.type.precision, _WIDEST - 1 - other_precision), value.type.scale))
 
 
-def rounded(value: Value, places: int) -> Value:
-    """A decimal rounded half up to so many digits after the point, or before it."""
+def rounded(value: Value, places: int, mode: str = _ROUND) -> Value:
+    """A decimal rounded, by default half up, to so many digits after the point, or before it."""
     kind = value.type
     whole = kind.precision - kind.scale + 1
     scale = max(min(kind.scale, places), 0)
     precision = whole + scale if places >= 0 else max(whole, 1 - places)
-    return pc.cast(_rounded(value, max(places, -MOST_DIGITS)), pa.decimal128(min(precision, MOST_DIGITS), scale))
+    return pc.cast(_rounded(value, max(places, -MOST_DIGITS), mode), pa.decimal128(min(precision, MOST_DIGITS), scale))
 
 
 def to_whole(rounding: Callable[[Value], Value], value: Value) -> Value:

@@ -5,7 +5,8 @@ Rules:
 - Null in, null out, except where SQL says otherwise; AND and OR are three-valued.
 - `/` is always fractional, `div` and `%` truncate towards zero, and dividing by zero gives null.
 - The type of an expression is the type it gives on no rows, so that it is never stated twice.
-- A function of the user's own is called for the rows where its value counts, and no others: see `guarded`.
+- A function of the user's own, and from_json, is called for the rows where its value counts, and no others: see
+  short_circuit.py.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ import pyarrow as pa
 from millrace.errors import RequestError
 from millrace.kernel.columns import scalar_functions
 from millrace.kernel.columns.casts import cast
+from millrace.kernel.columns.nested.json_functions import COUNTED
+from millrace.kernel.columns.nested.nested_columns import repeated
 from millrace.kernel.columns.short_circuit import CONNECTIVES, GUARDED
 from millrace.kernel.columns.sql_types import sql_name
+from millrace.kernel.elements import INTERVAL
 
 Value = Any  # pa.Array | pa.Scalar: Arrow's own functions take both alike
 
@@ -49,15 +53,15 @@ class Expression:
             yield from child.parts()
 
     @cached_property
-    def calls_user_code(self) -> bool:
-        """True if a user function is called to compute it."""
-        return any(child.calls_user_code for child in self.children())
+    def is_guarded(self) -> bool:
+        """True if it calls a user function or from_json: these are computed for the rows where their value counts."""
+        return any(child.is_guarded for child in self.children())
 
     def over(self, rows: pa.RecordBatch) -> pa.Array:
         """One value per row."""
         value = self.evaluate(rows)
         if isinstance(value, pa.Scalar):
-            return pa.repeat(value, rows.num_rows)
+            return repeated(value, rows.num_rows)
         return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
 
     def type_in(self, schema: pa.Schema) -> pa.DataType:
@@ -111,7 +115,7 @@ class Literal(Expression):
 
     def __str__(self) -> str:
         if pa.types.is_duration(self.type):
-            return f"INTERVAL '{self.value}' MICROSECONDS"
+            return f"INTERVAL '{self.value}' {'MICROSECONDS' if self.type == INTERVAL else 'MONTHS'}"
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
         return "NULL" if self.value is None else str(self.value)
@@ -141,6 +145,10 @@ class Call(Expression):
         first, *others = map(repr, self.arguments)
         return opening * len(others) + first + "".join(f", {each}))" for each in others)
 
+    @cached_property
+    def is_guarded(self) -> bool:
+        return self.function in COUNTED or any(child.is_guarded for child in self.arguments)
+
     def children(self) -> tuple[Expression, ...]:
         return self.arguments
 
@@ -148,10 +156,13 @@ class Call(Expression):
         return replace(self, arguments=tuple(children))
 
     def evaluate(self, rows: pa.RecordBatch) -> Value:
-        if self.function in GUARDED and self.calls_user_code:
+        if self.function in GUARDED and self.is_guarded:
             return GUARDED[self.function](self.arguments, rows)
+        values = [argument.evaluate(rows) for argument in self.arguments]
+        if self.function in COUNTED:
+            return COUNTED[self.function](rows, *values)
         compute: Callable[..., Value] = scalar_functions.FUNCTIONS[self.function]
-        return compute(*(argument.evaluate(rows) for argument in self.arguments))
+        return compute(*values)
 
     def __str__(self) -> str:
         words = [str(argument) for argument in self.arguments]

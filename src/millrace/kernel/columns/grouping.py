@@ -85,6 +85,12 @@ class Groups:
         """The greatest or the least number of each group; NaN is greater than all."""
         return self._of_taken(self._extremes(numbers, greatest))
 
+    def folded(self, numbers: Numbers, fold: np.ufunc) -> Numbers:
+        """The numbers of each group put together by a function that has an identity."""
+        found = np.full(self.room, fold.identity, numbers.dtype)
+        fold.at(found, self.places, numbers)
+        return self._of_taken(found)
+
     def chosen(self, *columns: pa.Array, greatest: bool) -> pa.Array:
         """The row of each group with the greatest or least values, compared column by column; null without a row.
 

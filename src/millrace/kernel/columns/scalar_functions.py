@@ -23,8 +23,11 @@ from millrace.kernel.columns.casts import (
     whole_number,
 )
 from millrace.kernel.columns.date_formats import as_time, date_format, to_char
+from millrace.kernel.columns.functions import SQL_FUNCTIONS
+from millrace.kernel.columns.functions.number_functions import attempted
+from millrace.kernel.columns.interval_values import INTERVAL_FUNCTIONS, negated, of_size, with_intervals
 from millrace.kernel.columns.nested.json_functions import JSON_FUNCTIONS
-from millrace.kernel.columns.nested.nested_functions import NESTED_FUNCTIONS
+from millrace.kernel.columns.nested.nested_functions import NESTED_FUNCTIONS, compared, extreme
 from millrace.kernel.elements import TIMESTAMP
 
 _TRUNCATIONS = {
@@ -100,18 +103,6 @@ def _concat(*parts: Value) -> Value:
     return pc.binary_join_element_wise(*(cast(part, pa.string()) for part in parts), "")
 
 
-def _substring(text: Value, start: Value, length: Value | None = None) -> Value:
-    """SQL's 1-based substring; a negative start counts from the end."""
-    first = start.as_py()
-    begin = first - 1 if first > 0 else first
-    if length is None:
-        return pc.utf8_slice_codeunits(text, begin)
-    stop = begin + max(0, length.as_py())
-    if begin < 0 <= stop:
-        return pc.utf8_slice_codeunits(text, begin)
-    return pc.utf8_slice_codeunits(text, begin, stop)
-
-
 def _date_trunc(unit: Value, value: Value) -> Value:
     name = unit.as_py().lower()
     if name not in _TRUNCATIONS:
@@ -132,6 +123,11 @@ def _since_1970(micros: int) -> Callable[[Value], Value]:
 
 def _time_after_1970(micros: int) -> Callable[[Value], Value]:
     return lambda value: pc.cast(pc.multiply_checked(pc.cast(value, pa.int64()), micros), TIMESTAMP)
+
+
+def _field(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """A field of times, as an INT."""
+    return lambda value: pc.cast(function(as_time(value)), pa.int32())
 
 
 def _epoch(value: Value) -> Value:
@@ -160,7 +156,9 @@ def _to_integer(rounding: Callable[[Value], Value]) -> Callable[[Value], Value]:
     def compute(value: Value) -> Value:
         if pa.types.is_decimal(value.type):
             return decimals.to_whole(rounding, value)
-        return value if pa.types.is_integer(value.type) else whole_number(rounding(value), pa.int64())
+        return (
+            pc.cast(value, pa.int64()) if pa.types.is_integer(value.type) else whole_number(rounding(value), pa.int64())
+        )
 
     return compute
 
@@ -180,19 +178,19 @@ def _canonical(value: Value) -> Value:
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "+": _arithmetic(pc.add_checked, decimals.added(pc.add)),
-    "-": _arithmetic(pc.subtract_checked, decimals.added(pc.subtract)),
-    "*": _arithmetic(pc.multiply_checked, decimals.multiplied),
-    "/": _fraction,
+    "+": with_intervals("+", _arithmetic(pc.add_checked, decimals.added(pc.add))),
+    "-": with_intervals("-", _arithmetic(pc.subtract_checked, decimals.added(pc.subtract))),
+    "*": with_intervals("*", _arithmetic(pc.multiply_checked, decimals.multiplied)),
+    "/": with_intervals("/", _fraction),
     "div": _whole,
     "%": remainder,
-    "negative": pc.negate_checked,
+    "negative": negated,
     "=": pc.equal,
     "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
+    "<": compared(pc.less),
+    "<=": compared(pc.less_equal),
+    ">": compared(pc.greater),
+    ">=": compared(pc.greater_equal),
     "<=>": _null_safe_equal,
     "and": lambda *conditions: reduce(pc.and_kleene, conditions),
     "or": lambda *conditions: reduce(pc.or_kleene, conditions),
@@ -206,22 +204,11 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "nullif": lambda left, right: pc.if_else(
         pc.fill_null(pc.equal(left, right), False), pa.scalar(None, left.type), left
     ),
-    "like": lambda text, pattern: pc.match_like(text, pattern.as_py()),
-    "ilike": lambda text, pattern: pc.match_like(text, pattern.as_py(), ignore_case=True),
-    "rlike": lambda text, pattern: pc.match_substring_regex(text, pattern.as_py()),
     "concat": _concat,
     "lower": pc.utf8_lower,
     "upper": pc.utf8_upper,
-    "trim": pc.utf8_trim_whitespace,
-    "ltrim": pc.utf8_ltrim_whitespace,
-    "rtrim": pc.utf8_rtrim_whitespace,
     "length": lambda text: pc.binary_length(text) if pa.types.is_binary(text.type) else pc.utf8_length(text),
-    "substring": _substring,
-    "replace": lambda text, old, new: pc.replace_substring(text, old.as_py(), new.as_py()),
-    "startswith": lambda text, prefix: pc.starts_with(text, prefix.as_py()),
-    "endswith": lambda text, suffix: pc.ends_with(text, suffix.as_py()),
-    "contains": lambda text, part: pc.match_substring(text, part.as_py()),
-    "abs": pc.abs_checked,
+    "abs": of_size(pc.abs_checked),
     "round": _round,
     "floor": _to_integer(pc.floor),
     "ceil": _to_integer(pc.ceil),
@@ -229,21 +216,21 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "power": _math(pc.power),
     "exp": _math(pc.exp),
     "ln": _math(_logarithm),
-    "least": _extreme(pc.min_element_wise),
-    "greatest": _extreme(pc.max_element_wise),
+    "least": extreme(_extreme(pc.min_element_wise), greatest=False),
+    "greatest": extreme(_extreme(pc.max_element_wise), greatest=True),
     "date_trunc": _date_trunc,
-    "year": pc.year,
-    "month": pc.month,
-    "day": pc.day,
-    "hour": pc.hour,
-    "minute": pc.minute,
-    "second": pc.second,
-    "quarter": pc.quarter,
-    "week": pc.iso_week,
-    "dayofyear": pc.day_of_year,
-    "weekday": pc.day_of_week,
-    "dayofweek": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
-    "dayofweek_iso": lambda value: pc.day_of_week(value, count_from_zero=False),
+    "year": _field(pc.year),
+    "month": _field(pc.month),
+    "day": _field(pc.day),
+    "hour": _field(pc.hour),
+    "minute": _field(pc.minute),
+    "second": _field(pc.second),
+    "quarter": _field(pc.quarter),
+    "week": _field(pc.iso_week),
+    "dayofyear": _field(pc.day_of_year),
+    "weekday": _field(pc.day_of_week),
+    "dayofweek": _field(lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7)),
+    "dayofweek_iso": _field(lambda value: pc.day_of_week(value, count_from_zero=False)),
     "epoch": _epoch,
     "date_format": date_format,
     "to_char": to_char,
@@ -254,6 +241,10 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "timestamp_millis": _time_after_1970(1_000),
     "timestamp_micros": _time_after_1970(1),
     "from_unixtime": _from_unixtime,
+    **SQL_FUNCTIONS,
+    **INTERVAL_FUNCTIONS,
     **NESTED_FUNCTIONS,
     **JSON_FUNCTIONS,
 }
+_ATTEMPTS = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_element_at": "element_at"}
+FUNCTIONS |= {name: attempted(FUNCTIONS[function]) for name, function in _ATTEMPTS.items()}

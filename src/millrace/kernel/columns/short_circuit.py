@@ -1,8 +1,8 @@
-"""AND, OR, CASE and coalesce where a function of the user's own stands in them.
+"""AND, OR, CASE and coalesce where a guarded function stands in them: one of the user's own, or from_json.
 
 Rules:
-- Such a function may be slow, or fail on rows that are not meant for it: it is called for the rows where its value
-  counts, and no others. `CASE WHEN x > 0 THEN f(x) END` never calls it with 0.
+- Such a function may be slow, fail on rows that are not meant for it, or count them: it is called for the rows where
+  its value counts, and no others. `CASE WHEN x > 0 THEN f(x) END` never calls it with 0.
 - Of AND and OR the sides without such a function are computed first, wherever they stand.
 - Values are those that are computed on whole columns elsewhere.
 """
@@ -36,12 +36,12 @@ def computed_everywhere(function: str, arguments: Sequence[Expression]) -> Seque
 
 
 def _plain_first(arguments: Sequence[Expression]) -> list[Expression]:
-    return sorted(arguments, key=lambda each: each.calls_user_code)
+    return sorted(arguments, key=lambda each: each.is_guarded)
 
 
 def _values(expression: Expression, rows: pa.RecordBatch, wanted: Mask) -> Value:
-    """The values where they are wanted; elsewhere, if a user's function is called for them, null."""
-    if not expression.calls_user_code or wanted.all():
+    """The values where they are wanted; elsewhere, if they are guarded, null."""
+    if not expression.is_guarded or wanted.all():
         return expression.evaluate(rows)
     found = expression.over(rows.filter(pa.array(wanted)))
     return found.take(pa.array(np.cumsum(wanted) - 1, mask=~wanted))
@@ -61,11 +61,7 @@ def _connected(function: str, decides: bool) -> Callable[[Sequence[Expression], 
         first, *others = _plain_first(arguments)
         found = first.evaluate(rows)
         for each in others:
-            value = (
-                _values(each, rows, ~_is(found, decides, rows.num_rows))
-                if each.calls_user_code
-                else each.evaluate(rows)
-            )
+            value = _values(each, rows, ~_is(found, decides, rows.num_rows)) if each.is_guarded else each.evaluate(rows)
             found = scalar_functions.FUNCTIONS[function](found, value)
         return found
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from millrace.kernel.elements import INTERVAL, TIMESTAMP
+from millrace.kernel.elements import INTERVAL, MONTHS, TIMESTAMP
 
 _NAMES = {
     pa.bool_(): "BOOLEAN",
@@ -24,10 +24,13 @@ _NAMES = {
     pa.binary(): "BINARY",
     pa.date32(): "DATE",
     TIMESTAMP: "TIMESTAMP",
-    INTERVAL: "INTERVAL",
+    INTERVAL: "INTERVAL DAY TO SECOND",
+    MONTHS: "INTERVAL YEAR TO MONTH",
     pa.null(): "VOID",
 }
-SQL_TYPES: dict[str, pa.DataType] = {name: kind for kind, name in _NAMES.items() if name not in ("VOID", "INTERVAL")}
+SQL_TYPES: dict[str, pa.DataType] = {
+    name: kind for kind, name in _NAMES.items() if name != "VOID" and not name.startswith("INTERVAL")
+}
 """The types that have a name and nothing else."""
 TYPE_NAMES = (*SQL_TYPES, "DECIMAL", "ARRAY", "STRUCT", "MAP")
 """The words that begin a type."""
@@ -105,12 +108,22 @@ class _Words:
         if name == "STRUCT":
             self._expect("<")
             return self.fields(">")
+        if name == "INTERVAL":
+            return self._interval()
         if name in ("ARRAY", "MAP"):
             return self._of_elements(name)
         if self._at("("):
             # A length, as in VARCHAR(10), says nothing here.
             self._numbers()
         return SQL_TYPES[name]
+
+    def _interval(self) -> pa.DataType:
+        first = self.rest.pop().upper()
+        if self._take("TO"):
+            self.rest.pop()
+        if first in ("YEAR", "MONTH"):
+            return MONTHS
+        return {"DAY": INTERVAL, "HOUR": INTERVAL, "MINUTE": INTERVAL, "SECOND": INTERVAL}[first]
 
     def _of_elements(self, name: str) -> pa.DataType:
         self._expect("<")

@@ -66,7 +66,7 @@ class UserCall(Expression):
     function: UserFunction
     arguments: tuple[Expression, ...]
 
-    calls_user_code = True
+    is_guarded = True
 
     def children(self) -> tuple[Expression, ...]:
         return self.arguments

@@ -2,6 +2,7 @@
 
 - graph.py: nodes, arcs with registers, one buffer per node
 - executor.py: the two-step cycle, and what a host calls: push, run, take, save
+- stream_edges.py: where rows and bounds of the streams enter
 - step.py: the execution step of one operator
 - step_size.py: how many rows a step takes, by strategy and measured time
 - delivery.py: how rows and bounds reach the consumers of a node; ETS arcs

@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,18 +21,15 @@ import pyarrow as pa
 
 from millrace.kernel.clock import Clock
 from millrace.kernel.elements import (
-    NO_BOUND,
     Batch,
     GroupPunctuation,
     JointPunctuation,
     Microseconds,
-    Punctuation,
-    Times,
 )
 from millrace.kernel.graph import chain
-from millrace.kernel.graph.delivery import Delivery, ets_arcs, usable, users
+from millrace.kernel.graph.delivery import Delivery, ets_arcs, users
 from millrace.kernel.graph.ets_demand import EtsDemand, wanted
-from millrace.kernel.graph.graph import Graph, GraphNode
+from millrace.kernel.graph.graph import Graph, GraphNode, sinks_below
 from millrace.kernel.graph.operator_modes import by_query
 from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.graph.row_account import source_metrics
@@ -40,11 +38,9 @@ from millrace.kernel.graph.snapshot import Place, Snapshot, SnapshotLog, nodes_n
 from millrace.kernel.graph.step import Step
 from millrace.kernel.graph.step_size import StepSize
 from millrace.kernel.graph.strategy import rule_of, with_breaks
+from millrace.kernel.graph.stream_edges import StreamEdges
 from millrace.kernel.metrics import Metrics, SinkMetrics
-from millrace.kernel.progress.admission import Admission
-from millrace.kernel.progress.ingress import Ingress, Progress
 from millrace.kernel.progress.stamp import Stamp
-from millrace.kernel.progress.time_contract import LATE
 
 _CHAIN_EVERY = 4096
 """Steps between two looks at where break nodes would free most memory."""
@@ -73,9 +69,6 @@ class Executor:
     ) -> None:
         self.graph = graph
         self.step_size = StepSize(rows_per_step, moment)
-        self.live = live
-        self.ingress: dict[str, Ingress] = {}
-        """The edge of each stream."""
         self.breaks: set[tuple[str, str]] = set()
         self.queue_gate = QueueGate()
         """The queues of the graph: how many rows each may release, and how stale its keys are."""
@@ -83,6 +76,9 @@ class Executor:
         self.steps = 0
         """How many times an operator has taken something."""
         self._delivery = Delivery(ets_arcs=ets_arcs, merge_punctuation=merge_punctuation)
+        self.edges = StreamEdges(self._delivery, self.step_size, live)
+        self.ingress = self.edges.ingress
+        """The edge of each stream."""
         self.ets_demand = EtsDemand(self._delivery)
         self._step = Step(self._delivery, self.queue_gate, self.ets_demand, self.step_size)
         self._now: Microseconds = 0
@@ -99,30 +95,15 @@ class Executor:
         self._operators, self._sinks = graph.operators(), graph.sinks()
         self._snapshots.forget(graph)
         self.queue_gate.adopt(graph)
-        self.ingress = {node.stream: self.ingress.get(node.stream) or self._ingress(node) for node in graph.sources()}
-        self._edges = {node: self.edge(node) for node in graph.sources()}
-        self._outlets: dict[str, list[GraphNode]] = {}
-        for node in self._edges:
-            self._outlets.setdefault(node.stream, []).append(node)
-        for name, nodes in self._outlets.items():
-            self.ingress[name].windows = tuple(node.windows for node in nodes if node.windows)
+        self.edges.adopt(graph)
         stamps = {node: node.operator.edge for node in self._operators if isinstance(node.operator, Stamp)}
-        self.ets_demand.adopt(self.ingress, {**self._edges, **stamps})
+        self.ets_demand.adopt(self.ingress, {**self.edges.of_sources, **stamps})
         self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
         for node in graph.nodes.values():
             node.ets_paths, node.users = ets_arcs(node), users(node)
         for ingress in self.ingress.values():
             ingress.order.announce_all()
         self._map()
-
-    def _ingress(self, node: GraphNode) -> Ingress:
-        assert node.stream_contract is not None
-        return Ingress(node.stream_contract, node.stream in self.live)
-
-    def edge(self, source: GraphNode) -> Ingress:
-        """The edge that a source's bound comes from: its stream's, or that of its outlet."""
-        ingress = self.ingress[source.stream]
-        return ingress if source.stream == source.name else ingress.outlet(source.outlet)
 
     def _map(self) -> None:
         """Break arcs, map rules, and count afresh what waits where."""
@@ -159,80 +140,11 @@ class Executor:
             self.set_breaks(placed.breaks)
         self._scheduler.prefer(placed.priorities)
 
-    # Input
-
-    def push(self, source: str, rows: pa.RecordBatch, now: Microseconds) -> None:
-        """Raw rows of a stream: stamped, checked against its bound, and put in its buffer."""
-        self._enter(source, self.ingress[source].admit(rows, now), now)
-
-    def push_stamped_ahead(self, source: str, batch: Batch, now: Microseconds) -> None:
-        """Rows of a stream that were given their time by `Ingress.stamped_ahead`, as they arrive."""
-        self._enter(source, self.ingress[source].enter(batch, now), now)
-
-    def _enter(self, source: str, admission: Admission, now: Microseconds) -> None:
-        """Fill the buffers of a stream and its outlets."""
-        ingress = self.ingress[source]
-        for node in self._outlets[source]:
-            batch, bounds = admission.admitted, admission.bounds
-            if node.outlet == LATE:
-                late = self._edges[node].admit(admission.late.rows, now)
-                batch, bounds = late.admitted, late.bounds
-            elif node.windows:
-                batch, bounds = admission.through(node.windows), ()
-            elif node.outlet:
-                batch, bounds = ingress.through(node.outlet, batch), ()
-            for piece in self._pieces(node, batch, bounds):
-                self._delivery.put(node, piece)
-        self.promise(source)
-
-    def _pieces(self, node: GraphNode, batch: Batch, bounds: Times | tuple[Microseconds, ...]) -> Iterable[Batch]:
-        """The rows as an operator will take them, each piece ended by the bound that its last row has set."""
-        size = self.step_size.piece(node) or len(batch) or 1
-        for start in range(0, len(batch), size):
-            stop = min(start + size, len(batch))
-            until = usable(node, int(bounds[stop - 1])) if len(bounds) else NO_BOUND
-            node.promised = max(node.promised, until)
-            yield Batch.cut(batch.block, batch.start + start, batch.start + stop, until if until > NO_BOUND else None)
-
-    def push_stamped(self, source: str, batch: Batch) -> None:
-        """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""
-        node, ingress = self.graph.nodes[source], self.ingress[source]
-        admitted = ingress.readmit(batch, node.reached(ingress.bound)).admitted
-        if len(admitted):
-            self._delivery.put(node, admitted)
-
-    def observe(self, source: str, progresses: Sequence[Progress]) -> None:
-        """Learn how far a stream that is stamped elsewhere has come, file by file, and promise it."""
-        outlet = "" if self.graph.nodes[source].windows else self.graph.nodes[source].outlet
-        self.ingress[source].follow([each["outlets"][outlet] for each in progresses] if outlet else progresses)
-        self.promise(source)
-
-    def reject(self, source: str, rows: int) -> None:
-        """Count rows that could not be read at all."""
-        self.ingress[source].received += rows
-        self.ingress[source].quarantined += rows
-
-    def promise(self, source: str) -> None:
-        """Send a stream's bounds to the operators that can use them, and what single groups of it promise."""
-        groups = self.ingress[source].order.group_promises()
-        for node in self._outlets[source]:
-            bound = Punctuation(node.reached(self._edges[node].bound))
-            self._delivery.send(node, [bound] if groups is None or node.outlet else [bound, groups])
-
-    def promise_jointly(self, source: str, until: tuple[Microseconds, Microseconds]) -> None:
-        """Send a promise about pairs of times to the operators that read a source."""
-        self._delivery.send(self.graph.nodes[source], [JointPunctuation(until)])
-
-    def end(self, source: str) -> None:
-        """Take the stream as ended: its last bound closes everything."""
-        self.ingress[source].end()
-        self.promise(source)
-
-    def backlog(self, source: str) -> int:
-        """How many rows of a stream wait for an operator to take them."""
-        return max((arc.rows for node in self._outlets[source] for arc in node.outputs), default=0)
-
     # Work
+
+    def push(self, stream: str, rows: pa.RecordBatch, now: Microseconds) -> None:
+        """Raw rows of a stream, which enter the graph at its edge."""
+        self.edges.push(stream, rows, now)
 
     def run(self, clock: Clock, silent: Container[str] = (), budget: Microseconds | None = None) -> bool:
         """Work until nothing is left to do, or the budget is spent; True if the graph is at rest.
@@ -337,7 +249,7 @@ class Executor:
         """A snapshot of all counts; staleness as of now, or of the last step."""
         at = self._now if now is None else now
         return Metrics(
-            sources={name: source_metrics(edge, self._outlets[name]) for name, edge in self.ingress.items()},
+            sources={name: source_metrics(edge, self.edges.outlets[name]) for name, edge in self.ingress.items()},
             nodes={node.name: node.metrics.copy() for node in self._operators},
             sinks={name: metrics.copy() for name, metrics in self._delivered.items()},
             held={node.name: node.operator.held for node in self._operators if node.operator is not None},
@@ -348,11 +260,26 @@ class Executor:
                 for node in self._operators
                 if node.operator is not None and node.operator.turned_away
             },
+            lookups={
+                node.name: found
+                for node in self._operators
+                if node.operator is not None and (found := node.operator.lookup_counts()) is not None
+            },
             queues={name: queue.queue_metrics(at) for name, queue in self.queue_gate.queues().items()},
             titles=self.queue_gate.titles(),
             joins=by_query(self._operators, lambda each: each.join_metrics()),
             aggregates=by_query(self._operators, lambda each: each.aggregate_metrics()),
+            malformed=self.malformed({}),
         )
+
+    def malformed(self, queries: Mapping[str, Sequence[str]]) -> dict[str, int]:
+        """By query the texts that its operators could not read; `queries` names those of sinks that are none."""
+        found: Counter[str] = Counter()
+        for node in self._operators:
+            if node.malformed:
+                leads = {query for sink in sinks_below(node) for query in queries.get(sink, [sink])}
+                found.update(dict.fromkeys(leads, node.malformed))
+        return dict(found)
 
     # State
 
@@ -370,4 +297,4 @@ class Executor:
             ingress.order.announce_all()
         for stream in {node.stream for node in new if node.is_source}:
             # Other queries may have read the stream by another outlet before.
-            self.promise(stream)
+            self.edges.promise(stream)

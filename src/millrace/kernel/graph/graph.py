@@ -213,6 +213,8 @@ class GraphNode:
     """True if it takes as many rows in a step as a moment allows."""
     row_cost: float = 0.0
     """Microseconds that it took per row of late, if it calls functions of a user."""
+    malformed: int = 0
+    """How many texts of JSON its operator could not read, in earlier runs too."""
     metrics: NodeMetrics = field(default_factory=NodeMetrics)
     ets_paths: list[list[Arc]] = field(default_factory=list)
     """The ETS arcs out of it, see `ets_arcs`."""

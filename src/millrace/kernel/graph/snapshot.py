@@ -95,11 +95,13 @@ def nodes_not_in(control: Mapping[str, Any], graph: Graph) -> list[GraphNode]:
 
 
 def _save_node(node: GraphNode) -> dict[str, Any]:
-    return {"bound": node.bound, "promised": node.promised, "registers": [arc.register for arc in node.inputs]}
+    counts = {"malformed": node.malformed} if node.malformed else {}
+    registers = [arc.register for arc in node.inputs]
+    return {"bound": node.bound, "promised": node.promised, "registers": registers, **counts}
 
 
 def _restore_node(node: GraphNode, saved: Mapping[str, Any]) -> None:
-    node.bound, node.promised = saved["bound"], saved["promised"]
+    node.bound, node.promised, node.malformed = saved["bound"], saved["promised"], saved.get("malformed", 0)
     for arc, register in zip(node.inputs, saved["registers"], strict=True):
         arc.register = arc.told = register
         arc.active = False

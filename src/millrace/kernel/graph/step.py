@@ -27,6 +27,7 @@ from millrace.kernel.graph.ets_demand import EtsDemand
 from millrace.kernel.graph.graph import Arc, GraphNode
 from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.graph.step_size import StepSize
+from millrace.kernel.metrics import MALFORMED
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.updates.queue import Queue
@@ -46,6 +47,7 @@ class Step:
         operator = node.operator
         assert operator is not None
         began, compared = clock.now() if operator.learns_cost else 0, operator.compared
+        malformed = MALFORMED.get()
         try:
             if operator.queues:
                 rows = self._step_queue(node, clock)
@@ -59,6 +61,7 @@ class Step:
                 f'operator "{node.name}" failed: {str(error).splitlines()[0]}',
                 hint="The rows it failed on were not committed; change the expression or filter such rows out.",
             ) from error
+        node.malformed += MALFORMED.get() - malformed
         if operator.compared > compared:
             clock.compare(node.name, operator.compared - compared)
         if operator.learns_cost:

@@ -38,6 +38,9 @@ def ets_at(edge: Ingress, now: Microseconds) -> Microseconds | None:
 
 def clock_of_ets(edge: Ingress, until: Microseconds) -> Microseconds | None:
     """The clock at which an ETS of `until` is made: when it is possible, or at the next beat; None is never."""
+    if until == END_OF_TIME:
+        # What only the end of a stream releases, its silence never does.
+        return None
     parts = edge.order.partitions
     if parts is None or edge.contract.ets == "none":
         possible = min((until + lag for lag in _lags(edge)), default=None)

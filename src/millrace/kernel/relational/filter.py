@@ -36,7 +36,7 @@ class Filter(Operator):
         return calls_by_row([self.predicate])
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
-        if batch.whole or self.predicate.calls_user_code:
+        if batch.whole or self.predicate.is_guarded:
             # Arrow's filter leaves out rows where the mask is null, as SQL does.
             kept = batch.rows.filter(self.predicate.over(batch.rows))
             if kept.num_rows:

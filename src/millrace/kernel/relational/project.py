@@ -26,7 +26,7 @@ class Project(Operator):
 
     def __init__(self, columns: tuple[tuple[str, Expression], ...]) -> None:
         self.columns = columns
-        self._by_step = any(each.calls_user_code for _, each in columns)
+        self._by_step = any(each.is_guarded for _, each in columns)
         self._block: Block | None = None
         self._projected: Block | None = None
         """The block that the last piece was cut from, and its projection."""

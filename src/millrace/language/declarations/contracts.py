@@ -14,8 +14,6 @@ from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.grammar.lengths import measured
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import (
     ColumnsClause,
     EtsClause,
@@ -26,6 +24,8 @@ from millrace.language.grammar.statements import (
     TimeClause,
     Watermark,
 )
+from millrace.language.grammar.text.lengths import length_of, measured
+from millrace.language.grammar.text.places import place_of
 from millrace.plan.explain.time_text import interval_text
 
 _CHOICES = (
@@ -82,7 +82,7 @@ def _of_watermark(watermark: Watermark) -> TimeClause:
 def _trail(node: exp.Expr, watermark: Watermark) -> Length | NumberOfRows | None:
     """How far a watermark trails its column: an interval, or a number without a unit."""
     if isinstance(node, exp.Interval):
-        return Length(int(node.this.name), place=watermark.place)
+        return length_of(node, watermark.place)
     whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
     return NumberOfRows(int(node.name), place=watermark.place) if whole else None
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millrace.errors import Place, QueryError
-from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.statements import Setting
+from millrace.language.grammar.text.intervals import parse_interval
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork

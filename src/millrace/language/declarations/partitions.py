@@ -13,9 +13,9 @@ from millrace.kernel.elements import Microseconds
 from millrace.kernel.progress.order import PartitionValues
 from millrace.language.expressions import typed
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.grammar.lengths import measured
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import PartitionsClause
+from millrace.language.grammar.text.lengths import measured
+from millrace.language.grammar.text.places import place_of
 
 
 def declared_partitions(

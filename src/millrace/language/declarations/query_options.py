@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from millrace.errors import NotYet, QueryError, did_you_mean, listed
 from millrace.kernel.updates.queue_settings import LINECUTTING_AS_PRINTED, POLICIES
-from millrace.language.grammar.intervals import parse_interval
 from millrace.language.grammar.statements import Name, Options, Setting
+from millrace.language.grammar.text.intervals import parse_interval
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, PartitionedRows, TrailingWindow
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, scans_of
+from millrace.plan.nodes.relational_nodes import Filter, OrderByColumns, OrderByTime, Project, scans_of
 from millrace.plan.physical.pane_choice import can_merge
 from millrace.plan.physical.scheduling_options import is_breaks, is_strategy
 
@@ -287,7 +287,7 @@ def _refuse_disorder(options: Options, root: Node) -> None:
 
 def in_order(root: Node) -> bool:
     """True if a query is an inner join over time, ordered by the later of both times."""
-    if not isinstance(root, OrderByTime):
+    if not isinstance(root, OrderByTime) or isinstance(root, OrderByColumns):
         return False
     node = root.input
     while isinstance(node, Filter | Project):

@@ -30,7 +30,7 @@ from millrace.language.grammar.statements import (
     StreamStatement,
     TimeClause,
 )
-from millrace.plan.nodes.endpoints import Connector, Replay, Sink, Stream
+from millrace.plan.nodes.endpoints import Connector, Replay, Sink, Stream, Table
 from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Scan
@@ -43,10 +43,11 @@ _OF_UPDATES = ("update_window", "close", "tick")
 
 def bind_sink(statement: SinkStatement) -> Sink:
     """The sink of a CREATE SINK."""
-    return Sink(statement.name.text, _connector(statement.connector))
+    return Sink(statement.name.text, connector_of(statement.connector))
 
 
-def _connector(clause: ConnectorClause) -> Connector:
+def connector_of(clause: ConnectorClause) -> Connector:
+    """The format of a clause, and its options."""
     named = clause.format.text
     # A format with dots is the class of a source of Spark's, where case counts.
     format = named if "." in named else named.lower()
@@ -59,7 +60,7 @@ def _connector(clause: ConnectorClause) -> Connector:
 def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
     """The stream of a CREATE STREAM."""
     time = time_clause(statement)
-    schema = _with_internal_column(_schema(statement.columns), time)
+    schema = _with_internal_column(schema_of(statement.columns), time)
     scope = Scope(schema)
     column = None if time.column is None else _time_column(time, scope)
     attributes = Attributes(
@@ -86,7 +87,7 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
         statement.name.text,
         schema,
         contract,
-        _connector(statement.connector),
+        connector_of(statement.connector),
         replay,
         late,
         update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
@@ -99,7 +100,8 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
 # Columns
 
 
-def _schema(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
+def schema_of(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
+    """The columns of a column list, each once."""
     seen: set[str] = set()
     for definition in columns:
         name = definition.name
@@ -118,7 +120,7 @@ def _schema(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
 def type_of(name: Name) -> pa.DataType:
     """The type that a text names."""
     kind = read_type(name.text)
-    if kind is None:
+    if kind is None or pa.types.is_duration(kind):
         raise unknown_type(name.text, name.place)
     return kind
 
@@ -139,11 +141,11 @@ def _columns_of(clause: ColumnsClause | None, scope: Scope) -> tuple[str, ...]:
     return tuple(_existing(name, scope) for name in names)
 
 
-def check_format(endpoint: Stream | Sink, schema: pa.Schema, name: Name | None) -> None:
+def check_format(endpoint: Stream | Table | Sink, schema: pa.Schema, name: Name | None) -> None:
     """Refuse csv for columns that it has no way to write."""
     nested = next((each for each in schema if pa.types.is_nested(each.type)), None)
     if endpoint.connector.format == "csv" and nested is not None:
-        what = "stream" if isinstance(endpoint, Stream) else "sink"
+        what = type(endpoint).__name__.lower()
         instead = "Select to_json(...) of it, or its fields" if what == "sink" else "Declare it as STRING"
         raise QueryError(
             f'column "{nested.name}" is {sql_name(nested.type)}, which csv cannot hold',

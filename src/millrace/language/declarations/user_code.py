@@ -23,9 +23,8 @@ from millrace.language.expressions import typed
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
-from millrace.language.expressions.sql_functions import KNOWN, LATER_AGGREGATES
+from millrace.language.expressions.sql_functions import KNOWN
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import (
     AggregateStatement,
     Assignment,
@@ -35,7 +34,9 @@ from millrace.language.grammar.statements import (
     SinkStatement,
     Statement,
     StreamStatement,
+    TableStatement,
 )
+from millrace.language.grammar.text.places import place_of
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -54,9 +55,11 @@ def refuse_user_code(statements: Iterable[Statement]) -> None:
         match each:
             case FunctionStatement(name=name) | AggregateStatement(name=name, computes=Name()):
                 raise _no_user_code(f'"{name.text}" is computed by Python code', name)
-            case SinkStatement(name=name, connector=connector) | StreamStatement(name=name, connector=connector) if (
-                connector is not None and (connector.format.text.lower() == "python" or "." in connector.format.text)
-            ):
+            case (
+                SinkStatement(name=name, connector=connector)
+                | StreamStatement(name=name, connector=connector)
+                | TableStatement(name=name, connector=connector)
+            ) if connector is not None and (connector.format.text.lower() == "python" or "." in connector.format.text):
                 raise _no_user_code(f'"{name.text}" names code to be loaded', connector.format)
 
 
@@ -66,7 +69,7 @@ def _no_user_code(fact: str, name: Name) -> QueryError:
 
 def _refuse_known(name: Name) -> None:
     """Refuse the name of a function that the language has."""
-    if name.text.lower() in KNOWN or name.text.lower() in LATER_AGGREGATES:
+    if name.text.lower() in KNOWN:
         raise QueryError(f'"{name.text}" is already a function', hint="Choose another name.", place=name.place)
 
 

@@ -86,7 +86,7 @@ class BoundRelation:
 
     Rows of a join have the time of the latest of their parts; `choices` are the others that they may have instead,
     `own` are expressions that hold the one they have, and `below` is what a select list over a join reads.
-    `laterals` are further names that may stand before columns: those of exploded arrays.
+    `laterals` are further names that may stand before columns, those of exploded arrays, with these columns.
     """
 
     node: Node
@@ -103,7 +103,7 @@ class BoundRelation:
     choices: JoinedTimes | None = None
     own: tuple[Expression, ...] = ()
     below: BoundRelation | None = None
-    laterals: tuple[str, ...] = ()
+    laterals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def scope(self) -> Scope:
@@ -112,6 +112,22 @@ class BoundRelation:
     def where(self, predicate: Expression) -> BoundRelation:
         """The rows where a condition holds."""
         return replace(self, node=filtered(self.node, predicate, self.rank))
+
+    def renamed(self, names: Sequence[str]) -> BoundRelation:
+        """The rows with other names for all columns."""
+        new = dict(zip(self.schema.names, names, strict=True))
+        columns = tuple((name, Column(old)) for old, name in new.items())
+        return replace(
+            self,
+            node=self.node if list(names) == self.schema.names else Project(self.node, columns),
+            schema=pa.schema([each.with_name(new[each.name]) for each in self.schema]),
+            times={new[name]: more for name, more in self.times.items()},
+            untimed={new[name]: label for name, label in self.untimed.items()},
+            instants=frozenset(new[name] for name in self.instants),
+            rank=new.get(self.rank or ""),
+            choices=self.choices and self.choices.through(columns),
+            below=None,
+        )
 
     # Rows of a join by another time
 

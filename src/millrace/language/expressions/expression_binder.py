@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
@@ -13,22 +14,29 @@ from sqlglot import exp
 from millrace.errors import NotYet, Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.decimals import type_of_number
 from millrace.kernel.columns.expressions import Literal
+from millrace.kernel.columns.interval_values import INTERVAL_PARTS
 from millrace.kernel.columns.sql_types import MOST_DIGITS, TYPE_NAMES, read_type
-from millrace.kernel.elements import INTERVAL, TIMESTAMP
+from millrace.kernel.elements import INTERVAL, MONTHS, TIMESTAMP
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call
 from millrace.language.expressions.json_calls import part
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import FIELDS
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of, placed_as
+from millrace.language.grammar.text.places import place_of, placed_as
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
 _COMPARISONS = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
 }  # fmt: skip
+_BITS = {
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
+}  # fmt: skip
 _EQUALITIES = ("=", "<>", "<=>", "in")
 _PATTERNS = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
+_LEAST_NUMBERS = {2**31: pa.int32(), Decimal(2**63): pa.int64()}
+"""Numbers that with a minus are the least of a type, and without it too great for it."""
 _IN_FROM = (
     "Subqueries are allowed in FROM: write FROM a AS x JOIN (SELECT ...) AS y ON x.k = y.k, with a window or a band."
 )
@@ -48,6 +56,7 @@ class ExpressionBinder:
         self.scope = scope
         self.functions = functions
         self._depth = 0
+        self.variables: Mapping[str, Typed] = {}
 
     def bind(self, node: exp.Expr) -> Typed:
         """The kernel's expression for a node. An expression or an error without a place gets that of the node."""
@@ -71,6 +80,14 @@ class ExpressionBinder:
         """A node that must be a condition."""
         return typed.boolean(self.bind(node), what)
 
+    def with_variables(self, node: exp.Expr, variables: Mapping[str, Typed]) -> Typed:
+        """A node in which some names stand for values."""
+        before, self.variables = self.variables, variables
+        try:
+            return self.bind(node)
+        finally:
+            self.variables = before
+
     def column(self, node: exp.Column) -> Typed:
         """A column by its name."""
         return self.scope.column(node, place_of(node))
@@ -86,7 +103,9 @@ class ExpressionBinder:
         elif kind in _COMPARISONS:
             bound = self._compared(_COMPARISONS[kind], [node.this, node.expression])
         elif kind in _PATTERNS:
-            bound = typed.call(_PATTERNS[kind], [self.bind(node.this), self.bind(node.expression)])
+            return self._like(_PATTERNS[kind], node)
+        elif kind in _BITS:
+            bound = self._bits(_BITS[kind], node)
         else:
             bound = getattr(self, f"_bind_{node.key}", self._bind_unknown)(node)
         return typed.call("not", [bound], bound.place) if node.args.get("negate") else bound
@@ -114,11 +133,31 @@ class ExpressionBinder:
         for position, other in ((0, 1), (1, 0)):
             if pa.types.is_null(kinds[position]):
                 operands[position] = typed.cast(operands[position], kinds[other])
-            elif pa.types.is_date(kinds[position]):
+            elif pa.types.is_date(kinds[position]) and kinds[other] != MONTHS:
                 operands[position] = typed.cast(operands[position], TIMESTAMP)
         if any(pa.types.is_null(kind) for kind in kinds) and kinds[0] == kinds[1]:
             return operands[0]
         return typed.call(function, typed.computable(operands))
+
+    def _like(self, function: str, node: exp.Expr) -> Typed:
+        """A pattern, or ANY or ALL of several; NOT is said of each."""
+        text, several = self.bind(node.this), node.expression
+        is_several = isinstance(several, exp.Any | exp.All)
+        patterns = several.this.expressions or [several.this.unnest()] if is_several else [several]
+        found = [typed.call(function, [text, self.bind(each)]) for each in patterns]
+        if node.args.get("negate"):
+            found = [typed.call("not", [each], each.place) for each in found]
+        return typed.call("and" if isinstance(several, exp.All) else "or", found) if len(found) > 1 else found[0]
+
+    def _bits(self, function: str, node: exp.Expr) -> Typed:
+        if function.startswith("shift"):
+            call = exp.Anonymous(this=function, expressions=[node.this, node.expression])
+            return bind_call(self, placed_as(call, node))
+        return typed.call(function, typed.unify([self.bind(node.this), self.bind(node.expression)]))
+
+    def equal(self, one: exp.Expr, other: exp.Expr) -> Typed:
+        """True where two values are equal, or both null."""
+        return self._compared("<=>", [one, other])
 
     def _compared(self, function: str, nodes: list[exp.Expr], place: Place | None = None) -> Typed:
         """A function over values that must be of one type; arrays and structs are compared by what they hold."""
@@ -137,6 +176,12 @@ class ExpressionBinder:
     def _bind_column(self, node: exp.Column) -> Typed:
         begin, fields = self.scope.split(node)
         return reduce(typed.field, fields, self.column(begin))
+
+    def _bind_identifier(self, node: exp.Identifier) -> Typed:
+        """A variable; sqlglot has told those before an arrow from columns."""
+        if node.name not in self.variables:
+            raise QueryError(f'"{node.name}" is not a variable here', hint="Write x -> expression, with x in it.")
+        return self.variables[node.name]
 
     def _bind_dot(self, node: exp.Expr) -> Typed:
         return typed.field(self.bind(node.this), node.expression.name)
@@ -190,13 +235,14 @@ class ExpressionBinder:
         return typed.literal(bool(node.this), pa.bool_())
 
     def _bind_interval(self, node: exp.Expr) -> Typed:
-        return typed.literal(int(node.this.name), INTERVAL)
+        return typed.literal(int(node.this.name), MONTHS if node.args.get("unit") else INTERVAL)
 
     def _bind_neg(self, node: exp.Expr) -> Typed:
         given = self.bind(node.this)
         value = given.expression.value if isinstance(given.expression, Literal) else None
         if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            return typed.literal(-value, given.type)
+            kind = _LEAST_NUMBERS.get(value, given.type)
+            return typed.literal(int(-value) if pa.types.is_integer(kind) else -value, kind)
         return typed.call("negative", [given])
 
     def _bind_not(self, node: exp.Expr) -> Typed:
@@ -277,9 +323,12 @@ class ExpressionBinder:
 
     def extracted(self, field: str, value: Typed) -> Typed:
         """A field of a time."""
-        name = field.lower().removesuffix("s")
+        name = field.lower() if field.lower() in FIELDS else field.lower().removesuffix("s")
+        if pa.types.is_duration(value.type) and name in INTERVAL_PARTS[value.type]:
+            return typed.call("interval_part", [value, typed.literal(name, pa.string())])
         if name not in FIELDS:
-            raise QueryError(f'"{field}" cannot be extracted', hint=f"The fields are {listed(FIELDS)}.")
+            known = listed(dict.fromkeys(FIELDS.values()))
+            raise QueryError(f'"{field}" cannot be extracted', hint=f"The fields are {known}.")
         return typed.call(FIELDS[name], [value])
 
     def _bind_substring(self, node: exp.Expr) -> Typed:
@@ -287,10 +336,26 @@ class ExpressionBinder:
         return typed.call("substring", [self.bind(each) for each in parts if each is not None])
 
     def _bind_trim(self, node: exp.Expr) -> Typed:
-        if node.args.get("expression") is not None:
-            raise QueryError("trim removes white space only", hint="Use replace for other text.", place=place_of(node))
+        """`trim(BOTH x FROM text)`; sqlglot reads trim(a, b) so too, where Spark takes a for the characters."""
         function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-        return typed.call(function, [self.bind(node.this)])
+        given = [each for each in (node.this, node.args.get("expression")) if each is not None]
+        return typed.call(function, [typed.cast(self.bind(each), pa.string()) for each in given])
+
+    def _bind_overlay(self, node: exp.Expr) -> Typed:
+        parts = [node.this, node.expression, node.args["from_"], node.args.get("for_")]
+        call = exp.Anonymous(this="overlay", expressions=[each for each in parts if each is not None])
+        return bind_call(self, placed_as(call, node))
+
+    def _bind_escape(self, node: exp.Expr) -> Typed:
+        like = node.this
+        if type(like) not in _PATTERNS:
+            raise QueryError("ESCAPE follows LIKE and its pattern", hint="Write text LIKE 'a/%' ESCAPE '/'.")
+        return typed.call(
+            _PATTERNS[type(like)], [self.bind(each) for each in (like.this, like.expression, node.expression)]
+        )
+
+    def _bind_bitwisenot(self, node: exp.Expr) -> Typed:
+        return typed.call("~", [self.bind(node.this)])
 
 
 def unknown_type(name: str, place: Place | None) -> QueryError:
@@ -298,6 +363,8 @@ def unknown_type(name: str, place: Place | None) -> QueryError:
     hint = f"{did_you_mean(name.upper(), TYPE_NAMES, near=0.7)}The types are {listed(TYPE_NAMES)}."
     if re.fullmatch(r"(?i)(dec|decimal|numeric)\b.*", name):
         hint = f"Write DECIMAL(p, s) with p digits, of which s stand after the point; p is at most {MOST_DIGITS}."
+    elif re.fullmatch(r"(?is)interval\b.*", name):
+        hint = "Declare it as STRING, and write CAST(column AS INTERVAL DAY TO SECOND), or YEAR TO MONTH, in the query."
     elif re.fullmatch(r"(?is)(array|struct|map)\b.*", name):
         hint = "Write ARRAY<INT>, STRUCT<a: INT, b: STRING> or MAP<STRING, INT>."
     return QueryError(f'type "{name}" is unknown here', hint=hint, place=place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,8 +12,9 @@ from sqlglot import exp
 from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
+from millrace.language.expressions.sql_functions import INSTEAD
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of, placed_as
+from millrace.language.grammar.text.places import place_of, placed_as
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Scope:
 
     schema: pa.Schema
     qualifier: str | None = None
-    laterals: tuple[str, ...] = field(default=(), kw_only=True)
+    laterals: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
+    """The columns of exploded values, by the name that may stand before them; without one by ""."""
 
     def find(self, name: str) -> str | None:
         """The declared spelling of a column, whatever its case; None when there is none."""
@@ -84,7 +87,12 @@ class Scope:
 
     def all_columns(self, node: exp.Expr, place: Place | None) -> list[tuple[str, Typed]]:
         """The columns of all inputs, or of the one before `*`."""
-        return [(each.name, typed.column(each.name, each.type, place)) for each in self.schema]
+        names = self.schema.names
+        if isinstance(node, exp.Column):
+            own = {name.lower(): columns for name, columns in self.laterals.items()}
+            made = {name for columns in own.values() for name in columns}
+            names = own.get(node.table.lower()) or [name for name in names if name not in made]
+        return [(name, typed.column(name, self.schema.field(name).type, place)) for name in names]
 
     def written(self, node: exp.Expr, place: Place | None) -> list[exp.Expr]:
         """The columns that `*` or `name.*` stands for, as nodes."""
@@ -113,6 +121,8 @@ class Scope:
         """The error for a column that does not exist."""
         return QueryError(
             f'column "{name}" does not exist',
-            hint=f"{did_you_mean(name, self.schema.names)}The columns are {listed(self.schema.names)}.",
+            hint=INSTEAD.get(
+                name.lower(), f"{did_you_mean(name, self.schema.names)}The columns are {listed(self.schema.names)}."
+            ),
             place=place,
         )

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from millrace.kernel.columns.date_formats import Field, postgres_parts, spark_parts
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, Literal
-from millrace.kernel.elements import INTERVAL
+from millrace.kernel.elements import INTERVAL, MONTHS
 from millrace.plan.nodes.aggregate_nodes import CalendarWindow, DividedWindow, Window
 
 SECOND = 1_000_000
@@ -84,8 +84,8 @@ def is_strict(expression: Expression, times: Mapping[str, int]) -> bool:
     match expression:
         case Column(name) | Call("unix_micros", (Column(name),)):
             return name in times
-        case Call("+" | "-", (inner, Literal(value=int()))):
-            return is_strict(inner, times)
+        case Call("+" | "-", (inner, Literal(value=int(), type=kind))):
+            return kind != MONTHS and is_strict(inner, times)
         case Call("*", (inner, Literal(value=int(factor)))):
             return factor > 0 and is_strict(inner, times)
     return False

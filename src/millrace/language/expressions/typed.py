@@ -20,6 +20,14 @@ from millrace.kernel.elements import TIMESTAMP
 _ARROW_REFUSALS = (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError)
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
+_READ_WITH_ROWS = {
+    *("rlike", "like", "ilike", "split", "regexp_replace", "regexp_extract", "regexp_extract_all", "regexp_count"),
+    *("regexp_substr", "regexp_instr", "from_utc_timestamp", "to_utc_timestamp", "convert_timezone", "make_timestamp"),
+    *("encode", "decode", "split_part"),
+}
+"""Functions that read a constant, such as a pattern or a zone, only when there is a row: they are given one."""
+_SAMPLES = {pa.string(): "", pa.binary(): b"", pa.int32(): 1, TIMESTAMP: 0, pa.decimal128(16, 6): 1}
+
 
 @dataclass(frozen=True)
 class Typed:
@@ -56,9 +64,8 @@ def call(function: str, arguments: Sequence[Typed], place: Place | None = None) 
     expression = Call(function, tuple(each.expression for each in arguments))
     try:
         value = functions.FUNCTIONS[function](*(each.value for each in arguments))
-        if function == "rlike":
-            # Arrow reads the pattern only when there is a row to match.
-            functions.FUNCTIONS[function](pa.array([""]), arguments[1].value)
+        if function in _READ_WITH_ROWS and all(each.is_constant or each.type in _SAMPLES for each in arguments):
+            functions.FUNCTIONS[function](*(each.value if each.is_constant else _sample(each) for each in arguments))
     except AttributeError:
         raise QueryError(
             f'"{function}" takes constants after its first argument',
@@ -70,13 +77,20 @@ def call(function: str, arguments: Sequence[Typed], place: Place | None = None) 
     return Typed(expression, value, place)
 
 
+def _sample(given: Typed) -> pa.Array:
+    return pa.array([_SAMPLES[given.type]], given.type)
+
+
 def _not_computable(
     expression: Expression, arguments: Sequence[Typed], place: Place | None, error: Exception
 ) -> QueryError:
+    reason = str(error).split("\n")[0]
     if all(each.is_constant for each in arguments):
-        reason = str(error).split("\n")[0]
         return QueryError(f'"{expression}" has no value: {reason}', hint="Write another constant.", place=place)
     kinds = ", ".join(sql_name(each.type) for each in arguments)
+    if isinstance(expression, Call) and expression.function in _READ_WITH_ROWS:
+        fact = f'"{expression}" cannot be computed for {kinds}: {reason}'
+        return QueryError(fact, hint="Check the constants of the call, and the types of its arguments.", place=place)
     return QueryError(
         f'"{expression}" cannot be computed for {kinds}',
         hint="Bring the arguments to types that fit with CAST(... AS type).",
@@ -136,6 +150,17 @@ def key(given: Typed) -> Typed:
             place=given.place,
         )
     return call("encoded", [given], given.place)
+
+
+def ordered(given: Typed) -> Typed:
+    """A value that is sorted by; refuses a map, which has no order."""
+    if has_map(given.type):
+        raise QueryError(
+            f'"{given.expression}" is {sql_name(given.type)}, and a MAP has no order',
+            hint="Take the values that you need out of it: m['key'].",
+            place=given.place,
+        )
+    return given
 
 
 def of_key(encoded: Expression, kind: pa.DataType, place: Place | None) -> Typed:

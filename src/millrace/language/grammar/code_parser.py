@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from millrace.errors import QueryError
-from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.statements import (
     AggregateStatement,
     Assignment,
@@ -14,6 +13,7 @@ from millrace.language.grammar.statements import (
     Name,
     TypeName,
 )
+from millrace.language.grammar.text.cursor import Cursor
 
 _HINT = (
     "Write CREATE AGGREGATE name(TYPE) RETURNS TYPE LANGUAGE PYTHON AS 'package.module:Class', or LANGUAGE SQL AS "

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from millrace.errors import QueryError
-from millrace.language.grammar.cursor import Cursor
-from millrace.language.grammar.statements import GENERATORS, ExplodeClause, Name
+from millrace.language.grammar.statements import GENERATORS, JSON_TUPLE, ExplodeClause, Name
+from millrace.language.grammar.text.cursor import Cursor
 
 _VIEW_HINT = "Write FROM s LATERAL VIEW explode(column) t AS element."
+_LEFT_HINT = "Write FROM s LEFT JOIN UNNEST(column) AS t (element) ON TRUE."
 _UNNEST_HINT = "Write FROM s CROSS JOIN UNNEST(column) WITH ORDINALITY AS t (element, number)."
 
 
@@ -21,6 +24,11 @@ def explode_clause(cursor: Cursor) -> ExplodeClause | None:
     if (cursor.take_type(TokenType.COMMA) or cursor.take("CROSS", "JOIN")) and cursor.take("UNNEST"):
         return _unnest(cursor)
     cursor.back_to(here)
+    if cursor.take("LEFT") and (cursor.take("OUTER"), cursor.take("JOIN", "UNNEST"))[1]:
+        found = replace(_unnest(cursor), optional=True)
+        cursor.expect("ON", "TRUE", hint=_LEFT_HINT)
+        return found
+    cursor.back_to(here)
     return None
 
 
@@ -29,14 +37,16 @@ def _lateral_view(cursor: Cursor) -> ExplodeClause:
     outer = cursor.take("OUTER")
     call = cursor.expression("a function such as explode", _VIEW_HINT)
     name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
-    if name not in GENERATORS or len(call.expressions) != 1:
-        raise QueryError("LATERAL VIEW takes explode, posexplode or inline", hint=_VIEW_HINT, place=cursor.place())
+    if name != JSON_TUPLE and (name not in GENERATORS or len(call.expressions) != 1):
+        fact = "LATERAL VIEW takes explode, posexplode, inline or json_tuple"
+        raise QueryError(fact, hint=_VIEW_HINT, place=cursor.place())
     table = None if cursor.at_type(TokenType.ALIAS) else cursor.alias()
     columns: tuple[Name, ...] = ()
     if cursor.take_type(TokenType.ALIAS):
         columns = cursor.listed(lambda: cursor.name("the name of a column", _VIEW_HINT))
     place = cursor.place_since(first)
-    return ExplodeClause(name, call.expressions[0], columns, table, optional=outer, place=place)
+    argument = call if name == JSON_TUPLE else call.expressions[0]
+    return ExplodeClause(name, argument, columns, table, optional=outer, place=place)
 
 
 def _unnest(cursor: Cursor) -> ExplodeClause:

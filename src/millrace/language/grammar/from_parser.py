@@ -10,7 +10,6 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import NotYet, QueryError
-from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.explode_parser import explode_clause
 from millrace.language.grammar.statements import (
     Body,
@@ -22,6 +21,7 @@ from millrace.language.grammar.statements import (
     SequenceClause,
     WindowClause,
 )
+from millrace.language.grammar.text.cursor import Cursor
 from millrace.language.grammar.unsupported import refuse_unsupported
 from millrace.language.grammar.window_parser import bare_window, table_function, window
 
@@ -44,6 +44,7 @@ _AFTER_WITHIN = {
     ";",
 }
 """What may follow a number after WITHIN."""
+_AS_OF_HINT = "Write FROM a JOIN b FOR SYSTEM_TIME AS OF a.ts AS b ON a.k = b.k."
 _SEQ_HINT = (
     "Write FROM a SEQ b SEQ c ON a.k = b.k AND b.k = c.k MODE RECENT | CHRONICLE OUTER WITHIN INTERVAL 5 MINUTES, "
     "in this order; ON, OUTER and WITHIN may be left out."
@@ -74,6 +75,9 @@ class FromParser:
     def clause(self) -> FromClause:
         """The inputs of a select."""
         source = self._item()
+        if source.as_of is not None:
+            fact = "FOR SYSTEM_TIME AS OF is for the second input of a join"
+            raise QueryError(fact, hint=_AS_OF_HINT, place=source.place)
         joins: list[JoinClause] = []
         explodes: list[ExplodeClause] = []
         while (found := explode_clause(self.cursor) or self._join()) is not None:
@@ -90,7 +94,7 @@ class FromParser:
         here = self.cursor.place()
         if self.cursor.token and self._join() is not None:
             raise QueryError("a sequence cannot be joined in the same FROM", hint=_ALONE_HINT, place=here)
-        return FromClause(source, tuple(joins), sequence)
+        return FromClause(source, tuple(joins), sequence, explodes=tuple(explodes))
 
     def with_window_after(self, read: FromClause) -> FromClause:
         """`WINDOW i` after WHERE, which holds for all inputs."""
@@ -113,10 +117,13 @@ class FromParser:
         while True:
             found, laid = self._source()
             sources.append(found)
+            as_of = self._as_of()
             truth = cursor.name("a stream", _TRUTH_HINT) if cursor.take("TRUTH") else None
             alias = cursor.alias()
             laid = laid or self._window()
             alias = alias or cursor.alias()
+            if alias is not None and isinstance(found, Body) and cursor.at_type(TokenType.L_PAREN):
+                sources[-1] = replace(found, columns=cursor.names("a column", SELECT_HINT))
             if not self._at_union_of_streams():
                 break
             _refuse_in_the_middle(laid, alias or truth)
@@ -124,7 +131,14 @@ class FromParser:
             alias = alias or found
         sources = [self._meant(each) for each in sources]
         _check_truth(truth, sources)
-        return FromItem(tuple(sources), laid, alias, truth, place=cursor.place_since(first))
+        return FromItem(tuple(sources), laid, alias, truth, as_of, place=cursor.place_since(first))
+
+    def _as_of(self) -> exp.Expr | None:
+        """Read `FOR SYSTEM_TIME AS OF time` if it comes next."""
+        if not self.cursor.take("FOR", "SYSTEM_TIME"):
+            return None
+        self.cursor.expect("AS", "OF", hint=_AS_OF_HINT)
+        return self.cursor.expression("a time", _AS_OF_HINT)
 
     def _meant(self, source: Name | Body) -> Name | Body:
         """The query behind the name of a common table."""
@@ -169,7 +183,10 @@ class FromParser:
         if not self.cursor.take_type(TokenType.UNION):
             return False
         if self.cursor.at("DISTINCT"):
-            raise NotYet("UNION DISTINCT is not supported yet", hint="UNION keeps all rows.", place=self.cursor.place())
+            hint = (
+                "UNION keeps all rows; SELECT DISTINCT ... FROM (SELECT ... UNION SELECT ...) leaves repetitions out."
+            )
+            raise NotYet("UNION DISTINCT is not supported yet", hint=hint, place=self.cursor.place())
         self.cursor.take_type(TokenType.ALL)
         return True
 

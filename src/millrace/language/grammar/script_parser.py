@@ -1,9 +1,10 @@
-"""Whole statements: CREATE STREAM, SINK, AGGREGATE, FUNCTION and QUERY, ADD, ALTER and DROP QUERY, SHOW, selects."""
+"""Whole statements: what CREATE declares, and what `request_parser` reads."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from sqlglot import exp
@@ -12,33 +13,39 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import Place, QueryError
 from millrace.language.grammar.code_parser import aggregate_statement, function_statement
-from millrace.language.grammar.cursor import Cursor
-from millrace.language.grammar.dialect import tokens_of
-from millrace.language.grammar.places import SourceText
-from millrace.language.grammar.select_parser import SelectParser
-from millrace.language.grammar.statements import (
-    AccessClause,
-    AlterStatement,
-    DropStatement,
-    Options,
-    QueryStatement,
-    ShowStatement,
-    Statement,
+from millrace.language.grammar.request_parser import (
+    added_query,
+    alter_statement,
+    bare_query,
+    describe_statement,
+    drop_statement,
+    explain_statement,
+    insert_statement,
+    query_statement,
+    set_statement,
+    show_statement,
 )
+from millrace.language.grammar.select_parser import SelectParser
+from millrace.language.grammar.statements import Declared, QueryStatement, Statement, ViewStatement
 from millrace.language.grammar.stream_parser import sink_statement, stream_statement
+from millrace.language.grammar.table_parser import refresh_statement, table_statement
+from millrace.language.grammar.text.cursor import Cursor
+from millrace.language.grammar.text.dialect import tokens_of
+from millrace.language.grammar.text.places import SourceText
+from millrace.language.grammar.text.variables import filled
 from millrace.language.grammar.unsupported import CREATED, STATEMENTS
 
 Found = TypeVar("Found")
 
 _STATEMENTS = (
-    "The statements are CREATE STREAM, CREATE SINK, CREATE AGGREGATE, CREATE FUNCTION, CREATE QUERY, ALTER QUERY, "
-    "DROP QUERY and SELECT."
+    "The statements are CREATE STREAM, TABLE, SINK, VIEW, QUERY, AGGREGATE or FUNCTION, INSERT INTO, ALTER QUERY, "
+    "DROP QUERY, REFRESH TABLE, SHOW, DESCRIBE, EXPLAIN, SET and SELECT."
 )
 
 
 def parse_script(text: str) -> tuple[Statement, ...]:
-    """The statements of a text, with the place of every name in it."""
-    source = SourceText(text)
+    """The statements of a text, with the place of every name in it; its variables are filled in."""
+    source = SourceText(filled(text))
     return tuple(_parse(source, tokens, _statement) for tokens in tokens_of(source))
 
 
@@ -77,6 +84,8 @@ def _parse(source: SourceText, tokens: list[Token], read: Callable[[SelectParser
 def _complaint(error: ParseError, cursor: Cursor) -> QueryError:
     """The error for sqlglot's complaint, whose own words are about its classes."""
     place: Place = getattr(error, "place", cursor.place())
+    if "END" in str(error) or "END after CASE" in str(error):
+        return QueryError("CASE has no END", hint="Write CASE WHEN condition THEN value ELSE value END.", place=place)
     found = f'"{place.text}"' if place.text else "the end"
     expected = re.match(r"(?:Expected|Expecting) (\S+)", str(error))
     if expected:
@@ -93,79 +102,58 @@ def _complaint(error: ParseError, cursor: Cursor) -> QueryError:
 
 def _statement(queries: SelectParser) -> Statement:
     cursor = queries.cursor
-    if cursor.take("CREATE", "QUERY") or cursor.take("ADD", "QUERY"):
-        return _query_statement(queries)
     if cursor.take("CREATE"):
-        for word, read in _DECLARED.items():
-            if cursor.take(word):
-                return read(cursor)
-        raise cursor.wrong(
-            "STREAM, SINK, AGGREGATE, FUNCTION or QUERY", CREATED.get(cursor.token.text.upper(), _STATEMENTS)
-        )
-    if cursor.take("DROP"):
-        cursor.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
-        return DropStatement(cursor.name("the name of a query", "Write DROP QUERY name."))
-    if cursor.take("ADD"):
-        raise cursor.wrong("QUERY", "Write ADD QUERY name AS SELECT ...")
-    if cursor.take("ALTER"):
-        return _alter_statement(cursor)
-    if cursor.at("SHOW"):
-        return _show_statement(cursor)
+        replaces = cursor.take("OR", "REPLACE")
+        return replace(_created(queries), replaces=True) if replaces else _created(queries)
+    for word, read in _ASKED.items():
+        if cursor.take(word):
+            return read(queries)
     if cursor.at_type(TokenType.SELECT, TokenType.L_PAREN, TokenType.WITH):
-        return QueryStatement(queries.body(), options=_with_options(cursor))
+        return bare_query(queries)
     raise cursor.wrong("a statement", STATEMENTS.get(cursor.token.text.upper(), _STATEMENTS))
 
 
-def _query_statement(queries: SelectParser) -> QueryStatement:
+def _created(queries: SelectParser) -> Declared | QueryStatement:
     cursor = queries.cursor
-    hint = "Write CREATE QUERY name [WITH (...)] [INTO sink] [ACCESS EVERY ...] AS SELECT ..."
-    name = cursor.name("the name of the query", hint)
-    options = _with_options(cursor)
-    into = cursor.name("a sink", hint) if cursor.take("INTO") else None
-    access = cursor.listed(lambda: _access(cursor)) if cursor.take("ACCESS") else ()
-    options = _with_options(cursor, options)
+    if cursor.take("QUERY"):
+        return query_statement(queries)
+    if cursor.take("VIEW") or cursor.take("TEMPORARY", "VIEW") or cursor.take("TEMP", "VIEW"):
+        return _view(queries)
+    for word, read in _DECLARED.items():
+        if cursor.take(word):
+            return read(cursor)
+    raise cursor.wrong(
+        "STREAM, TABLE, SINK, VIEW, AGGREGATE, FUNCTION or QUERY", CREATED.get(cursor.token.text.upper(), _STATEMENTS)
+    )
+
+
+def _view(queries: SelectParser) -> ViewStatement:
+    cursor = queries.cursor
+    hint = "Write CREATE VIEW name [(column, ...)] AS SELECT ..."
+    name = cursor.name("the name of the view", hint)
+    columns = cursor.names("a column", hint) if cursor.at_type(TokenType.L_PAREN) else ()
     cursor.expect("AS", hint=hint, what="AS and a SELECT")
-    body = queries.body()
-    return QueryStatement(body, name, into, _with_options(cursor, options), access)
+    return ViewStatement(name, replace(queries.body(), columns=columns))
 
 
-def _access(cursor: Cursor) -> AccessClause:
-    hint = "Write ACCESS EVERY INTERVAL 1 MINUTE WHEN symbol = 'GOOG', EVERY INTERVAL 1 HOUR."
-    first = cursor.token
-    cursor.expect("EVERY", hint=hint)
-    every = cursor.length(hint)
-    when = cursor.expression("a condition", hint) if cursor.take_type(TokenType.WHEN) else None
-    return AccessClause(every, when, place=cursor.place_since(first))
-
-
-def _alter_statement(cursor: Cursor) -> AlterStatement:
-    hint = "Write ALTER QUERY name SET (strategy = 'bfs')."
-    cursor.expect("QUERY", hint=hint)
-    name = cursor.name("the name of a query", hint)
-    cursor.expect("SET", hint=hint)
-    return AlterStatement(name, cursor.options(hint))
-
-
-def _show_statement(cursor: Cursor) -> ShowStatement:
-    first = cursor.token
-    waits = cursor.take("SHOW", "WAITS")
-    if not waits:
-        cursor.expect("SHOW", "QUERIES", hint="Write SHOW QUERIES or SHOW WAITS.")
-    return ShowStatement(waits=waits, place=cursor.place_since(first))
-
-
-def _with_options(cursor: Cursor, before: Options | None = None) -> Options:
-    """The options `before`, and those of `WITH (key = value, ...)` if it comes next."""
-    before = before or {}
-    if not cursor.take_type(TokenType.WITH):
-        return before
-    return {**before, **cursor.options("Options read WITH (key = 'value', ...).", before)}
-
-
-_DECLARED: dict[str, Callable[[Cursor], Statement]] = {
+_DECLARED: dict[str, Callable[[Cursor], Declared]] = {
     "STREAM": stream_statement,
+    "TABLE": table_statement,
     "SINK": sink_statement,
     "AGGREGATE": aggregate_statement,
     "FUNCTION": function_statement,
 }
 """What CREATE declares, by its word."""
+_ASKED: dict[str, Callable[[SelectParser], Statement]] = {
+    "ADD": added_query,
+    "INSERT": insert_statement,
+    "DROP": drop_statement,
+    "ALTER": alter_statement,
+    "REFRESH": lambda queries: refresh_statement(queries.cursor),
+    "SHOW": show_statement,
+    "DESCRIBE": describe_statement,
+    "DESC": describe_statement,
+    "EXPLAIN": explain_statement,
+    "SET": set_statement,
+}
+"""Further statements, by their first word."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from millrace.errors import NotYet, QueryError
-from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.from_parser import SELECT_HINT, FromParser
 from millrace.language.grammar.statements import Body, Name, OrderItem, Placed, Select, SelectItem, WindowClause
-from millrace.language.grammar.unsupported import refuse_unsupported
+from millrace.language.grammar.text.cursor import Cursor
+from millrace.language.grammar.unsupported import LIMIT, refuse_unsupported
 from millrace.language.grammar.window_parser import at_window, window
 
-_WITH_HINT = "Write WITH name AS (SELECT ...), other AS (SELECT ...) SELECT ... FROM name ..."
+_WITH_HINT = "Write WITH name AS (SELECT ...), other (column, ...) AS (SELECT ...) SELECT ... FROM name ..."
+_ORDER_HINT = "ORDER BY takes the time column of the stream, and columns of the result after it."
+
+_NAMES_HINT = "Write posexplode(column) AS (place, element)."
 
 
 class SelectParser:
@@ -24,8 +29,11 @@ class SelectParser:
         self.aggregate_windows: list[WindowClause] = []
         cursor.windows = self._take_window
 
-    def body(self) -> Body:
-        """Selects under UNION, ORDER BY for the whole, and common tables before them."""
+    def body(self, *, console: bool = False) -> Body:
+        """Selects under UNION, ORDER BY for the whole, and common tables before them.
+
+        Rows that are shown on the `console` may be limited after it.
+        """
         cursor = self.cursor
         known = self.inputs.common_tables
         if cursor.take_type(TokenType.WITH):
@@ -36,8 +44,10 @@ class SelectParser:
             selects.append(self._operand())
         refuse_unsupported(cursor)
         order = cursor.listed(self._order_item) if cursor.take_type(TokenType.ORDER_BY) else ()
-        refuse_unsupported(cursor)
         self._emit()
+        refuse_unsupported(cursor)
+        if not console and cursor.at("LIMIT"):
+            raise QueryError("LIMIT is for a SELECT whose rows are shown, at its end", hint=LIMIT, place=cursor.place())
         self.inputs.common_tables = known
         return Body(tuple(selects), order, place=cursor.source.of_token(first))
 
@@ -54,9 +64,10 @@ class SelectParser:
     def _common_table(self) -> Name:
         cursor = self.cursor
         name = cursor.name("the name of a common table", _WITH_HINT)
+        columns = cursor.names("a column", _WITH_HINT) if cursor.at_type(TokenType.L_PAREN) else ()
         cursor.expect("AS", hint=_WITH_HINT)
         cursor.expect("(", hint=_WITH_HINT, what='"("')
-        body = self.inputs.subquery()
+        body = replace(self.inputs.subquery(), columns=columns)
         self.inputs.common_tables = {**self.inputs.common_tables, name.text.lower(): body}
         return name
 
@@ -69,6 +80,8 @@ class SelectParser:
         cursor.expect("SELECT", hint=SELECT_HINT)
         distinct = Placed(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
         cursor.take_type(TokenType.ALL)
+        if cursor.at("TOP") and cursor.second.token_type == TokenType.NUMBER:
+            raise QueryError("TOP is not supported", hint=LIMIT, place=cursor.place())
         outer, self.aggregate_windows = self.aggregate_windows, []
         items = cursor.listed(self._item)
         cursor.expect("FROM", hint=SELECT_HINT, what='"," or FROM')
@@ -89,8 +102,12 @@ class SelectParser:
     def _item(self) -> SelectItem:
         first = self.cursor.token
         expression = self.cursor.expression("a column or an expression", SELECT_HINT)
-        alias = self.cursor.alias()
-        return SelectItem(expression, alias, place=self.cursor.place_since(first))
+        here = self.cursor.position
+        if self.cursor.take_type(TokenType.ALIAS) and self.cursor.at_type(TokenType.L_PAREN):
+            names = self.cursor.names("the name of a column", _NAMES_HINT)
+            return SelectItem(expression, names=names, place=self.cursor.place_since(first))
+        self.cursor.back_to(here)
+        return SelectItem(expression, self.cursor.alias(), place=self.cursor.place_since(first))
 
     def _condition(self) -> exp.Expr:
         return self.cursor.expression("a condition", SELECT_HINT)
@@ -101,12 +118,15 @@ class SelectParser:
 
     def _order_item(self) -> OrderItem:
         cursor = self.cursor
-        expression = cursor.expression("the time column", "ORDER BY takes the time column of the stream.")
+        expression = cursor.expression("the time column", _ORDER_HINT)
         descending = cursor.take_type(TokenType.DESC)
         cursor.take_type(TokenType.ASC)
-        if cursor.take("NULLS"):
-            cursor.skip()
-        return OrderItem(expression, descending)
+        if not cursor.take("NULLS"):
+            return OrderItem(expression, descending)
+        first = cursor.take("FIRST")
+        if not first:
+            cursor.expect("LAST", hint=_ORDER_HINT, what="FIRST or LAST")
+        return OrderItem(expression, descending, first)
 
     def _emit(self) -> None:
         """`EMIT ON WINDOW CLOSE` is what happens anyway."""

@@ -9,7 +9,6 @@ from typing import Any
 from sqlglot.tokenizer_core import TokenType
 
 from millrace.errors import QueryError
-from millrace.language.grammar.cursor import Cursor
 from millrace.language.grammar.statements import (
     ColumnDefinition,
     ColumnsClause,
@@ -24,6 +23,7 @@ from millrace.language.grammar.statements import (
     TimeClause,
     Watermark,
 )
+from millrace.language.grammar.text.cursor import Cursor
 
 _VALUES_HINT = "Write VALUES (1, 2, 3), or VALUES (('a', 1), ('b', 2)) where there are two columns."
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
@@ -42,6 +42,17 @@ _CLAUSES_HINT = (
     "The clauses are TIMESTAMP BY ... ALSO BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, "
     "MAX FUTURE SKEW, UPDATE KEY, LATE BY WINDOW, LATE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
 )
+_KEYS = "Rows that update each other are declared after the columns: UPDATE KEY (column)."
+_CONSTRAINTS = {
+    ("PRIMARY KEY",): _KEYS,
+    ("PRIMARY", "KEY"): _KEYS,
+    ("KEY",): _KEYS,
+    ("NOT", "NULL"): "Leave it out: any column may be null, and WHERE column IS NOT NULL filters.",
+    ("DEFAULT",): "Leave it out, and write coalesce(column, value) in the query.",
+    ("COMMENT",): "Write a comment: -- text.",
+    ("METADATA",): "Leave it out: list the columns that the source has.",
+    ("HEADERS",): "Leave it out: list the columns that the source has.",
+}
 _STOP = {
     "ALSO", "PARTITION BY", "PARTITIONED", "PARTITIONED BY", "ETS", "MAX", "UPDATE", "LATE", "FROM", "REPLAY", "WITH",
 }  # fmt: skip
@@ -53,6 +64,8 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
     name = cursor.name(
         "the name of the stream", "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv ..."
     )
+    if cursor.at("AS"):
+        raise cursor.wrong('"("', "To name a select write CREATE VIEW name AS SELECT ..., to run it CREATE QUERY.")
     definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_HINT)
     clauses: dict[str, Any] = {}
     while cursor.token:
@@ -76,8 +89,19 @@ def _definition(cursor: Cursor) -> ColumnDefinition | Watermark:
         cursor.expect("AS", hint=_WATERMARK_HINT)
         expression = cursor.expression("an expression", _WATERMARK_HINT)
         return Watermark(column, expression, place=cursor.place_since(first))
+    if cursor.at("PRIMARY KEY") or cursor.at("PRIMARY", "KEY", "("):
+        _refuse_constraint(cursor)
     name = cursor.name("a column", _COLUMNS_HINT)
-    return ColumnDefinition(name, cursor.type_name())
+    definition = ColumnDefinition(name, cursor.type_name())
+    _refuse_constraint(cursor)
+    return definition
+
+
+def _refuse_constraint(cursor: Cursor) -> None:
+    """Refuse what other systems say of a column beside its type."""
+    for words, hint in _CONSTRAINTS.items():
+        if cursor.at(*words):
+            raise QueryError(f"a column of a stream takes no {' '.join(words)}", hint=hint, place=cursor.place())
 
 
 def _clause(cursor: Cursor) -> tuple[str, Any]:
@@ -123,7 +147,7 @@ def _order_of_time(cursor: Cursor) -> TimeClause:
         expression = cursor.expression("an expression", "Write PUNCTUATED BY expression.")
         per = _names(cursor) if cursor.take("PER") else ()
         return TimeClause("external", column, punctuated_by=expression, per=per, place=cursor.place_since(first))
-    cursor.expect("DISORDER", hint=_TIME_HINT)
+    cursor.expect("DISORDER", hint=_TIME_HINT, what="ORDERED, DISORDER or PUNCTUATED BY")
     if _at_rows(cursor):
         rows = Name(cursor.token.text, place=cursor.place())
         cursor.skip(2)
@@ -199,12 +223,14 @@ def _replay(cursor: Cursor) -> ReplayClause:
     return ReplayClause(column, speed, place=cursor.place_since(first))
 
 
-def _connector(cursor: Cursor, hint: str) -> ConnectorClause:
+def connector_clause(cursor: Cursor, hint: str) -> ConnectorClause:
     """`format [OPTIONS (...)]`; a format that is more than a word stands in quotes."""
     if cursor.take_type(TokenType.STRING):
         format_name = Name(str(cursor.last.text), place=cursor.source.of_token(cursor.last))
     else:
         format_name = cursor.name("a format", hint)
+    if cursor.at_type(TokenType.L_PAREN):
+        raise cursor.wrong("OPTIONS", hint)
     return ConnectorClause(format_name, cursor.options(hint) if cursor.take("OPTIONS") else {})
 
 
@@ -217,7 +243,7 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
     ("update_key", ("UPDATE", "KEY"), _update_key),
     ("late_by_window", ("LATE", "BY"), _late_by),
     ("late_into", ("LATE", "INTO"), lambda it: it.name("a stream", "Write LATE INTO name.")),
-    ("connector", ("FROM",), lambda it: _connector(it, "Write FROM csv OPTIONS (path 'file.csv').")),
+    ("connector", ("FROM",), lambda it: connector_clause(it, "Write FROM csv OPTIONS (path 'file.csv').")),
     ("replay", ("REPLAY", "BY"), _replay),
     ("options", ("WITH",), lambda it: it.options("Write WITH (queue = 'inplace').")),
 )
@@ -228,4 +254,4 @@ def sink_statement(cursor: Cursor) -> SinkStatement:
     """`name TO format [OPTIONS (...)]`, after CREATE SINK."""
     name = cursor.name("the name of the sink", _SINK_HINT)
     cursor.expect("TO", hint=_SINK_HINT)
-    return SinkStatement(name, _connector(cursor, _SINK_HINT))
+    return SinkStatement(name, connector_clause(cursor, _SINK_HINT))

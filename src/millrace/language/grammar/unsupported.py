@@ -5,20 +5,20 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from millrace.errors import NotYet
-from millrace.language.grammar.cursor import Cursor
+from millrace.language.grammar.text.cursor import Cursor
 
+LIMIT = (
+    "On the console SELECT ... LIMIT 10 shows ten rows and ends the run; for the first of each window write "
+    "QUALIFY row_number() OVER (PARTITION BY window_start ORDER BY ...) <= 10."
+)
 _GROUPS = "Write one query for each set of groups."
 _FORMS: dict[tuple[str, ...], str] = {
-    **dict.fromkeys(
-        (("LIMIT",), ("OFFSET",), ("FETCH",)), "An unbounded stream goes on; filter with WHERE or HAVING instead."
-    ),
-    **dict.fromkeys((("EXCEPT",), ("INTERSECT",)), "Filter with WHERE."),
+    ("OFFSET",): "An unbounded stream goes on; filter with WHERE or HAVING instead.",
+    ("FETCH",): "To see some rows write LIMIT 10, which ends the run.",
+    ("EXCEPT",): "Write FROM a LEFT JOIN b [RANGE ...] ON a.k = b.k, and keep the rows where b.k IS NULL.",
+    ("INTERSECT",): "Write FROM a JOIN b [RANGE ...] ON a.k = b.k.",
     **dict.fromkeys((("ROLLUP",), ("CUBE",), ("GROUPING SETS",), ("WITH", "ROLLUP"), ("WITH", "CUBE")), _GROUPS),
     ("EMIT", "CHANGES"): "Leave it out: each window is reported when it closes.",
-    (
-        "FOR",
-        "SYSTEM_TIME",
-    ): "Write a ASOF JOIN b ON b.ts <= a.ts AND a.k = b.k, the last row of b before each row of a.",
     (
         "MATCH_RECOGNIZE",
     ): "Write FROM a SEQ b ON a.k = b.k MODE RECENT, each row of b with the last row of a before it.",
@@ -37,18 +37,27 @@ _JOINS = {
     "ANTI": "Use LEFT JOIN, and WHERE y.k IS NULL around it.",
     "LATERAL": "Use JOIN with a window or a band on the times.",
 }
+_ROWS = "Rows come from streams, and results go to sinks: Millrace changes no tables."
 STATEMENTS = {
-    "INSERT": "Write CREATE QUERY name INTO sink AS SELECT ...",
-    "EXPLAIN": "Use the command millrace explain.",
-    "DESCRIBE": "Use the command millrace explain, which shows the columns of each query.",
-    "SET": "Options stand with their query: WITH (key = 'value').",
+    **dict.fromkeys(("UPDATE", "DELETE", "MERGE", "UPSERT", "TRUNCATE"), _ROWS),
+    **dict.fromkeys(("PRINT", "TABLE", "VALUES", "FROM"), "Write SELECT * FROM stream LIMIT 10."),
+    **dict.fromkeys(("TERMINATE", "PAUSE", "STOP"), "Write DROP QUERY name in a request to the run: millrace control."),
+    **dict.fromkeys(("USE", "LIST", "ANALYZE", "CACHE"), "Leave it out; SHOW STREAMS says what is declared."),
+    **dict.fromkeys(
+        ("BEGIN", "EXECUTE", "COMMIT", "START", "END"),
+        "Leave it out: all statements of a file make one network, which runs as a whole.",
+    ),
+    **dict.fromkeys(("COPY", "LOAD", "EXPORT"), "Write CREATE STREAM name (...) FROM csv OPTIONS (path '...')."),
+    **dict.fromkeys(("UNSET", "RESET", "DECLARE", "DEFINE"), "Write SET name = value, and ${name} where it is used."),
 }
 """What to write instead of a statement, by its first word."""
 CREATED = {
-    "VIEW": "Write WITH name AS (SELECT ...) in front of the query that reads it.",
     "MATERIALIZED": "Write CREATE QUERY name AS SELECT ...",
-    "TABLE": "Declare a stream: CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...).",
-    "OR": "Leave OR REPLACE out; a query that is there is dropped with DROP QUERY name.",
+    "SOURCE": "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...).",
+    "CONNECTOR": "Write CREATE STREAM name (columns) ... FROM format, or CREATE SINK name TO format.",
+    "INDEX": "Leave it out: a join keeps its rows by their keys.",
+    **dict.fromkeys(("TYPE", "DOMAIN"), "Write the type where it is used: STRUCT<a: INT, b: STRING>."),
+    **dict.fromkeys(("DATABASE", "SCHEMA", "CATALOG"), "Leave it out: the names of a file stand side by side."),
 }
 """What to write instead of what CREATE makes elsewhere."""
 

@@ -7,12 +7,20 @@ from typing import Any
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millrace.errors import NotYet, QueryError
-from millrace.language.grammar.cursor import Cursor
+from millrace.errors import NotYet, QueryError, did_you_mean
 from millrace.language.grammar.statements import Length, Name, NumberOfRows, WindowClause, WindowKind
+from millrace.language.grammar.text.cursor import Cursor
 
 _WINDOW_HINT = "A window reads [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts], [ROWS 100 SLIDE 10] or [SESSION 5 MINUTES]."
 _WINDOW_WORDS = {"RANGE", "SLIDE", "WA", "ROWS", "SESSION", "PARTITION", "PARTITION BY"}
+_TUMBLING = "Windows that follow each other are written FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE]."
+_HOPPING = "Windows that overlap are written FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE]."
+_ELSEWHERE = {
+    **dict.fromkeys(("TUMBLING", "TUMBLE", "SIZE"), _TUMBLING),
+    **dict.fromkeys(("HOPPING", "HOP", "ADVANCE", "SLIDING"), _HOPPING),
+    "OFFSET": "An offset is not supported yet: windows start at multiples of SLIDE since 1970-01-01 00:00 UTC.",
+}
+"""What to write for the words of other systems."""
 _SIZES: tuple[WindowKind, ...] = ("range", "rows", "session")
 _TABLE_FUNCTIONS = {"TUMBLE": 1, "HOP": 2, "SESSION": 1}
 _TUMBLE_HINT = (
@@ -49,6 +57,8 @@ def bare_window(cursor: Cursor) -> WindowClause:
     """Read `WINDOW 10 minutes`, which is `[RANGE 10 minutes]`."""
     first = cursor.token
     cursor.expect("WINDOW", hint=_WINDOW_HINT)
+    if cursor.token.text.upper() in _ELSEWHERE:
+        raise cursor.wrong("a length of time", _ELSEWHERE[cursor.token.text.upper()])
     size = cursor.length("Write WINDOW 10 MINUTES.")
     return WindowClause("range", size, bare=True, place=cursor.place_since(first))
 
@@ -67,7 +77,8 @@ def _window_part(cursor: Cursor) -> tuple[str, Any]:
         return "attribute", cursor.name("the time column after WA", _WINDOW_HINT)
     if cursor.take_type(TokenType.PARTITION_BY):
         return "partition", _columns(cursor, "a column after PARTITION BY", _WINDOW_HINT, _WINDOW_WORDS)
-    raise cursor.wrong('RANGE, ROWS, SESSION, SLIDE, PARTITION BY, WA or "]"', _WINDOW_HINT)
+    word = cursor.token.text.upper()
+    raise cursor.wrong('RANGE, ROWS, SESSION, SLIDE, PARTITION BY, WA or "]"', _ELSEWHERE.get(word, _WINDOW_HINT))
 
 
 def _reach(cursor: Cursor) -> Length | NumberOfRows | None:
@@ -136,7 +147,9 @@ def table_function(cursor: Cursor) -> tuple[Name, WindowClause] | None:
         )
     if called not in _TABLE_FUNCTIONS:
         raise QueryError(
-            f'"{word.text}" is not a table function', hint="FROM takes TUMBLE, HOP and SESSION.", place=cursor.place()
+            f'"{word.text}" is not a table function',
+            hint=f"{did_you_mean(word.text, [*_TABLE_FUNCTIONS])}FROM takes TUMBLE, HOP and SESSION.",
+            place=cursor.place(),
         )
     found = _table_function_body(cursor, word)
     if wrapped:

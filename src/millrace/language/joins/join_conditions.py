@@ -33,7 +33,7 @@ class Conjunct:
 
 def bound_conjuncts(binder: ExpressionBinder, node: exp.Expr, what: str, owners: Mapping[str, int]) -> list[Conjunct]:
     """The conditions that a condition is made of."""
-    bound = (binder.condition(each, what) for each in _written(node))
+    bound = (binder.condition(each, what) for each in written_conjuncts(node))
     return [conjunct(part, owners, each.place) for each in bound for part in conjuncts(each.expression)]
 
 
@@ -42,14 +42,14 @@ def conjunct(expression: Expression, owners: Mapping[str, int], place: Place | N
     return Conjunct(expression, frozenset(owners[name] for name in expression.columns()), place)
 
 
-def _written(node: exp.Expr) -> Iterator[exp.Expr]:
+def written_conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
     """The operands of AND, for the sake of their places."""
     plain = node
     while isinstance(plain, exp.Paren) and not plain.args.get("negate"):
         plain = plain.this
     if isinstance(plain, exp.And) and not plain.args.get("negate"):
-        yield from _written(plain.this)
-        yield from _written(plain.expression)
+        yield from written_conjuncts(plain.this)
+        yield from written_conjuncts(plain.expression)
     else:
         yield node
 

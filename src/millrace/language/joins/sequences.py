@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from sqlglot import exp
 
 from millrace.errors import Place, QueryError, UnboundedState
 from millrace.kernel.columns.expressions import Call, Expression
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.progressing import kinds_of
-from millrace.language.grammar.lengths import measured
 from millrace.language.grammar.statements import JoinClause, Length, SequenceClause
+from millrace.language.grammar.text.lengths import measured
+from millrace.language.grammar.text.places import placed_as
 from millrace.language.joins.bands import band_of, is_comparison
 from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, keys_of, sort_conditions
 from millrace.language.joins.join_inputs import JoinInput, owners_of, times_of
@@ -158,6 +161,33 @@ def _tolerance(within: Sequence[int], clause: JoinClause) -> int | None:
             place=clause.place,
         )
     return min(within)
+
+
+# FOR SYSTEM_TIME AS OF
+
+
+def of_system_time(clause: JoinClause, relation: BoundRelation) -> JoinClause:
+    """A join with an input as it was at a time, as the as-of join that it means; any other as it is."""
+    asked = clause.item.as_of
+    if asked is None:
+        return clause
+    if clause.kind not in ("inner", "left") or clause.item.window is not None:
+        raise QueryError(
+            "FOR SYSTEM_TIME AS OF takes JOIN or LEFT JOIN, without a window",
+            hint="Write FROM a JOIN b FOR SYSTEM_TIME AS OF a.ts AS b ON a.k = b.k.",
+            place=clause.item.place,
+        )
+    time = min(relation.times.items(), key=lambda item: (abs(item[1]), item[0]), default=None)
+    if time is None:
+        raise QueryError(
+            f'no column of "{relation.qualifier}" holds the time of its rows',
+            hint="Select the time column of the stream.",
+            place=clause.item.place,
+        )
+    known = exp.column(time[0], table=relation.qualifier)
+    match = placed_as(exp.GTE(this=asked, expression=placed_as(known, asked)), asked)
+    item = replace(clause.item, as_of=None)
+    return replace(clause, kind="asof", item=item, match=match, outer=clause.kind == "left")
 
 
 # SEQ

@@ -13,8 +13,8 @@ from millrace.language.expressions import typed
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.grammar.places import placed_as
 from millrace.language.grammar.statements import Select, SelectItem
+from millrace.language.grammar.text.places import placed_as
 from millrace.language.select.aggregate_calls import UserAggregates, first_aggregate
 from millrace.language.select.items import is_star
 from millrace.language.windows.window_clauses import Windows

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError, listed
+from millrace.errors import QueryError, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.columns.sql_types import sql_name
 from millrace.language.expressions import typed
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions, called_name
 from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of, placed_as
-from millrace.language.grammar.statements import GENERATORS, ExplodeClause, Name, Select, SelectItem
+from millrace.language.grammar.statements import GENERATORS, JSON_TUPLE, ExplodeClause, Name, Select, SelectItem
+from millrace.language.grammar.text.places import place_of, placed_as
+from millrace.language.joins.join_scopes import JoinScope, inner
+from millrace.plan.nodes.conditions import all_of
+from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Explode, Project
 
 _ELEMENT, _POSITION = "__element", "__position"
@@ -24,29 +30,82 @@ _ELEMENT, _POSITION = "__element", "__position"
 
 def exploded(relation: BoundRelation, clause: ExplodeClause, functions: Functions) -> BoundRelation:
     """The rows of a relation, each once per element, with the columns of the elements."""
-    if relation.joined is not None:
-        raise refused_over_join(clause.place)
-    given = ExpressionBinder(relation.scope, functions).bind(clause.argument)
+    binder = ExpressionBinder(relation.scope, functions)
+    if clause.generator == JSON_TUPLE:
+        parts = [(f"c{place}", binder.bind(each)) for place, each in enumerate(_fields(clause.argument))]
+        return _with_columns(relation, relation.node, clause, _named(clause, parts))
+    given = binder.bind(clause.argument)
     array = _array(given)
     element = typed.column(_ELEMENT, array.type.value_type, clause.place)
-    outputs = _named(clause, _outputs(clause, element, is_map=array is not given), relation.schema)
-    kept = tuple(relation.schema.names)
-    needs_place = clause.position or clause.ordinality
-    node = Explode(relation.node, array.expression, _ELEMENT, _POSITION if needs_place else None, clause.outer, kept)
-    columns: list[tuple[str, Expression]] = [(name, Column(name)) for name in kept]
-    columns += [(name, each.expression) for name, each in outputs]
+    outputs = _named(clause, _outputs(clause, element, is_map=array is not given))
+    place, kept = _POSITION if clause.position or clause.ordinality else None, tuple(relation.schema.names)
+    node = Explode(relation.node, array.expression, _ELEMENT, place, clause.outer, kept)
+    return _with_columns(relation, node, clause, outputs)
+
+
+def _with_columns(
+    relation: BoundRelation, node: Node, clause: ExplodeClause, outputs: list[tuple[str, Typed]]
+) -> BoundRelation:
+    """A relation with further columns, over the rows of a node; to those of a join they are a further input."""
+    scope, laterals, table = relation.joined, relation.laterals, None if clause.table is None else clause.table.text
+    given = pa.schema([(name, each.type) for name, each in outputs])
+    if isinstance(scope, JoinScope):
+        table = table or next(each for each in map("rows{}".format, count(1)) if scope.of(each) is None)
+        if scope.of(table) is not None:
+            raise QueryError(f'there are two inputs "{table}"', hint="Choose another name.", place=clause.place)
+        outputs = [(inner(table, name), each) for name, each in outputs]
+    else:
+        _refuse_twice(clause, [*relation.schema.names, *given.names])
+        laterals = {**laterals, (table or ""): (*laterals.get(table or "", ()), *given.names)}
+    columns = [
+        *((name, Column(name)) for name in relation.schema.names),
+        *((name, one.expression) for name, one in outputs),
+    ]
     schema = pa.schema([*relation.schema, *((name, each.type) for name, each in outputs)])
-    laterals = (*relation.laterals, *([] if clause.table is None else [clause.table.text]))
-    return replace(relation, node=Project(node, tuple(columns)), schema=schema, laterals=laterals, rank=None)
-
-
-def refused_over_join(place: Place | None) -> QueryError:
-    """The refusal to explode rows of a join in the select that joins them."""
-    return QueryError(
-        "rows of a join cannot be exploded here",
-        hint="Put the join into a subquery: FROM (SELECT ... FROM a JOIN b ...) AS j LATERAL VIEW explode(j.x) t AS e.",
-        place=place,
+    if isinstance(scope, JoinScope):
+        assert table is not None
+        scope = replace(scope, schema=schema, inputs={**scope.inputs, table: Scope(given, table)})
+    return replace(
+        relation, node=Project(node, tuple(columns)), schema=schema, laterals=laterals, rank=None, joined=scope
     )
+
+
+def _refuse_twice(clause: ExplodeClause, names: Sequence[str]) -> None:
+    for place, name in enumerate(names):
+        if name.lower() in (each.lower() for each in names[:place]):
+            raise QueryError(
+                f'there is a column "{name}" already', hint="Give the element another name with AS.", place=clause.place
+            )
+
+
+def above_join(
+    relation: BoundRelation, select: Select, functions: Functions
+) -> tuple[BoundRelation, Expression | None]:
+    """Joined rows, exploded as the select says, and the conditions of its WHERE that read elements."""
+    below = relation.scope
+    for clause in select.explodes:
+        relation = exploded(relation, clause, functions)
+    binder = ExpressionBinder(relation.scope, functions)
+    # All are bound, so that a name which is a column of an input and of an element is refused.
+    bound = [(each, binder.condition(each, "the condition of WHERE")) for each in _conditions(select.where)]
+    return relation, all_of(one.expression for each, one in bound if not _is_known(each, below))
+
+
+def known_below(select: Select, inputs: Sequence[BoundRelation]) -> Select:
+    """A select over a join with the conditions of its WHERE that read no element."""
+    names = {each.qualifier: Scope(each.schema, each.qualifier) for each in inputs if each.qualifier is not None}
+    scope = JoinScope(pa.schema([]), None, names)
+    kept = [each for each in _conditions(select.where) if _is_known(each, scope)]
+    return replace(select, where=exp.and_(*kept, copy=False) if len(kept) > 1 else next(iter(kept), None))
+
+
+def _conditions(where: exp.Expr | None) -> list[exp.Expr]:
+    return [] if where is None else list(where.flatten()) if isinstance(where, exp.And) else [where]
+
+
+def _is_known(condition: exp.Expr, scope: Scope) -> bool:
+    """True if all columns of a condition are those of a scope."""
+    return all(scope.knows(scope.split(each)[0]) for each in condition.find_all(exp.Column))
 
 
 def _array(given: Typed) -> Typed:
@@ -78,7 +137,7 @@ def _outputs(clause: ExplodeClause, element: Typed, *, is_map: bool) -> list[tup
     return [*found, ("ordinality", typed.call("+", [typed.cast(place, pa.int64()), one]))]
 
 
-def _named(clause: ExplodeClause, outputs: list[tuple[str, Typed]], schema: pa.Schema) -> list[tuple[str, Typed]]:
+def _named(clause: ExplodeClause, outputs: list[tuple[str, Typed]]) -> list[tuple[str, Typed]]:
     if clause.columns and len(clause.columns) != len(outputs):
         raise QueryError(
             f"{len(clause.columns)} names are given for {len(outputs)} columns",
@@ -86,20 +145,17 @@ def _named(clause: ExplodeClause, outputs: list[tuple[str, Typed]], schema: pa.S
             place=clause.columns[0].place,
         )
     names = [each.text for each in clause.columns] or [name for name, _ in outputs]
-    taken = {each.lower() for each in schema.names}
-    for name in names:
-        if name.lower() in taken:
-            raise QueryError(
-                f'there is a column "{name}" already', hint="Give the element another name with AS.", place=clause.place
-            )
-        taken.add(name.lower())
     return [(name, each) for name, (_, each) in zip(names, outputs, strict=True)]
 
 
 def with_generators(select: Select, given: BoundRelation, functions: Functions) -> tuple[Select, BoundRelation]:
     """A select list in which explode and the like stand, as columns of exploded rows."""
-    select = replace(select, items=tuple(each for item in select.items for each in _tuple(item)))
+    select = replace(select, items=tuple(each for item in select.items for each in _columns(item, given)))
     calls = [item for item in select.items if called_name(item.expression) in GENERATORS]
+    for item in select.items:
+        if item.names and item not in calls:
+            fact = "several names are given to one column"
+            raise QueryError(fact, hint="Write AS name; several are for explode and the like.", place=item.place)
     if not calls:
         return select, given
     if len(calls) > 1:
@@ -108,23 +164,50 @@ def with_generators(select: Select, given: BoundRelation, functions: Functions) 
     (argument,) = item.expression.expressions if len(item.expression.expressions) == 1 else (None,)
     if argument is None:
         raise QueryError("explode takes one array or map", hint="Write explode(column).", place=item.place)
-    names = () if item.alias is None else (item.alias,)
+    names = item.names or (() if item.alias is None else (item.alias,))
     clause = ExplodeClause(called_name(item.expression), argument, columns=names, place=item.place)
     found = exploded(given, clause, functions)
-    made = [placed_as(exp.column(name), item.expression) for name in found.schema.names[len(given.schema.names) :]]
+    new = found.schema.names[len(given.schema.names) :]
+    parts = [name.rpartition(".") if found.joined else ("", "", name) for name in new]
+    made = [placed_as(exp.column(name, table or None), item.expression) for table, _, name in parts]
     items = [each for one in select.items for each in ([SelectItem(node) for node in made] if one is item else [one])]
     return replace(select, items=_with_stars(items, given)), found
 
 
-def _tuple(item: SelectItem) -> list[SelectItem]:
-    """`json_tuple(text, 'a', 'b')` as a column per field, c0, c1 and so on; any other item as it is."""
-    call = item.expression
-    if called_name(call) != "json_tuple" or len(call.expressions) < 2:
+def _columns(item: SelectItem, given: BoundRelation) -> list[SelectItem]:
+    """`json_tuple(text, 'a', 'b')` and `.*` of a struct as a column per field; any other item as it is."""
+    node = item.expression
+    if called_name(node) == JSON_TUPLE:
+        fields = _fields(node)
+        names = item.names or tuple(Name(f"c{place}") for place in range(len(fields)))
+        if len(names) != len(fields):
+            fact = f"{len(names)} names are given for {len(fields)} columns"
+            raise QueryError(fact, hint="Give a name per field.", place=item.place)
+        return [SelectItem(each, name) for each, name in zip(fields, names, strict=True)]
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Star) or node.this.args.get("except_"):
         return [item]
-    text, *fields = call.expressions
-    paths = [exp.Literal.string(f"$['{each.name}']") for each in fields]
-    parts = [exp.Anonymous(this="get_json_object", expressions=[text.copy(), path]) for path in paths]
-    return [SelectItem(placed_as(each, call), Name(f"c{place}")) for place, each in enumerate(parts)]
+    *tables, struct = (part.name for part in node.parts[:-1])
+    column = exp.column(struct, table=tables[0] if tables else None)
+    if len(tables) > 1 or not given.scope.knows(column):
+        return [item]
+    kind = given.scope.column(column, item.place).type
+    inside = [each.name for each in kind] if pa.types.is_struct(kind) else []
+    first = tables[0] if tables else None
+    return [SelectItem(placed_as(exp.column(name, struct, first), node)) for name in inside] or [item]
+
+
+def _fields(call: exp.Expr) -> list[exp.Expr]:
+    """The parts of a text of JSON that a call of json_tuple names."""
+    text, *fields = call.expressions or [None]
+    if not fields or not all(isinstance(each, exp.Literal) and each.is_string for each in fields):
+        raise QueryError(
+            "json_tuple takes a text and the names of fields",
+            hint="Write json_tuple(column, 'a', 'b').",
+            place=place_of(call),
+        )
+    quotes = ['"' if "'" in each.name else "'" for each in fields]
+    paths = [exp.Literal.string(f"$[{quote}{each.name}{quote}]") for each, quote in zip(fields, quotes, strict=True)]
+    return [placed_as(exp.Anonymous(this="get_json_object", expressions=[text.copy(), path]), call) for path in paths]
 
 
 def _with_stars(items: list[SelectItem], given: BoundRelation) -> tuple[SelectItem, ...]:

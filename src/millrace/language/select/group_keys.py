@@ -14,8 +14,8 @@ from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Name, Select
+from millrace.language.grammar.text.places import place_of
 from millrace.language.select.aggregate_calls import UserAggregates, aggregates_in
 from millrace.language.windows.window_clauses import is_window_struct, window_column
 from millrace.language.windows.windowed_rows import WindowedRows

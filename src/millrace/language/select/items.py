@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, listed
 from millrace.kernel.columns.expressions import Column
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, RANKS
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.statements import SelectItem
-from millrace.language.select.aggregate_calls import is_aggregate, written_call
+from millrace.language.grammar.statements import Name, SelectItem
+from millrace.language.select.aggregate_calls import is_aggregate
+from millrace.language.select.written_call import written_call
 from millrace.language.windows.window_clauses import window_column
 
 Named = list[tuple[str, Typed]]
@@ -121,3 +122,18 @@ def check_names(columns: Named) -> None:
         if pa.types.is_null(bound.type):
             raise QueryError(f'column "{name}" has no type', hint="Write CAST(NULL AS type).", place=bound.place)
         seen.add(name.lower())
+
+
+def renamed(relation: BoundRelation, columns: tuple[Name, ...]) -> BoundRelation:
+    """The rows under the names that WITH, a view or a subquery gives to the columns."""
+    names = relation.schema.names
+    if len(columns) != len(names):
+        raise QueryError(
+            f"{len(columns)} names are given for {len(names)} columns",
+            hint=f"The columns are {listed(names)}: name all of them.",
+            place=columns[-1].place,
+        )
+    for position, name in enumerate(columns):
+        if name.text.lower() in (each.text.lower() for each in columns[:position]):
+            raise QueryError(f'two columns are named "{name.text}"', hint="Choose another name.", place=name.place)
+    return relation.renamed([each.text for each in columns])

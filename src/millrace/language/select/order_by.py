@@ -1,33 +1,70 @@
-"""ORDER BY: by the rows' own time, or by another time that the rows of a join may have."""
+"""ORDER BY: by the rows' own time, or another time that rows of a join may have; then by further columns."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import OrderItem
+from millrace.language.grammar.text.places import place_of
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
+from millrace.plan.nodes.relational_nodes import OrderByColumns, OrderByTime
 
 
 def ordered(order: tuple[OrderItem, ...], relation: BoundRelation, functions: Functions) -> BoundRelation:
-    """The relation with the time that ORDER BY names as its rows' own; refuses anything else."""
+    """The rows in order of the time that ORDER BY names first, and by further columns where it is equal."""
     item = order[0]
     found = None if item.descending else _by(item.expression, relation, functions)
-    if found is not None and len(order) == 1:
-        return found
-    wrong = order[1].expression if found is not None else item.expression
-    raise QueryError(
-        "an unbounded stream can only be ordered by its time, ascending",
-        hint=_instead(item, relation),
-        place=place_of(wrong),
-    )
+    if found is None:
+        raise QueryError(
+            "an unbounded stream can only be ordered by its time, ascending",
+            hint=_instead(item, relation),
+            place=place_of(item.expression),
+        )
+    if len(order) == 1:
+        return replace(found, node=OrderByTime(found.node))
+    further = tuple(_further(each, found) for each in order[1:])
+    _refuse_nearly_equal(item, found)
+    return replace(found, node=OrderByColumns(found.node, further))
+
+
+def _further(item: OrderItem, relation: BoundRelation) -> tuple[str, bool]:
+    """A column by which rows of equal time are sorted, and whether it falls."""
+    node = item.expression
+    found = relation.scope.meant(node) if isinstance(node, exp.Column) else None
+    if found is None or found not in relation.schema.names:
+        raise QueryError(
+            "ORDER BY takes columns of the result after the time",
+            hint=f"Select it under a name and order by that: {listed(relation.schema.names)}.",
+            place=place_of(node),
+        )
+    if pa.types.is_nested(relation.schema.field(found).type):
+        raise QueryError(f'column "{found}" has no order', hint="Order by one of its parts.", place=place_of(node))
+    if item.nulls_first not in (None, not item.descending):
+        raise QueryError(
+            "nulls are sorted as the least value",
+            hint="Leave NULLS FIRST and NULLS LAST out, or select coalesce(column, value) and order by it.",
+            place=place_of(node),
+        )
+    return found, item.descending
+
+
+def _refuse_nearly_equal(item: OrderItem, relation: BoundRelation) -> None:
+    """Refuse a column of a union that holds the time of one input, and of another the end of a window."""
+    name = item.expression.name
+    if name in relation.schema.names and name in relation.hidden_times:
+        raise QueryError(
+            f'"{name}" is not the same time in all inputs of the union, so that rows cannot be sorted further',
+            hint=f"Write ORDER BY {name} alone.",
+            place=place_of(item.expression),
+        )
 
 
 def _instead(item: OrderItem, relation: BoundRelation) -> str:
@@ -39,7 +76,10 @@ def _instead(item: OrderItem, relation: BoundRelation) -> str:
         return plain
     order = f"{place.text} DESC" if item.descending else place.text
     rank = f"row_number() OVER (PARTITION BY {WINDOW_START} ORDER BY {order})"
-    return f"{plain} To have the first of each window, leave ORDER BY out and write QUALIFY {rank} <= 10."
+    return (
+        f"To have the first of each window, leave ORDER BY out and write QUALIFY {rank} <= 10; to have all of them in "
+        f"order, write ORDER BY {names[0]}, {order}."
+    )
 
 
 def _names(relation: BoundRelation) -> list[str]:

@@ -8,22 +8,27 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError, did_you_mean, listed
+from millrace.errors import Place, QueryError, UnboundedState, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.progress.time_contract import LATE
 from millrace.language.expressions.bound_relation import BoundRelation, filtered
 from millrace.language.expressions.calls import Functions, refuse_unknown
-from millrace.language.expressions.expression_binder import ExpressionBinder, refused_over
-from millrace.language.grammar.places import place_of
+from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.grammar.statements import Body, FromItem, Name, Select
+from millrace.language.grammar.text.places import place_of
 from millrace.language.joins.join_binder import bind_joins
-from millrace.language.select.aggregate_calls import UserAggregates, aggregates_in, first_aggregate
+from millrace.language.joins.sequences import of_system_time
+from millrace.language.joins.table_joins import TableJoins
+from millrace.language.joins.written_tables import WrittenTable, parted, without_tables
+from millrace.language.select.aggregate_calls import UserAggregates, first_aggregate
 from millrace.language.select.distinct_rows import as_groups, distinct
-from millrace.language.select.exploded_rows import exploded, refused_over_join, with_generators
+from millrace.language.select.exploded_rows import above_join, exploded, known_below, with_generators
 from millrace.language.select.group_keys import GroupKeys, grouped_by_all
-from millrace.language.select.items import Named, Output, is_star, named, output, starred
+from millrace.language.select.items import Named, Output, is_star, named, output, renamed, starred
+from millrace.language.select.node_places import NodePlaces
 from millrace.language.select.order_by import ordered
 from millrace.language.select.ranks import Ranks, by_partition
+from millrace.language.select.refused_selects import refuse_having, refuse_in_where, refuse_window, unknown_input
 from millrace.language.select.select_binder import AggregateBinder, SelectBinder, timed_results
 from millrace.language.select.unions import union
 from millrace.language.windows.window_clauses import (
@@ -32,37 +37,22 @@ from millrace.language.windows.window_clauses import (
     unbounded,
 )
 from millrace.language.windows.windowed_rows import WindowedRows, by_groups
-from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.node import Node, walk
-from millrace.plan.nodes.relational_nodes import OrderByTime, Project, Scan
+from millrace.plan.nodes.conditions import all_of
+from millrace.plan.nodes.endpoints import Stream, Table
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.relational_nodes import Project, Scan
 from millrace.plan.updates.update_keys import reads_updates
-
-
-@dataclass(frozen=True)
-class NodePlaces:
-    """Places of nodes, and of parts of them, by identity: nodes of one content may stand at several places."""
-
-    _found: dict[tuple[int, str], tuple[Node, Place | None]] = field(default_factory=dict)
-
-    def note(self, node: Node, place: Place | None, *, part: str = "") -> None:
-        """Say where a tree stands, or a part of its root; what has a place already keeps it."""
-        for each in [node] if part else walk(node):
-            # A node that is kept keeps its identity to itself.
-            self._found.setdefault((id(each), part), (each, place))
-
-    def of(self, node: Node | None, part: str = "") -> Place | None:
-        """Where a part of a node stands, or else the node."""
-        found = self._found.get((id(node), part)) or self._found.get((id(node), ""))
-        return None if found is None else found[1]
 
 
 @dataclass(frozen=True)
 class QueryBinder:
     """Binds queries over the declared streams, with the functions and aggregates that users have defined.
 
-    `queries` are names of queries, for a better error where one is read like a stream; `late` are streams by the name
-    under which their late rows can be read. `limited` is true if the query has a limit of state, `updates` if rows of
-    update streams replace each other in it, `parts` if it is a part of a query. `places` are those of all bound nodes.
+    `named` are views, and queries that others may read, by name in lower case; `queries` are names of all queries, for
+    a better error; `late` are streams by the name under which their late rows can be read. `reading` are the views that
+    are being bound. `limited` is true if the query has a limit of state, `updates` if rows of update streams replace
+    each other in it, `parts` if it is a part of a query. `places` are those of all bound nodes. `tables` are those that
+    streams may be joined with.
     """
 
     streams: Mapping[str, Stream]
@@ -74,6 +64,9 @@ class QueryBinder:
     updates: bool = True
     parts: bool = False
     places: NodePlaces = field(default_factory=NodePlaces)
+    named: dict[str, Body] = field(default_factory=dict)
+    reading: tuple[str, ...] = ()
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
     def body(self, body: Body, *, inside: bool = False) -> BoundRelation:
         """The rows of selects under UNION, in the order asked for."""
@@ -81,6 +74,8 @@ class QueryBinder:
             self.body(each, inside=True) if isinstance(each, Body) else self._select(each) for each in body.selects
         ]
         relation = self._placed(union(inputs, body.place), body.place)
+        if body.columns:
+            relation = self._placed(renamed(relation, body.columns), body.place)
         if not body.order:
             return relation
         if inside:
@@ -89,9 +84,7 @@ class QueryBinder:
                 hint="Order applies to a whole query: put ORDER BY at its end.",
                 place=place_of(body.order[0].expression),
             )
-        relation = ordered(body.order, relation, self.functions)
-        place = place_of(body.order[0].expression)
-        return self._placed(replace(relation, node=OrderByTime(relation.node)), place)
+        return self._placed(ordered(body.order, relation, self.functions), place_of(body.order[0].expression))
 
     def _placed(self, relation: BoundRelation, place: Place | None) -> BoundRelation:
         """The relation, with all that is new in it at a place."""
@@ -102,103 +95,115 @@ class QueryBinder:
 
     def _from(self, item: FromItem) -> BoundRelation:
         inputs = [
-            self._stream(each) if isinstance(each, Name) else self.body(each, inside=True) for each in item.sources
+            self.relation(each) if isinstance(each, Name) else self.body(each, inside=True) for each in item.sources
         ]
         names = [each.text.lower() if isinstance(each, Name) else None for each in item.sources]
         truth = None if item.truth is None else names.index(item.truth.text.lower())
         relation = self._placed(union(inputs, item.place, truth), item.place)
         return relation if item.alias is None else replace(relation, qualifier=item.alias.text)
 
-    def _stream(self, name: Name) -> BoundRelation:
+    def relation(self, name: Name) -> BoundRelation:
+        """The rows under a name: of a stream, of what was late for it, of a view or of a query."""
         late = self.late.get(name.text.lower())
         if late is not None and late.late_into is not None:
             found = BoundRelation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
             return self._placed(found, name.place)
         stream = self.streams.get(name.text.lower())
+        if stream is None and name.text.lower() in self.named:
+            return self._named(name)
         if stream is None:
-            raise self._unknown_stream(name)
+            tables = [each.name for each in self.tables.values()]
+            names = [each.name for each in self.streams.values()] + [*self.late, *self.named, *tables]
+            raise unknown_input(name, self.queries, names)
         times = {stream.time.column: 0} if stream.time.column else {}
         unit = stream.time.unit
         found = BoundRelation(Scan(stream), stream.schema, stream.name, times, unit=unit, qualifier=stream.name)
         return self._placed(found, name.place)
 
-    def _unknown_stream(self, name: Name) -> QueryError:
-        if name.text.lower() in self.queries:
-            return QueryError(
-                f'"{name.text}" is a query, not a stream',
-                hint="Write it as a subquery: FROM (SELECT ...).",
+    def _named(self, name: Name) -> BoundRelation:
+        """The rows of a view or a query: what it computes, as if it were written here; equal parts run once."""
+        key = name.text.lower()
+        if key in self.reading:
+            raise QueryError(
+                f'"{name.text}" reads itself',
+                hint="A view or query reads others that do not read it.",
                 place=name.place,
             )
-        names = [stream.name for stream in self.streams.values()] + list(self.late)
-        known = f"The streams are {listed(names)}." if names else "Declare it with CREATE STREAM."
-        return QueryError(
-            f'stream "{name.text}" does not exist', hint=f"{did_you_mean(name.text, names)}{known}", place=name.place
-        )
+        inner = replace(self, reading=(*self.reading, key))
+        try:
+            relation = inner.body(replace(self.named[key], order=()), inside=True)
+        except UnboundedState as error:
+            # The query that is read may have a limit of its own.
+            raise UnboundedState(f'{error.fact}, in "{name.text}"', hint=error.hint, place=name.place) from None
+        return replace(relation, qualifier=name.text, label=name.text)
 
     # SELECT
 
-    def _read(self, select: Select) -> tuple[BoundRelation, Expression | None]:
-        """What a select reads, and the condition that WHERE puts on it."""
+    def _read(
+        self, select: Select, written: tuple[WrittenTable, ...], windows: Windows
+    ) -> tuple[BoundRelation, Expression | None]:
+        """What a select reads, with its tables, and the condition that WHERE puts on it."""
+        inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
+        timed = [of_system_time(each, given) for each, given in zip(select.joins, inputs[1:], strict=True)]
+        select, counts = replace(select, joins=tuple(timed)), bool(windows.partition())
+        streams, above = parted(select, written, self.tables, all_above=bool(written) and counts)
+        given, where = self._read_streams(streams, inputs)
+        if not written and not above:
+            return given, where
+        for node in above:
+            refuse_in_where(node, self.aggregates)
+        given = given if where is None else given.where(where)
+        joined = TableJoins(given, self.functions, self.tables, above).joined(written)
+        return self._placed(joined[0], written[0].clause.place if written else select.place), joined[1]
+
+    def _read_streams(self, select: Select, inputs: list[BoundRelation]) -> tuple[BoundRelation, Expression | None]:
+        """The streams that a select reads, and the condition that WHERE puts on them."""
         if not select.joins:
-            given = self._from(select.source)
+            (given,) = inputs
             for clause in select.explodes:
                 given = self._placed(exploded(given, clause, self.functions), clause.place)
             if select.where is None:
                 return given, None
-            self._refuse_in_where(select.where)
+            refuse_in_where(select.where, self.aggregates)
             binder = ExpressionBinder(given.scope, self.functions)
             return given, binder.condition(select.where, "the condition of WHERE").expression
-        for clause in select.explodes:
-            raise refused_over_join(clause.place)
-        inputs = [self._from(item) for item in (select.source, *(each.item for each in select.joins))]
         # With a stream of updates among them it is an update query, or refused as what it is.
         unbounded = self.updates and any(reads_updates(each.node) for each in inputs)
         if select.where is not None:
-            self._refuse_in_where(select.where)
-        found = bind_joins(select, self.functions, inputs, self.limited, unbounded)
-        return self._placed(found.relation, select.joins[0].place), found.above
+            refuse_in_where(select.where, self.aggregates)
+        below = known_below(select, inputs) if select.explodes else select
+        found = bind_joins(below, self.functions, inputs, self.limited, unbounded)
+        given, above = self._placed(found.relation, select.joins[0].place), found.above
+        if select.explodes:
+            given, read = above_join(given, select, self.functions)
+            above = all_of(each for each in (above, read) if each is not None)
+            self._placed(given, select.explodes[0].place)
+        return given, above
 
     def _select(self, select: Select) -> BoundRelation:
-        select = grouped_by_all(select, self.aggregates)
+        select, written = without_tables(grouped_by_all(select, self.aggregates), self.tables)
         windows = Windows(select, self.limited)
-        given, where = self._read(select)
+        given, where = self._read(select, written, windows)
         if where is not None and not windows.partition():
             # PARTITION BY counts rows before WHERE chooses among them.
             given, where = given.where(where), None
         select, given = with_generators(select, given, self.functions)
         select = as_groups(select, given, windows, self.functions, self.aggregates)
         aggregate = first_aggregate(select, self.aggregates)
+        refuse_having(select, aggregate)
         anchor = next((node for node in (aggregate, *select.groups, select.having) if node is not None), None)
         if anchor is not None:
+            if aggregate is None:
+                # A call of an unknown function may be meant as an aggregate.
+                refuse_unknown([each.expression for each in select.items], self.functions, ("window", "session_window"))
             found = self._aggregated(select, windows, self._windowed(select, windows, given, anchor), where)
         else:
-            self._refuse_window(select, windows)
+            refuse_window(select, windows, self.functions)
             found = self._projected(select, given)
         self._placed(found, select.place)
         if select.distinct is None:
             return found
         return self._placed(distinct(found, select.distinct.place), select.distinct.place)
-
-    def _refuse_window(self, select: Select, windows: Windows) -> None:
-        """Refuse a window in a select that has nothing to aggregate."""
-        for clause in windows.all():
-            # A call of an unknown function may be meant as an aggregate.
-            refuse_unknown([each.expression for each in select.items], self.functions)
-            raise QueryError(
-                "a window is given in a query without an aggregate",
-                hint="Remove the window, or aggregate over it, for example with count(*).",
-                place=clause.place,
-            )
-
-    def _refuse_in_where(self, node: exp.Expr) -> None:
-        for over in node.find_all(exp.Window):
-            raise refused_over(over)
-        for aggregate in aggregates_in(node, self.aggregates):
-            raise QueryError(
-                "an aggregate is not allowed in WHERE",
-                hint="WHERE chooses rows before they are aggregated; use HAVING.",
-                place=place_of(aggregate),
-            )
 
     def _projected(self, select: Select, given: BoundRelation) -> BoundRelation:
         given = by_partition(select, given, self.functions)

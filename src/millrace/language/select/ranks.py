@@ -18,13 +18,14 @@ from millrace.language.expressions.calls import Functions, called_name
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.sql_functions import RANKS
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
+from millrace.language.grammar.text.places import place_of
 from millrace.language.select.group_keys import unused_names
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Project, Rank
 
 Function = OneOf["row_number", "rank", "dense_rank"]
+_BEFORE = "The row before of the same key is FROM s AS x ASOF JOIN s AS y ON y.ts < x.ts AND x.k = y.k."
 _HINT = "Write row_number() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)."
 
 
@@ -50,7 +51,9 @@ class Ranks:
         if called_name(node.this) not in RANKS:
             raise NotYet(
                 "functions with OVER other than row_number, rank and dense_rank are not supported yet",
-                hint="An aggregate for each row, over the rows before it, is one over a window without SLIDE: FROM s "
+                hint=_BEFORE
+                if called_name(node.this) in ("lag", "lead")
+                else "An aggregate for each row, over the rows before it, is one over a window without SLIDE: FROM s "
                 "[RANGE 5 MINUTES] or FROM s [ROWS 100 PARTITION BY k], with GROUP BY k.",
             )
         ranking = Ranking(
@@ -59,11 +62,21 @@ class Ranks:
             self._order(binder, node),
         )
         if not any(each in self.timed for each in ranking.partition):
-            raise QueryError("a rank without the window in PARTITION BY never ends on an unbounded stream", hint=_HINT)
+            fact = "a rank without the window in PARTITION BY never ends on an unbounded stream"
+            raise QueryError(fact, hint=self._among(node))
         if self.ranking not in (None, ranking):
             raise QueryError("a select has two ranks", hint="Write one of them in a query around the other.")
         self.ranking = ranking
         return typed.column(self.name, pa.int64())
+
+    def _among(self, node: exp.Window) -> str:
+        """What PARTITION BY should name: a column that says the rows' own time."""
+        names = sorted(each.name for each in self.timed if isinstance(each, Column))
+        if not names:
+            return "Rank the results of a window, in a query around it, and name its start in PARTITION BY."
+        by = ", ".join(["window_start" if "window_start" in names else names[0], *_written(node, "partition_by")])
+        order = ", ".join(_written(node.args.get("order"), "expressions")) or "..."
+        return f"Write {called_name(node.this)}() OVER (PARTITION BY {by} ORDER BY {order}), the rank among these rows."
 
     def _order(self, binder: ExpressionBinder, node: exp.Window) -> tuple[tuple[Expression, bool], ...]:
         order = node.args.get("order")
@@ -94,6 +107,13 @@ class Ranks:
         partition = tuple(names[each] for each in self.ranking.partition)
         order = tuple((names[each], descending) for each, descending in self.ranking.order)
         return Rank(node, self.ranking.function, partition, order, self.name)
+
+
+def _written(node: exp.Expr | None, part: str) -> list[str]:
+    """The items of a part of a node, as they are written."""
+    items = node.args.get(part) or () if node is not None else ()
+    places = [(place_of(each), " DESC" if each.args.get("desc") else "") for each in items]
+    return [place.text + order for place, order in places if place is not None]
 
 
 def by_partition(select: Select, given: BoundRelation, functions: Functions) -> BoundRelation:

@@ -23,8 +23,8 @@ from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.typed import Typed
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import Select
+from millrace.language.grammar.text.places import place_of
 from millrace.language.select.aggregate_calls import AggregateCalls, UserAggregates, aggregates_in, is_aggregate
 from millrace.language.select.group_keys import Key, unused_names
 from millrace.language.select.ranks import Ranks

@@ -14,7 +14,7 @@ from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import AccessClause, Options
-from millrace.language.select.query_binder import NodePlaces
+from millrace.language.select.node_places import NodePlaces
 from millrace.language.updates.queue_options import effective
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query

@@ -24,6 +24,7 @@ from millrace.plan.nodes.aggregate_nodes import (
 )
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Explode, Filter, Project, Scan, Union
+from millrace.plan.nodes.table_nodes import TableJoin
 
 _MOST_OVERLAPPING = 64
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -47,11 +48,11 @@ def _late_by_window(node: Node) -> bool:
 
 
 def _is_stateless(node: Node) -> bool:
-    return all(isinstance(each, Scan | Filter | Project | Explode | Union) for each in walk(node))
+    return all(isinstance(each, Scan | Filter | Project | Explode | TableJoin | Union) for each in walk(node))
 
 
 def _is_stateful(node: Node) -> bool:
-    return not isinstance(node, Scan | Filter | Project | Explode | Union)
+    return not isinstance(node, Scan | Filter | Project | Explode | TableJoin | Union)
 
 
 def _aggregate(node: Aggregate, place: Place | None) -> Node:

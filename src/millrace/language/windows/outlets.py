@@ -9,6 +9,7 @@ from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Explode, Filter, Numbered, Project, Scan, Union
+from millrace.plan.nodes.table_nodes import TableJoin
 
 
 def progressing_by(node: Node, column: str) -> Node | None:
@@ -19,7 +20,7 @@ def progressing_by(node: Node, column: str) -> Node | None:
     match node:
         case Scan():
             return _scan_by(node, column)
-        case Filter() | Explode():
+        case Filter() | Explode() | TableJoin():
             below = progressing_by(node.input, column)
             return None if below is None else replace(node, input=below)
         case Project():
@@ -52,7 +53,7 @@ def numbered(node: Node) -> Node | None:
     match node:
         case Scan(outlet=""):
             return replace(node, outlet=SEQUENCE)
-        case Filter() | Project():
+        case Filter() | Project() | TableJoin():
             below = numbered(node.input)
             return None if below is None else replace(node, input=below)
         case Union():

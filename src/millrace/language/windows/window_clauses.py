@@ -11,10 +11,10 @@ from millrace.kernel.columns.expressions import Column
 from millrace.language.expressions.bound_relation import BoundRelation, JoinedTimes
 from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.intervals import interval_of_words
-from millrace.language.grammar.lengths import measured
-from millrace.language.grammar.places import place_of
 from millrace.language.grammar.statements import FromItem, Length, Name, NumberOfRows, Select, WindowClause
+from millrace.language.grammar.text.intervals import interval_of_words
+from millrace.language.grammar.text.lengths import length_of, measured
+from millrace.language.grammar.text.places import place_of
 from millrace.language.windows.outlets import numbered, progressing_by
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
@@ -284,7 +284,7 @@ def spark_window(node: exp.Expr) -> WindowClause:
 
 def _length(node: exp.Expr, place: Place | None, hint: str) -> Length:
     if isinstance(node, exp.Interval):
-        return Length(int(node.this.name), place=place)
+        return length_of(node, place)
     if isinstance(node, exp.Literal) and node.is_string:
         return Length(interval_of_words(node.name, place), place=place)
     raise QueryError("expected a length of time", hint=hint, place=place)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 
@@ -32,6 +34,13 @@ class Altered:
 
 
 @dataclass(frozen=True)
+class Refreshed:
+    """A table is read again; its queries stay as they are."""
+
+    table: str
+
+
+@dataclass(frozen=True)
 class Listed:
     """A request for the list of queries; nothing changes."""
 
@@ -41,7 +50,15 @@ class WaitsListed:
     """A request for what holds results back; nothing changes."""
 
 
-Change = Added | Dropped | Altered | Listed | WaitsListed
+@dataclass(frozen=True)
+class Shown:
+    """The answer to SHOW, DESCRIBE or EXPLAIN as rows under a title; nothing changes."""
+
+    title: str
+    rows: pa.Table
+
+
+Change = Added | Dropped | Altered | Refreshed | Listed | WaitsListed | Shown
 
 
 @dataclass(frozen=True)
@@ -84,5 +101,5 @@ def amended(queries: Sequence[Query], change: Change) -> tuple[Query, ...]:
             return tuple(
                 replace(each, options={**each.options, **options}) if each.name == name else each for each in queries
             )
-        case Listed() | WaitsListed():
+        case Refreshed() | Listed() | WaitsListed() | Shown():
             return tuple(queries)

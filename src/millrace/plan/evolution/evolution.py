@@ -37,7 +37,15 @@ from millrace.plan.physical.operator_choice import has_state
 from millrace.plan.physical.stages import physical, since_points
 
 Became = Literal["kept", "changed", "started", "dropped"]
-_STATELESS = (kernel.Filter, kernel.Project, kernel.Explode, kernel.Union, kernel.Since, kernel.RollUp)
+_STATELESS = (
+    kernel.Filter,
+    kernel.Project,
+    kernel.Explode,
+    kernel.TableJoin,
+    kernel.Union,
+    kernel.Since,
+    kernel.RollUp,
+)
 
 
 @dataclass(frozen=True)

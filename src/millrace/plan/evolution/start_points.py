@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
-from millrace.kernel.progress.time_contract import SEQUENCE
+from millrace.kernel.progress.time_contract import LATE, SEQUENCE
 from millrace.plan.nodes.query_network import Query, QueryNetwork
-from millrace.plan.nodes.relational_nodes import scans_of
+from millrace.plan.nodes.relational_nodes import Scan, scans_of
 
 StreamProgress = Mapping[str, Mapping[str, Any]]
 """What `Ingress.save` or `Ingress.progress` gives, by stream; without streams that no query has read."""
@@ -38,6 +38,36 @@ def unreached(query: Query, points: StreamProgress) -> Microseconds:
     """A time that neither rows nor bounds of a query's streams have reached yet."""
     streams = _of(query, points)
     return max([_start(streams), *(each["bound"] for each in streams)])
+
+
+def unreached_points(network: QueryNetwork, points: StreamProgress) -> dict[str, Microseconds]:
+    """By source a point that neither rows nor bounds have reached yet; without late rows, which have been passed."""
+    return {
+        scan.source: max(start, bounds_of(network, points).get(scan.source, NO_BOUND))
+        for query in network.queries
+        for scan in scans_of(query.root)
+        if scan.outlet != LATE
+        for start in [_scan_start(scan, points)]
+    }
+
+
+def _scan_start(scan: Scan, points: StreamProgress) -> Microseconds:
+    point = points.get(scan.stream.name)
+    if scan.has_other_time:
+        return _outlet_start(point, scan.outlet)
+    return _start([] if point is None else [point])
+
+
+def bounds_of(network: QueryNetwork, points: StreamProgress) -> dict[str, Microseconds]:
+    """By source its bound; the number of rows is that of a sequence."""
+    found: dict[str, Microseconds] = {}
+    for scan in (each for query in network.queries for each in scans_of(query.root)):
+        point = points.get(scan.stream.name)
+        if point is None:
+            continue
+        edge = point["outlets"].get(scan.outlet, point) if scan.has_other_time else point
+        found[scan.source] = int(point["sequence"] if scan.outlet == SEQUENCE else edge["bound"])
+    return found
 
 
 def reduced(points: StreamProgress) -> dict[str, dict[str, Any]]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from millrace.kernel.columns.expressions import Call
 from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes.aggregate_nodes import Unit
 from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Project, Scan, below_maps, scans_of
+from millrace.plan.nodes.table_nodes import TableJoin
 
+_TABLE_JOINS = {"inner": "join", "left": "left join", "semi": "only rows in", "anti": "only rows not in"}
 _SHORT = 60
 """How long what is computed may be to be shown in the place of its name."""
 
@@ -23,6 +26,16 @@ def join_label(join: Join) -> str:
         words += f", {band}"
     kept = [name for name, side in zip(names, join.sides, strict=True) if side.outer]
     return words + (f", with all rows of {_listed(kept)}" if kept else "")
+
+
+def table_join_label(join: TableJoin) -> str:
+    """What of a table a row meets."""
+    table = join.table
+    keys = " and ".join(f"{value} = {table.name}.{column}" for value, column in join.keys)
+    further = "" if isinstance(join.condition, Call) and join.condition.function == "=" else f", where {join.condition}"
+    rows = "" if join.where is None else f", of its rows where {join.where}"
+    every = "" if table.refresh is None else f", read again every {interval_text(table.refresh)}"
+    return f"{_TABLE_JOINS[join.kind]} table {table.name} on {keys}{further}{rows}{every}: a row leaves at once"
 
 
 def join_notes(join: Join) -> Iterator[str]:

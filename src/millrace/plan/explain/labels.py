@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from millrace.kernel.progress.open_windows import open_windows
 from millrace.kernel.progress.time_contract import LATE, SEQUENCE, TimeContract
-from millrace.plan.explain.join_labels import following_label, join_label, rows_join_label
+from millrace.plan.explain.join_labels import following_label, join_label, rows_join_label, table_join_label
 from millrace.plan.explain.time_text import clock_text, interval_text
 from millrace.plan.explain.update_labels import queue_label, update_join_label
 from millrace.plan.nodes import aggregate_nodes as windows
 from millrace.plan.nodes import relational_nodes as relational
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.table_nodes import TableJoin
 from millrace.plan.nodes.update_nodes import AnyQueue, AnyUpdateJoin, MarkedAggregate
 
 
@@ -29,10 +30,15 @@ def label(node: Node) -> str:
         case relational.Explode():
             kept = ", also of rows without one" if node.outer else ""
             return f"explode {node.array}: a row per element{kept}"
+        case TableJoin():
+            return table_join_label(node)
         case relational.Union():
             return "union, order-agnostic: rows pass as they arrive, the bound is the least of all inputs"
         case relational.Numbered():
             return "number: by time, then input, then order in the input"
+        case relational.OrderByColumns(further=further):
+            order = ", ".join(name + (" DESC" if falls else "") for name, falls in further)
+            return f"order by time, then {order}: a row leaves when no input can send one of its time"
         case relational.OrderByTime():
             return "order by time: a row leaves when no input can send an earlier one"
         case relational.Since():
@@ -80,7 +86,7 @@ def _outlet_text(scan: relational.Scan) -> str:
 
 def _call_text(each: windows.Aggregation) -> str:
     function = each.function if isinstance(each.function, str) else each.function.name
-    values = ", ".join([*map(str, each.arguments), *map(str, each.parameters)])
+    values = ", ".join([*map(str, each.arguments), *map(repr, each.parameters)])
     where = "" if each.where is None else f" FILTER (WHERE {each.where})"
     return f"{function}({values or '*'}){where} AS {each.name}"
 

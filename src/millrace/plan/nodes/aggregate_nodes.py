@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import result_type
+from millrace.kernel.aggregates.functions.function import Parameter
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.elements import TIMESTAMP
@@ -172,7 +173,7 @@ class Aggregation:
     function: str | UserAggregate
     arguments: tuple[Expression, ...] = ()
     where: Expression | None = None
-    parameters: tuple[float | int | bool, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
 
     def expressions(self) -> tuple[Expression, ...]:
         """All that is computed per row."""

@@ -8,13 +8,14 @@ Rules:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Scan
+from millrace.plan.nodes.table_nodes import TableJoin
 
 
 def content_name(label: str, content: object) -> str:
@@ -31,23 +32,28 @@ def meaning(node: Node) -> Node:
 
     For a tree without state no columns count: it passes on whatever columns the stream has.
     """
-    remembers = not node.is_prefix
-    wanted = node.column_names() if remembers else []
+    # For all streams at once: a union may have many.
+    read = {} if node.is_prefix else columns_by_stream([node])
 
     def reduced(each: Node) -> Node:
+        if isinstance(each, TableJoin):
+            each = each.reduced(typed=not node.is_prefix)
         if not isinstance(each, Scan):
             return each.map_children(reduced)
         stream = each.stream
-        read = set(stream_columns(node, wanted, stream.name)) if remembers else set()
-        schema = pa.schema([field for field in stream.schema if field.name in read])
+        schema = pa.schema([field for field in stream.schema if field.name in read.get(stream.name, ())])
         return Scan(Stream(stream.name, schema, stream.time, Connector("")), each.outlet)
 
     return reduced(node)
 
 
-def stream_columns(node: Node, wanted: Sequence[str], stream: str) -> Iterator[str]:
-    """The columns of a stream that a tree reads to give the wanted ones."""
-    if isinstance(node, Scan):
-        yield from wanted if node.stream.name == stream else ()
-    for each, read in zip(node.children(), node.reads(wanted), strict=True):
-        yield from stream_columns(each, read, stream)
+def columns_by_stream(roots: Iterable[Node]) -> dict[str, set[str]]:
+    """The columns of each stream that some trees read."""
+    found: dict[str, set[str]] = {}
+    waiting: list[tuple[Node, Sequence[str]]] = [(root, root.column_names()) for root in roots]
+    while waiting:
+        node, wanted = waiting.pop()
+        if isinstance(node, Scan):
+            found.setdefault(node.stream.name, set()).update(wanted)
+        waiting += zip(node.children(), node.reads(wanted), strict=True)
+    return found

@@ -1,4 +1,4 @@
-"""Streams and sinks as they are declared: where rows come from, and where results go."""
+"""Streams, tables and sinks as they are declared: where rows come from, and where results go."""
 
 from __future__ import annotations
 
@@ -43,6 +43,21 @@ class Stream:
     # Names of operators are made of the repr, and what an operator computes does not depend on these two.
     update_key: tuple[str, ...] | None = field(default=None, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A declared table: reference data that is read as a whole, and again at every `refresh` microseconds.
+
+    No two rows have equal values in the columns of its primary key, and none has a null there.
+    """
+
+    name: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    # What a join with it computes does not depend on these.
+    connector: Connector = field(repr=False)
+    refresh: int | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import user_aggregates
-from millrace.kernel.columns import expressions, user_functions
+from millrace.kernel.columns import expressions, lambdas, user_functions
 from millrace.kernel.joins import sides
 from millrace.kernel.progress import time_contract
 from millrace.kernel.updates import queue_settings
@@ -30,6 +30,7 @@ from millrace.plan.nodes import (
     join_nodes,
     query_network,
     relational_nodes,
+    table_nodes,
     update_nodes,
 )
 
@@ -38,10 +39,12 @@ _MODULES = (
     endpoints,
     expressions,
     join_nodes,
+    lambdas,
     query_network,
     queue_settings,
     relational_nodes,
     sides,
+    table_nodes,
     time_contract,
     update_nodes,
     user_aggregates,

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from millrace.kernel.elements import NO_BOUND
-from millrace.plan.nodes.endpoints import Sink, Stream
+from millrace.plan.nodes.endpoints import Sink, Stream, Table
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Scan, scans_of
+from millrace.plan.nodes.table_nodes import tables_of
 
 if TYPE_CHECKING:
     from millrace.kernel.updates.queue_settings import Access
@@ -57,6 +58,10 @@ class QueryNetwork:
         """The streams that some query reads, each once, in order of first use."""
         found = {scan.stream.name: scan.stream for query in self.queries for scan in scans_of(query.root)}
         return tuple(found.values())
+
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that some query joins, each once."""
+        return tuple(tables_of(query.root for query in self.queries).values())
 
     def with_streams(self, streams: Mapping[str, Stream]) -> QueryNetwork:
         """The network with some of its streams replaced, by name."""

@@ -166,6 +166,16 @@ class OrderByTime(_Ordered):
 
 
 @dataclass(frozen=True)
+class OrderByColumns(OrderByTime):
+    """The same, with rows of equal time sorted by columns; `further` says of each whether it falls."""
+
+    further: tuple[tuple[str, bool], ...] = ()
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [list(dict.fromkeys([*wanted, *(name for name, _ in self.further)]))]
+
+
+@dataclass(frozen=True)
 class Numbered(_Ordered):
     """The rows of a union under one sequence: by time, then input, then order in the input.
 

@@ -11,6 +11,7 @@ from millrace.kernel.columns.expressions import Column
 from millrace.plan.nodes.aggregate_nodes import Aggregate, SessionWindow
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Explode, Filter, Project, RollUp, Scan, Since, scan_of
+from millrace.plan.nodes.table_nodes import TableJoin
 
 
 def rolled_up(node: Node) -> Node:
@@ -38,7 +39,7 @@ def groups_of(node: Aggregate) -> tuple[str, ...]:
 def _promises_by_group(node: Node) -> bool:
     """True if what a tree gives is promised group by group: a stream, or an aggregate by its groups."""
     match node:
-        case Filter() | Project() | Explode() | Since():
+        case Filter() | Project() | Explode() | TableJoin() | Since():
             return _promises_by_group(node.input)
         case Scan():
             return bool(node.stream.time.per) and not node.outlet

@@ -19,6 +19,7 @@ from millrace.plan.nodes import relational_nodes as relational
 from millrace.plan.nodes import update_nodes as updates
 from millrace.plan.nodes.content_names import meaning
 from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.table_nodes import TableJoin
 from millrace.plan.physical.group_promises import groups_of
 from millrace.plan.physical.levels import Exchange
 from millrace.plan.physical.pane_choice import FLUSH, low_level, pane_choice
@@ -77,11 +78,17 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
             return kernel.Project(node.columns)
         case relational.Explode():
             return kernel.Explode(node.array, node.element, node.position, node.kept, outer=node.outer)
+        case TableJoin():
+            sources = [each.source for each in relational.scans_of(node)]
+            return kernel.TableJoin(
+                node.table.name, sources, node.kind, node.keys, node.columns, node.condition, node.where
+            )
         case relational.Union():
             merges = is_in_order(options) and not relational.is_latent(node)
             return kernel.Merge() if merges else kernel.Union()
         case relational.OrderByTime():
-            return kernel.Union() if relational.is_latent(node) else kernel.Merge()
+            further = node.further if isinstance(node, relational.OrderByColumns) else ()
+            return kernel.Union() if relational.is_latent(node) else kernel.Merge(further)
         case relational.Numbered():
             return kernel.Number()
         case relational.Distinct():
@@ -128,6 +135,8 @@ def method_of(node: Node, options: Options) -> Method | None:
     """
     asked = options.get("join", "adaptive")
     if not isinstance(node, relational.OrderByTime) or asked == "oop" or is_in_order(options):
+        return None
+    if isinstance(node, relational.OrderByColumns):
         return None
     below = relational.below_maps(node.input)
     if not isinstance(below, joins.Join) or below.time != "max" or any(side.outer for side in below.sides):

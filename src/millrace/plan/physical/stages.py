@@ -18,7 +18,8 @@ from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.progress.time_contract import SEQUENCE
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow, PartitionedRows, TrailingWindow, Window
-from millrace.plan.nodes.content_names import stream_columns
+from millrace.plan.nodes.content_names import columns_by_stream
+from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import RowSlack, Since, Slack, scan_of, scans_of
@@ -40,12 +41,17 @@ class Physical:
 
     def columns_read(self, stream: str) -> list[str]:
         """The columns of a stream that some query or its time contract reads, in declared order."""
-        read: set[str | None] = {
-            name for _, root in self.roots for name in stream_columns(root, root.column_names(), stream)
-        }
-        declared = next(each for each in self.network.streams() if each.name == stream)
-        read |= {*declared.time.columns(), declared.replay.column if declared.replay else None}
-        return [name for name in declared.schema.names if name in read]
+        declared = self._declared[stream]
+        also = {*declared.time.columns(), declared.replay.column if declared.replay else None}
+        return [name for name in declared.schema.names if name in self._read.get(stream, ()) or name in also]
+
+    @cached_property
+    def _read(self) -> dict[str, set[str]]:
+        return columns_by_stream(root for _, root in self.roots)
+
+    @cached_property
+    def _declared(self) -> dict[str, Stream]:
+        return {stream.name: stream for stream in self.network.streams()}
 
     def whole(self) -> Graph:
         """One graph for all queries: what they have in common is there once, and the exchanges disappear."""
@@ -100,6 +106,14 @@ class Physical:
             for cut in own.values()
             if isinstance(cut, Crossing)
         }
+
+    def queries_of_ports(self) -> dict[str, list[str]]:
+        """By port the queries whose rows go through it."""
+        found: dict[str, dict[str, None]] = {}
+        for query, own in self._levels[0].items():
+            for cut in own.values():
+                found.setdefault(cut.port, {})[query] = None
+        return {port: list(queries) for port, queries in found.items()}
 
     @property
     def depth(self) -> int:
@@ -172,7 +186,7 @@ def _functions_of(network: QueryNetwork) -> list[UserFunction]:
     roots = (root for query in network.queries for root in (query.root, query.tree) if root is not None)
     computed = [each for root in roots for node in walk(root) for each in node.expressions()]
     promised = [each.time.punctuation for each in network.streams() if each.time.punctuation is not None]
-    parts = (part for each in (*computed, *promised) if each.calls_user_code for part in each.parts())
+    parts = (part for each in (*computed, *promised) if each.is_guarded for part in each.parts())
     return list(dict.fromkeys(part.function for part in parts if isinstance(part, UserCall)))
 
 

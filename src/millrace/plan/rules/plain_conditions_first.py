@@ -15,9 +15,9 @@ from millrace.plan.nodes.relational_nodes import Filter
 def plain_conditions_first(node: Node) -> Node:
     """The tree with filters that call user functions apart from the others, and above them."""
     node = node.map_children(plain_conditions_first)
-    if not isinstance(node, Filter) or not node.predicate.calls_user_code:
+    if not isinstance(node, Filter) or not node.predicate.is_guarded:
         return node
     parts = conjuncts(node.predicate)
-    plain = all_of(each for each in parts if not each.calls_user_code)
+    plain = all_of(each for each in parts if not each.is_guarded)
     below = node.input if plain is None else Filter(node.input, plain)
-    return reduce(Filter, [each for each in parts if each.calls_user_code], below)
+    return reduce(Filter, [each for each in parts if each.is_guarded], below)

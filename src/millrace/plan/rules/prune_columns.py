@@ -11,6 +11,7 @@ from dataclasses import replace
 from millrace.kernel.columns.expressions import Column
 from millrace.plan.nodes.node import Node, SeveralInputs
 from millrace.plan.nodes.relational_nodes import Explode, Project
+from millrace.plan.nodes.table_nodes import TableJoin
 
 
 def prune_columns(root: Node) -> Node:
@@ -23,7 +24,7 @@ def _prune(node: Node, wanted: list[str]) -> Node:
     if isinstance(node, Project):
         names = set(wanted)
         node = replace(node, columns=tuple((name, each) for name, each in node.columns if name in names))
-    if isinstance(node, Explode):
+    if isinstance(node, Explode | TableJoin):
         node = node.narrowed(wanted)
     read = node.reads(wanted)
     children = [_prune(each, names) for each, names in zip(node.children(), read, strict=True)]

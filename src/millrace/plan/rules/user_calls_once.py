@@ -1,4 +1,4 @@
-"""Call a user function once per row, however often a query writes the call.
+"""Call a user function, and from_json, once per row, however often a query writes the call.
 
 Rules:
 - A call that filters and projections above each other need several times is computed in a projection below the first
@@ -15,6 +15,8 @@ from collections.abc import Set as AbstractSet
 from itertools import count
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
+from millrace.kernel.columns.lambdas import is_free
+from millrace.kernel.columns.nested.json_functions import COUNTED
 from millrace.kernel.columns.short_circuit import computed_everywhere
 from millrace.kernel.columns.user_functions import UserCall
 from millrace.plan.nodes.conditions import substituted
@@ -57,7 +59,7 @@ def _computed(
     below: Node, known: Calls, expressions: Sequence[Expression], wanted: AbstractSet[Expression]
 ) -> tuple[Node, Calls, list[Expression]]:
     """A node with the calls that expressions make several times as columns, and the expressions over it."""
-    if not any(each.calls_user_code for each in expressions):
+    if not any(each.is_guarded for each in expressions):
         return below, known, list(expressions)
     columns = dict(known)
     over = [_over(each, columns) for each in expressions]
@@ -89,15 +91,20 @@ def _next(
 
 
 def _calls(expressions: Iterable[Expression]) -> Iterator[Expression]:
-    return (part for each in expressions for part in each.parts() if isinstance(part, UserCall))
+    return (part for each in expressions for part in each.parts() if _is_counted(part))
+
+
+def _is_counted(part: Expression) -> bool:
+    is_call = isinstance(part, UserCall) or (isinstance(part, Call) and part.function in COUNTED)
+    return is_call and is_free(part)
 
 
 def _everywhere(expression: Expression) -> Iterator[Expression]:
     """The calls inside an expression that are computed for all rows."""
-    if isinstance(expression, UserCall):
+    if _is_counted(expression):
         yield expression
     inner = expression.children()
-    if isinstance(expression, Call) and expression.calls_user_code:
+    if isinstance(expression, Call) and expression.is_guarded:
         inner = tuple(computed_everywhere(expression.function, inner))
     for each in inner:
         yield from _everywhere(each)

@@ -146,7 +146,7 @@ def _window_of(aggregates: Sequence[Aggregate], query: str, options: Mapping[str
 
 def _is_cheap(node: Node) -> bool:
     """True if nothing in a tree calls a user function."""
-    return not any(expression.calls_user_code for each in walk(node) for expression in each.expressions())
+    return not any(expression.is_guarded for each in walk(node) for expression in each.expressions())
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ class _QueuePlacement:
         match node:
             case Filter():
                 parts = conjuncts(node.predicate)
-                dear = [each for each in parts if each.calls_user_code]
-                inner = self.tree(node.input, [*(each for each in parts if not each.calls_user_code), *below])
+                dear = [each for each in parts if each.is_guarded]
+                inner = self.tree(node.input, [*(each for each in parts if not each.is_guarded), *below])
                 return _filtered(inner, dear)
             case Project():
                 return self._project(node, below)
@@ -187,8 +187,8 @@ class _QueuePlacement:
     def _project(self, node: Project, below: Sequence[Expression]) -> Node:
         given = dict(node.columns)
         meant = [(each, substituted(each, given)) for each in below]
-        inner = self.tree(node.input, [one for _, one in meant if not one.calls_user_code])
-        return _filtered(replace(node, input=inner), [each for each, one in meant if one.calls_user_code])
+        inner = self.tree(node.input, [one for _, one in meant if not one.is_guarded])
+        return _filtered(replace(node, input=inner), [each for each, one in meant if one.is_guarded])
 
     def _union(self, node: Union, below: Sequence[Expression]) -> Node:
         key = self._key(node)

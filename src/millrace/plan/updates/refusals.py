@@ -8,7 +8,8 @@ from millrace.errors import Place, RequestError
 from millrace.kernel.progress.time_contract import LATE
 from millrace.plan.nodes.join_nodes import Following, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.relational_nodes import Distinct, OrderByTime, Rank, Scan
+from millrace.plan.nodes.relational_nodes import Distinct, Explode, OrderByTime, Rank, Scan
+from millrace.plan.nodes.table_nodes import TableJoin
 
 APPEND = "read with WITH (queue = 'append'), which answers over all rows"
 """What to do instead, after "let the query"."""
@@ -44,6 +45,11 @@ _WHY: Mapping[type[Node], tuple[str, str]] = {
     OrderByTime: ("ORDER BY", "each result replaces the one before of its key, so that there is no sequence to order"),
     Distinct: ("DISTINCT", "a row that is left out as a repetition would not replace the one before it"),
     Rank: ("a rank", "it compares rows of different keys, which replace each other at different times"),
+    Explode: ("explode", "a row gives several results, of which the last would replace the others"),
+    TableJoin: (
+        "a join with a table by other columns than its primary key",
+        "a row may give several results, of which the last would replace the others",
+    ),
     Following: ("SEQ MODE CHRONICLE", "it uses each row once, and an update query leaves rows out"),
 }
 

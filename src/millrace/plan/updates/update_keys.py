@@ -21,6 +21,7 @@ from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.relational_nodes import Filter, Numbered, Project, Scan, Union, scans_of
+from millrace.plan.nodes.table_nodes import TableJoin
 from millrace.plan.updates.refusals import APPEND, NoUpdateSemantics, not_yet, refusal
 
 Names = frozenset[str]
@@ -99,6 +100,8 @@ def result_key(node: Node) -> ResultKey:
         case Scan() if is_update(node):
             return ResultKey(tuple(frozenset((name,)) for name in node.stream.update_key or ()))
         case Filter() | Numbered():
+            return result_key(node.input)
+        case TableJoin() if node.matches_once:
             return result_key(node.input)
         case Project():
             return _mapped(node)

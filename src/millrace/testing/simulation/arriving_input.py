@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millrace.connectors.inputs import Chunk, Position, as_rows
+from millrace.connectors.fed_rows import as_rows
+from millrace.connectors.stream_input import Chunk, Position
 from millrace.kernel.elements import Microseconds, Times
 from millrace.plan.nodes.endpoints import Stream
 from millrace.testing.simulation.simulated_clock import SimulatedClock

@@ -14,6 +14,7 @@ import pytest
 import millrace as mr
 from millrace.api.http import http_limits
 from millrace.api.http.server import Server
+from tests.e2e.commands import wait_for
 
 
 @pytest.fixture
@@ -63,10 +64,9 @@ def test_one_connection_too_many_is_turned_away_and_another_is_answered_when_one
 ) -> None:
     monkeypatch.setattr(http_limits, "CONNECTIONS", 2)
     with connected(server), connected(server):
-        while answered(server, "GET", "/queries")[0] != 503:
-            pass  # Those before it are accepted in their order, but counted a moment later.
-    while answered(server, "GET", "/queries")[0] == 503:
-        pass
+        # Those before it are accepted in their order, but counted a moment later.
+        wait_for(lambda: answered(server, "GET", "/queries")[0] == 503, 60)
+    wait_for(lambda: answered(server, "GET", "/queries")[0] != 503, 60)
     assert answered(server, "GET", "/queries")[0] == 200
 
 
@@ -116,13 +116,19 @@ def test_what_is_no_request_is_refused_and_nothing_is_printed(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_get_has_no_effect(server: Server, ticks: mr.Pushed) -> None:
+def test_a_get_has_no_effect(server: Server, ticks: mr.Pushed, monkeypatch: pytest.MonkeyPatch) -> None:
+    refreshed, of = list[bool](), server.reader.of
+    monkeypatch.setattr(
+        server.reader, "of", lambda query, *, refresh: (refreshed.append(refresh), of(query, refresh=refresh))[1]
+    )
+    assert answered(server, "GET", "/latest/prices")[0] == 200
     status, said = answered(server, "GET", "/latest/prices?refresh=true")
     assert (status, said["hint"]) == (405, "Use POST /refresh/prices.")
     assert answered(server, "GET", "/refresh/prices")[0] == 405
     assert answered(server, "POST", "/latest/prices")[0] == 405
     ticks.push({"symbol": "A", "price": 7.0, "ts": "1970-01-01 00:00:01"})
     assert answered(server, "POST", "/refresh/prices?symbol=A")[1]["price"] == 7.0
+    assert refreshed == [False, True]
 
 
 def test_pages_of_other_sites_are_refused(server: Server) -> None:

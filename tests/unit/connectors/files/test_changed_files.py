@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from millrace.connectors.files import file_stamp
 from millrace.connectors.files.file_stamp import check_stamp, stamp
 from millrace.connectors.inputs import open_input
 from millrace.errors import MalformedRow, RunError
+from millrace.hosts.local.cut_input import CutInput
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
@@ -66,18 +68,30 @@ def results(folder: Path) -> str:
     return "".join(path.read_text().replace('"n"\n', "") for path in sorted((folder / "out").glob("part-*")))
 
 
-@pytest.mark.parametrize("change", [rewritten, truncated, replaced, emptied])
+OTHERS, FEWER = "the first [0-9]+ bytes, which were read, are others", "[0-9]+ bytes of it were read, and it has [0-9]+"
+
+
+@pytest.mark.parametrize(
+    ("change", "how"), [(rewritten, OTHERS), (truncated, FEWER), (replaced, OTHERS), (emptied, FEWER)]
+)
 def test_a_file_that_has_changed_since_it_was_read_is_named_at_a_restart_on_local(
-    tmp_path: Path, change: Change
+    tmp_path: Path, change: Change, how: str
 ) -> None:
     put(tmp_path, 1)
     put(tmp_path, 2)
     run(tmp_path)
     change(tmp_path / "in" / "1.csv")
     put(tmp_path, 3)
-    with pytest.raises(RunError, match=r'file ".*/in/1.csv" of stream "s" has changed since it was read'):
+    with pytest.raises(RunError, match=rf'file ".*/in/1.csv" of stream "s" has changed since it was read: {how}'):
         run(tmp_path)
     assert results(tmp_path) == "1\n2\n"
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    known = stamp(str(path := put(tmp_path, 1)))
+    path.unlink()
+    with pytest.raises(RunError, match='of stream "s" has changed since it was read: it is gone'):
+        check_stamp(str(path), known, "s")
 
 
 def test_files_that_are_touched_copied_or_have_grown_are_the_same(tmp_path: Path) -> None:
@@ -151,6 +165,24 @@ def test_what_was_read_of_a_parquet_file_must_stay(tmp_path: Path) -> None:
     (tmp_path / "in" / "1.parquet").write_bytes(content)
     with pytest.raises(RunError, match="has changed since it was read"):
         open_input(stream, ["n"], None, position)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_file_that_is_read_at_once_is_digested_once(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digested: list[int] = []
+    monkeypatch.setattr(file_stamp, "_digest", lambda path, size: digested.append(size) or "")
+    monkeypatch.setattr(file_stamp, "_TICK", -1)
+    path = put(tmp_path, 1, 2)
+    if format == "parquet":
+        table = pa.table({"n": pa.array([1, 2], pa.int32()), "ts": pa.array([0, 1], pa.timestamp("us"))})
+        path = path.rename(tmp_path / "1.csv").with_name("in") / "1.parquet"
+        pq.write_table(table, path)
+    source = CutInput(open_input(parse_network(SQL.format(tmp_path, format)).streams()[0], ["n"], None, None))
+    while source.read():
+        pass
+    assert digested == [path.stat().st_size]
 
 
 def test_a_large_file_that_was_written_again_counts_as_changed_wherever_the_change_is(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from millrace.connectors.generators.generated_input import make_slice, slices_of
 from millrace.connectors.generators.nexmark import COLUMNS, SLICE_EVENTS, TABLES, NexmarkOptions, options_of
-from millrace.connectors.inputs import make_slice, slices_of
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED
 from millrace.kernel.progress.time_contract import TimeContract

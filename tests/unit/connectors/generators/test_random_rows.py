@@ -71,6 +71,10 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others() -> None:
         ({"burst": 0}, 'option "burst" does not take "0"'),
         ({"rate": -1}, 'option "rate" does not take "-1.0"'),
         ({"rate": "fast"}, 'option "rate" is "fast", which is no number'),
+        ({"rate": "1e400"}, 'option "rate" is "1e400", which is no number'),
+        ({"start": "soon"}, 'option "start" is "soon", which is no time'),
+        ({"keys": 0}, 'option "keys" does not take "0"'),
+        ({"seconds": -1}, 'option "seconds" does not take "-1.0"'),
         ({"speed": 2}, 'stream "s" has no generate option "speed"'),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from millrace.connectors.inputs import CHUNK_ROWS
+from millrace.connectors.stream_input import CHUNK_ROWS
 from millrace.errors import RequestError, RunError
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners
@@ -146,7 +146,7 @@ def test_a_query_that_floods_does_not_starve_another() -> None:
         ),
         feeds={"flood": [flood(CHUNK_ROWS)], "calm": [flood(1, first=number) for number in range(8)]},
         listeners=Listeners(
-            results=lambda query, rows: left.extend([run.executor.backlog("flood")] * len(rows) * (query == "q"))
+            results=lambda query, rows: left.extend([run.executor.edges.backlog("flood")] * len(rows) * (query == "q"))
         ),
     )
     run.executor.step_size.rows = 128
@@ -162,7 +162,7 @@ def test_a_stream_whose_rows_still_wait_is_neither_read_nor_taken_for_silent() -
     run = LocalRun(
         parse_network(TWO + "CREATE QUERY q AS SELECT v, ts FROM flood UNION calm ORDER BY ts;"),
         feeds={"flood": chunks, "calm": [ahead]},
-        listeners=Listeners(results=lambda query, rows: waiting.append(run.executor.backlog("flood"))),
+        listeners=Listeners(results=lambda query, rows: waiting.append(run.executor.edges.backlog("flood"))),
     )
     run.executor.step_size.rows = 4096
     report = run.run()
@@ -215,6 +215,7 @@ def of_2024(seconds: list[float]) -> pa.Table:
     return pa.table({"v": pa.array(range(len(seconds)), pa.int32()), "ts": times})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REPLAYS)
 def test_the_ets_of_a_replay_are_made_by_the_replayed_clock_as_in_virtual_time(name: str) -> None:
     declared, select, seconds = REPLAYS[name]
@@ -297,6 +298,19 @@ def test_a_live_run_waits_for_what_silence_still_releases() -> None:
     assert sum(counts(run)) == 2
 
 
+def test_a_live_run_does_not_wait_for_what_only_the_end_releases() -> None:
+    stream = "CREATE STREAM {} (v INT, ts TIMESTAMP) INTERNAL TIMESTAMP AS ts FROM iterable;"
+    query = "CREATE QUERY q AS SELECT count(*) AS n FROM a UNION b [ROWS 4 SLIDE 1];"
+    feeds = {"a": [rows("00:00:01", "00:00:02")], "b": [rows("00:00:03")]}
+    run = LocalRun(parse_network(stream.format("a") + stream.format("b") + query), feeds=feeds)
+    thread = Thread(target=run.run)
+    thread.start()
+    thread.join(20)
+    run.stop()
+    assert run.report().received == 3
+    assert not thread.is_alive(), "its streams have ended, and no window can be completed any more"
+
+
 def test_heartbeats_faster_than_work_do_not_keep_a_run_from_ending() -> None:
     sql = """CREATE STREAM s (v INT) INTERNAL TIMESTAMP AS ts ETS EVERY INTERVAL 1 MICROSECOND FROM iterable;
     CREATE QUERY q AS SELECT v FROM s ORDER BY ts;"""
@@ -308,6 +322,7 @@ def test_heartbeats_faster_than_work_do_not_keep_a_run_from_ending() -> None:
     assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_time_stands_still_for_a_replayed_stream_while_nobody_runs(tmp_path: Path) -> None:
     script = """CREATE STREAM a (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
       ETS ON DEMAND SKEW INTERVAL 10 MILLISECONDS FROM iterable REPLAY BY ts;

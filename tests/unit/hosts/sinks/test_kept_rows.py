@@ -40,7 +40,7 @@ def test_so_many_rows_are_kept_if_nothing_is_said(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [("keep 'some'", 'not "some"'), ("keep 0", 'not "0"'), ("path 'x'", "does not know path")]
+    ("options", "said"), [("keep 'some'", 'not "some"'), ("keep 0", 'not "0"'), ("path 'x'", "does not take path x")]
 )
 def test_wrong_options_are_refused_before_the_run(options: str, said: str) -> None:
     network = mr.Network()

@@ -38,7 +38,7 @@ def declared(folder: Path, options: str | None = None) -> str:
 
 
 def put(folder: Path, *numbers: int) -> None:
-    lines = [f"{number},2024-01-01 00:00:{number:02d}" for number in numbers]
+    lines = [f"{number},2024-01-01 00:00:00.{number:02d}" for number in numbers]
     (folder / "in" / f"{numbers[0]:04d}.csv").write_text("n,ts\n" + "\n".join(lines) + "\n")
 
 
@@ -154,7 +154,7 @@ def test_a_query_that_replaces_another_in_virtual_time_has_a_writer_of_its_own(t
     put(tmp_path, 1, 2, 3, 4)
     changes = LiveChanges(given, declared(tmp_path), bind_changes)
     begins = 1_704_067_200_000_000
-    VirtualRun(given, changes=changes, scripted=[(begins + 2_500_000, SECOND)]).run()
+    VirtualRun(given, changes=changes, scripted=[(begins + 25_000, SECOND)]).run()
     assert [sorted(row) for row in kept(tmp_path / "kept")] == [["n"], ["n"], ["less", "n"], ["less", "n"]]
     assert [(writer.schema.names, writer.closed) for writer in KeptEpochs.opened] == [
         (["n"], True),

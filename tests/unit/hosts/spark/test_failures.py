@@ -76,6 +76,16 @@ def test_a_full_disk_is_named_wherever_it_is_noticed(tmp_path: Path) -> None:
         raise BrokenPipeError(32, "pipe")
 
 
+def test_a_secret_in_the_cause_does_not_reach_the_log_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millrace.errors._hidden", {"hunter2-swordfish"})
+    for cause, is_shown in (("no hunter2-swordfish", False), ("no such table", True)):
+        with pytest.raises(CarriedError) as carried, carrying():
+            raise RunError("the writer failed") from ValueError(cause)
+        logged = "".join(traceback.format_exception(carried.value))
+        assert "the writer failed" in logged and "hunter2" not in logged
+        assert (cause in logged) is is_shown
+
+
 def test_a_lost_process_is_told_from_an_error_of_ours() -> None:
     lost = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
     assert is_lost_process(Exception(lost))

@@ -176,9 +176,9 @@ def test_a_run_goes_on_when_a_planner_is_killed_and_when_the_clock_is_set_back(t
         assert killed("write_into_data_source")
         put(tmp_path / "in", 2)
         wait_for(lambda: run.report().received == 2 or not thread.is_alive(), 400)
-        query = run._query
-        run._set_back._ahead += 3_600_000_000
-        wait_for(lambda: run._query is not query or not thread.is_alive(), 400)
+        query = run._query.query
+        run._query.set_back._ahead += 3_600_000_000
+        wait_for(lambda: run._query.query is not query or not thread.is_alive(), 400)
         put(tmp_path / "in", 3)
         wait_for(lambda: run.report().received == 3 or not thread.is_alive(), 400)
     finally:

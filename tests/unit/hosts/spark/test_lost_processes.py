@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from millrace.errors import RunError
-from millrace.hosts.spark.failures import CarriedError
+from millrace.hosts.spark.failures import CarriedError, LostProcesses
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.source.network_source import _clock_of
 
@@ -20,7 +20,8 @@ LOST = PySparkException("[STREAM_FAILED] terminated with exception: Stream close
 def run_that(*ends: BaseException | None) -> Any:
     """A run whose streaming query ends so, one time after the other, without progress."""
     run: Any = object.__new__(SparkRun)
-    run._lost, run.log_file, run.tried, left = [], None, 0, list(ends)
+    run._lost, run.log_file, run.tried, left = LostProcesses(), None, 0, list(ends)
+    run._query = SimpleNamespace()
     run._committed = SimpleNamespace(newest={"batch": 4})
     run._control = SimpleNamespace(stopping=Event())
     run._look = lambda: None
@@ -45,8 +46,7 @@ def test_planners_that_are_lost_again_and_again_end_it() -> None:
     with pytest.raises(RunError, match="the run failed: Stream closed"):
         run._pass(ends=False)
     assert run.tried == 4
-    run._committed.newest = {"batch": 5}
-    assert run._may_go_on(LOST), "there has been progress since"
+    assert run._lost.may_go_on(LOST, batch=5), "there has been progress since"
 
 
 def test_an_error_of_ours_and_the_end_of_java_end_it() -> None:

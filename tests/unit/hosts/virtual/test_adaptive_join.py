@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from millrace.hosts.local.host import LocalRun
+from millrace.hosts.run_options import RunOptions
 from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.elements import TIMESTAMP
@@ -58,3 +60,72 @@ def test_the_adaptive_join_is_within_a_tenth_of_the_better_method(at_random: boo
     assert adaptive <= 1.1 * min(sync, ordered)
     assert (metrics.mode, metrics.switches) == ("filter_order", 1), "it does not flap"
     assert metrics.waiting == 0
+
+
+def late_pairs(seed: int) -> tuple[dict[str, list[pa.Table]], list[tuple[int, int, int]]]:
+    """Rows of two keys, some of `b` out of order, one table per second; and all pairs within five seconds."""
+    random = np.random.default_rng(seed)
+    rows = {name: np.sort(random.integers(0, 40 * SECOND, 20 * 40)) for name in "ab"}
+    keys = {name: random.integers(0, 2, len(times)) for name, times in rows.items()}
+    order = np.argsort(rows["b"] + random.integers(0, 3 * SECOND, len(rows["b"])))
+    rows["b"], keys["b"] = rows["b"][order], keys["b"][order]
+    near = np.abs(rows["a"][:, None] - rows["b"][None, :]) <= 5 * SECOND
+    first, second = np.nonzero(near & (keys["a"][:, None] == keys["b"][None, :]))
+    latest = np.maximum(rows["a"][first], rows["b"][second])
+    tables = {
+        name: pa.table({"n": np.arange(len(times)), "k": keys[name], "ts": pa.array(times).cast(TIMESTAMP)})
+        for name, times in rows.items()
+    }
+    feeds = {name: [table.slice(begin, 20) for begin in range(0, 800, 20)] for name, table in tables.items()}
+    return feeds, sorted(zip(latest.tolist(), first.tolist(), second.tolist(), strict=True))
+
+
+def late_network(method: str) -> str:
+    alpha = ", alpha = 0.0001" if method == "adaptive" else ""
+    return f"""
+        CREATE STREAM a (n BIGINT, k BIGINT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED ETS NONE FROM iterable;
+        CREATE STREAM b (n BIGINT, k BIGINT, ts TIMESTAMP) TIMESTAMP BY ts DISORDER INTERVAL 20 SECONDS ETS NONE
+          FROM iterable;
+        CREATE QUERY q WITH (join = '{method}'{alpha}) AS
+          SELECT greatest(x.ts, y.ts) AS ts, x.n AS n, y.n AS m
+          FROM a [RANGE 5 SECONDS] AS x, b [RANGE 5 SECONDS] AS y WHERE x.k = y.k ORDER BY greatest(x.ts, y.ts);"""
+
+
+def in_order(tables: list[pa.Table]) -> list[tuple[int, int, int]]:
+    found = [tuple(row.values()) for table in tables for row in table.set_column(
+        0, "ts", table.column("ts").cast(pa.int64())).to_pylist()]  # fmt: skip
+    assert [row[0] for row in found] == sorted(row[0] for row in found)
+    return sorted(found)
+
+
+class Weighed(VirtualRun):
+    """A run that notes the most rows and results that its join held after an event."""
+
+    most = 0
+
+    def _event(self) -> bool:
+        went_on = super()._event()
+        [join] = [node.operator for node in self.executor.graph.operators() if node.operator and node.operator.leads]
+        self.most = max(self.most, join.held)
+        return went_on
+
+
+@pytest.mark.slow
+def test_where_results_would_take_more_memory_than_rows_the_adaptive_join_keeps_rows() -> None:
+    feeds, expected = late_pairs(seed=3)
+    most, metrics = {}, {}
+    for method in ("sync_filter", "filter_order", "adaptive"):
+        run = Weighed(parse_network(late_network(method)), feeds=feeds, cost=Costs(pair=20))
+        run.run()
+        assert in_order([each.rows for each in run.deliveries]) == expected
+        most[method], metrics[method] = run.most, run.report().joins["q"]
+    assert most["sync_filter"] < 2_000 and most["filter_order"] > 30_000
+    assert most["adaptive"] < 6_000
+    assert (metrics["adaptive"].mode, metrics["adaptive"].hold) == ("sync_filter", 0)
+
+
+def test_the_join_that_adapts_gives_the_same_rows_in_order_on_local() -> None:
+    feeds, expected = late_pairs(seed=4)
+    run = LocalRun(parse_network(late_network("adaptive")), RunOptions("local", "end"), feeds=feeds)
+    run.run()
+    assert in_order([pa.table(each) for each in run.memory["q"]]) == expected

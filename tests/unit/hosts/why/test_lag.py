@@ -226,11 +226,11 @@ def test_shares_of_buckets_add_up_and_the_least_bound_counts() -> None:
         for port, (name, _) in ports.items():
             if name == "a":
                 stamped = edges[name].admit(rows(f"x{2 + bucket} x9"), 100 * SECOND).admitted
-                executor.push_stamped(port, Batch(stamped.rows.select(["k", "ts", "__time"])))
-                executor.observe(port, [edges[name].progress()])
+                executor.edges.push_stamped(port, Batch(stamped.rows.select(["k", "ts", "__time"])))
+                executor.edges.observe(port, [edges[name].progress()])
             elif bucket < 2:
                 executor.ingress[port].raise_bound((1 - bucket) * SECOND, 90 * SECOND)
-                executor.promise(port)
+                executor.edges.promise(port)
         executor.run(StandingClock(100 * SECOND))
         shares.append(share(executor, 120 * SECOND, live=True, exchanges=ports, edges=edges))
     lag = Lag.read(merge(json.loads(json.dumps(shares))))
@@ -255,14 +255,14 @@ def test_what_waits_behind_a_crossing_is_said_by_its_streams() -> None:
             [*(admitted.column(each) for each in names), admitted.column("__time")],
             names=[*exchange.prefix.schema.names, "__time"],
         )
-        first.push_stamped(port, Batch(sent))
-        first.observe(port, [edges[name].progress()])
+        first.edges.push_stamped(port, Batch(sent))
+        first.edges.observe(port, [edges[name].progress()])
     first.run(StandingClock(100 * SECOND))
     (crossing,) = plan.crossings()
     for batch in first.take(100 * SECOND)[crossing.port]:
-        second.push_stamped(crossing.port, batch)
+        second.edges.push_stamped(crossing.port, batch)
     second.ingress[crossing.port].raise_bound(first.promised(crossing.port))
-    second.promise(crossing.port)
+    second.edges.promise(crossing.port)
     second.run(StandingClock(100 * SECOND))
     shares = [
         share(first, 140 * SECOND, live=True, exchanges=ports, edges=edges),

@@ -19,6 +19,14 @@ KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
     (pa.date32(), st.dates(date(1960, 1, 1), date(2030, 1, 1))),
     (pa.timestamp("us", "UTC"), st.integers(-(2**40), 2**40)),
+    (pa.list_(pa.int32()), st.lists(st.none() | st.integers(-1, 1), max_size=5)),
+    (
+        pa.struct([("a", pa.string()), ("b", pa.list_(pa.list_(pa.int8())))]),
+        st.tuples(
+            st.none() | st.sampled_from(["", "x"]),
+            st.none() | st.lists(st.none() | st.lists(st.integers(0, 1), max_size=2), max_size=3),
+        ).map(lambda pair: {"a": pair[0], "b": pair[1]}),
+    ),
 ]
 
 
@@ -34,7 +42,14 @@ def test_ordinals_compare_as_the_values_do(kind: pa.DataType, values: Any, data:
 
 
 def less(left: Any, right: Any) -> bool:
-    return right is not None and (left is None or left < right)
+    return _key(left) < _key(right)
+
+
+def _key(value: Any) -> Any:
+    """What a value is compared by: null is less than all, nested values by their parts."""
+    if isinstance(value, dict | list):
+        return (True, [_key(each) for each in (value.values() if isinstance(value, dict) else value)])
+    return (value is not None, 0 if value is None else value)
 
 
 @pytest.mark.parametrize("hole", [[], [None]])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from decimal import Decimal, getcontext, localcontext
+from decimal import ROUND_HALF_UP, Decimal, getcontext, localcontext
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,23 @@ def test_decimals_go_through_python_rows_functions_and_aggregates(host: str) -> 
     assert handle.results("q").select(["total", "spread"]).to_pylist() == [
         {"total": Decimal("15.0535"), "spread": Decimal("12.25")}
     ]
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(12, 2), (5, 2), (38, 10), (6, 0), (3, 3)])
+def test_fractions_become_the_decimals_of_their_shortest_spelling(precision: int, scale: int) -> None:
+    draw, kind = random.Random(5), pa.decimal128(precision, scale)
+    edges = [1.005, 2.675, -0.005, 0.0, -0.0, 999.995, 0.125, 1e12, 1e300, 5e-324, None, 0.4995]
+    values = [*edges, *(draw.choice([draw.uniform(-1e4, 1e4), draw.randint(-99999, 99999) / 1000]) for _ in range(500))]
+    found = cast(pa.array(values, pa.float64()), kind)
+    found.validate(full=True)
+    for value, decimal in zip(values, found.to_pylist(), strict=True):
+        assert decimal == (None if value is None else by_hand(value, precision, scale)), value
+
+
+def by_hand(value: float, precision: int, scale: int) -> Decimal | None:
+    with localcontext(prec=400):
+        rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+    return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else None
 
 
 def gross(price: Decimal) -> Decimal:

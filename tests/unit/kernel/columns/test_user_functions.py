@@ -83,9 +83,9 @@ def test_types_are_known_without_the_code() -> None:
     assert absent.type_in(ROWS.schema) == TEXT
 
 
-def test_an_expression_says_whether_it_calls_user_code_and_travels(called: list[tuple[Any, ...]]) -> None:
-    assert Call("+", (PRICE, Column("x"))).calls_user_code and Cast(PRICE, TEXT).calls_user_code
-    assert not Call("+", (Column("x"), Column("x"))).calls_user_code
+def test_an_expression_says_whether_it_is_guarded_and_travels(called: list[tuple[Any, ...]]) -> None:
+    assert Call("+", (PRICE, Column("x"))).is_guarded and Cast(PRICE, TEXT).is_guarded
+    assert not Call("+", (Column("x"), Column("x"))).is_guarded
     sent = pickle.loads(pickle.dumps(Cast(PRICE, TEXT)))
     assert sent == Cast(PRICE, TEXT) and sent.over(ROWS).to_pylist() == ["1.0", None, "9.0"]
     assert list(Cast(PRICE, TEXT).columns()) == ["x", "k"]

@@ -57,7 +57,7 @@ def test_an_ordered_union_waits_for_the_slower_stream() -> None:
     executor.push("b", rows(3), now=0)
     executor.run(StandingClock(0))
     assert times(executor) == [1, 3]
-    executor.end("b")
+    executor.edges.end("b")
     executor.run(StandingClock(0))
     assert times(executor) == [5]
 
@@ -121,8 +121,8 @@ def test_the_size_of_a_step_does_not_change_the_answer(rows_per_step: int | None
         executor.push("a", rows(*range(begin, begin + 4)), now=0)
         executor.push("b", rows(begin + 1, begin + 3), now=0)
         executor.run(StandingClock(0))
-    executor.end("a")
-    executor.end("b")
+    executor.edges.end("a")
+    executor.edges.end("b")
     executor.run(StandingClock(0))
     found = times(executor)
     assert found == sorted(found) and len(found) == 60

@@ -118,7 +118,7 @@ def test_the_end_of_the_input_empties_a_queue_that_is_shut() -> None:
     executor = Executor(queued(queue, "work"))
     executor.queue_gate.shut()
     executor.push("s", rows(*range(5)), now=0)
-    executor.end("s")
+    executor.edges.end("s")
     executor.run(StandingClock(0))
     assert queue.held == 0 and numbers(executor, "out") == list(range(5))
 
@@ -312,7 +312,7 @@ def test_the_accounting_of_a_stream_adds_up(shut: bool) -> None:
     if shut:
         executor.queue_gate.shut()
     executor.push("s", rows(*range(20)), now=0)
-    executor.reject("s", 3)
+    executor.edges.reject("s", 3)
     executor.run(StandingClock(0))
     found = executor.metrics().sources["s"]
     assert found.received == 23 == found.processed + found.quarantined + found.superseded + found.buffered

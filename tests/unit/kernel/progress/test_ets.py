@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.kernel.clock import ReplayClock
+from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.progress.ets import beats, clock_of_ets, ets_at, next_beat
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
@@ -52,6 +53,14 @@ def test_a_lull_lets_a_silent_stream_come_so_close_to_the_clock_though_it_never_
     assert clock_of_ets(ingress, 980) == 1_010
     ingress.raise_bound(970)
     assert ets_at(ingress, 1_000) is None, "it would not improve the bound"
+
+
+@pytest.mark.parametrize("partitions", [(), ("ts",)])
+def test_silence_never_releases_what_only_the_end_releases(partitions: tuple[str, ...]) -> None:
+    ingress = Ingress(TimeContract("external", "ts", 0, "on_demand", lull=30, partitions=partitions))
+    ingress.admit(rows(50), now=1_000)
+    assert clock_of_ets(ingress, 60) == (1_030 if partitions else 90)
+    assert clock_of_ets(ingress, END_OF_TIME) is None
 
 
 def test_of_skew_and_lull_the_better_one_speaks() -> None:

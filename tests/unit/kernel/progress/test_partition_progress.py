@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Column
+from millrace.kernel.progress.ets import ets_at
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.partition_progress import PartitionProgress, newest
 from millrace.kernel.progress.time_contract import TimeContract
@@ -50,6 +51,9 @@ def test_changes_are_of_the_parts_that_have_changed() -> None:
     changed.restore([standings.changes()])
     assert known(changed) == {"k3": (3, 2, 3), "k7": (500, 2, 7)}
     assert standings.changes() == ""
+    standings.absorb(seen(3, k5=600).whole())
+    changed.restore([standings.changes()])
+    assert known(changed) == {"k5": (600, 3, 600)}, "what was learnt of others is a change too"
 
 
 def test_of_several_texts_the_last_one_counts() -> None:
@@ -102,3 +106,34 @@ def test_groups_that_have_been_told_are_not_told_again_after_a_restore() -> None
     assert (news.keys.to_pylist(), news.until.tolist()) == ([{"k": 2}], [30])
     again.restore(untold)
     assert (again.order.group_promises() or news).keys.num_rows == 2
+
+
+def test_a_busy_stream_is_read_up_to_the_part_furthest_behind_of_those_heard_last() -> None:
+    ingress = Ingress(PARTITIONED)
+    assert ingress.reached(1_000) is None
+    ingress.admit(rows(("a", 400)), now=900)
+    ingress.admit(rows(("b", 700), ("c", 500)), now=950)
+    assert ingress.reached(1_000) == 500
+    assert ingress.reached(450) == 450, "not later than it was looked at"
+
+
+def test_the_silence_of_parts_counts_from_a_restart_on() -> None:
+    ingress = Ingress(TimeContract("external", "ts", 0, "on_demand", lull=30, partitions=("k",)))
+    ingress.admit(rows(("a", 50), ("b", 40)), now=100)
+    ingress.restart_silence(500)
+    assert ets_at(ingress, 529) is None
+    assert ets_at(ingress, 530) == 500
+
+
+def test_a_part_has_sent_rows_over_the_time_between_its_first_and_its_last() -> None:
+    standings = seen(1, a=1_000, b=400)
+    standings.see(standings.numbers_of(["a"]), np.array([1_300]), 2)
+    standings.numbers_of(["c"])
+    assert standings.spans().tolist() == [300, 0, 0]
+
+
+def test_a_bound_has_moved_when_it_last_rose() -> None:
+    ingress = Ingress(PARTITIONED)
+    for until, now in ((10, 5), (20, 9), (20, 30), (15, 40)):
+        ingress.raise_bound(until, now)
+    assert (ingress.bound, ingress.moved_at) == (20, 9)

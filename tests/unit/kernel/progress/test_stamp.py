@@ -83,7 +83,7 @@ def test_the_operator_that_needs_a_time_stamps_and_not_the_edge_of_the_stream(ki
     executor, clock = Executor(physical(network).whole()), SlowFilter(9 * SECOND)
     executor.push("a", pa.record_batch({"v": pa.array([1], pa.int32())}), clock.now())
     executor.run(clock)
-    executor.end("a")
+    executor.edges.end("a")
     executor.run(clock)
     (result,) = user_table(executor.take(clock.now())["q"]).to_pylist()
     assert result["n"] == 1 and result["window_start"].timestamp() == start

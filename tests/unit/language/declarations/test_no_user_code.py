@@ -9,7 +9,7 @@ import pytest
 
 import millrace as mr
 from millrace.errors import QueryError
-from millrace.language import bind_changes, check_user_code
+from millrace.language import bind_changes, check_user_code, read_file
 from tests.e2e.commands import millrace
 
 STREAM = "CREATE STREAM s (a INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'in.csv');\n"
@@ -52,3 +52,9 @@ def test_a_run_of_python_refuses_code_too_and_also_while_it_runs() -> None:
         network.run(on="local", user_code=False)
     with pytest.raises(QueryError, match="does not allow"):
         bind_changes(STREAM, f"{CODE['function']} ADD QUERY r AS SELECT a FROM s", [], user_code=False)
+
+
+def test_code_that_an_earlier_run_declared_is_refused_with_its_checkpoint() -> None:
+    read_file(STREAM + QUERY, CODE["sink"])
+    with pytest.raises(QueryError, match="does not allow"):
+        read_file(STREAM + QUERY, CODE["sink"], user_code=False)

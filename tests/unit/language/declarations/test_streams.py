@@ -161,7 +161,7 @@ def test_clauses_stand_in_any_order() -> None:
         ("(a INT LATENT TIMESTAMP FROM csv", '"(" is never closed', "("),
         ("(ts TIMESTAMP, WATERMARK FOR ts AS ts + 1) FROM csv", "a watermark must be", "WATERMARK FOR ts AS ts + 1"),
         ("(ts TIMESTAMP, WATERMARK FOR ts AS ts) LATENT TIMESTAMP FROM csv", "two times", "TIMESTAMP"),
-        (f"{COLUMNS} TIMESTAMP BY ts ODERED FROM csv", "expected DISORDER", "ODERED"),
+        (f"{COLUMNS} TIMESTAMP BY ts ODERED FROM csv", "expected ORDERED, DISORDER", "ODERED"),
         (f"{COLUMNS} LATENT TIMESTAMP FORM csv", "a clause of CREATE STREAM", "FORM"),
     ],
 )

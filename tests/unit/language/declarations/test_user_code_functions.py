@@ -40,14 +40,14 @@ def test_it_stands_wherever_an_expression_does() -> None:
     (aggregate,) = [each for each in nodes if isinstance(each, Aggregate)]
     assert str(aggregate.keys[0][1]) == "price(CAST(len AS DOUBLE), srcIP)"
     assert str(aggregate.aggregations[0].arguments[0]) == "price(CAST(len AS DOUBLE), destIP)"
-    assert [each.predicate.calls_user_code for each in nodes if isinstance(each, Filter)] == [True, True]
+    assert [each.predicate.is_guarded for each in nodes if isinstance(each, Filter)] == [True, True]
 
 
 def test_it_is_a_residual_condition_of_a_join() -> None:
     found = root("SELECT a.len FROM main1 AS a JOIN control AS b ON a.srcIP = b.srcIP AND price(a.len, b.destIP) > 1 "
                  "WINDOW 1 MINUTE")  # fmt: skip
     (join,) = [each for each in walk(found) if isinstance(each, Join)]
-    assert join.residual is not None and join.residual.calls_user_code
+    assert join.residual is not None and join.residual.is_guarded
 
 
 def test_a_declaration_holds_wherever_it_stands_and_for_later_statements() -> None:
@@ -81,7 +81,7 @@ def test_it_may_stand_in_a_block_of_an_aggregate_in_sql() -> None:
         ("CREATE FUNCTION f(INT) RETURNS MONEY LANGUAGE PYTHON AS 'a:b'", 'type "MONEY" is unknown', "MONEY"),
         ("CREATE FUNCTION f(INT) RETURNS INT LANGUAGE SQL AS 'a:b'", "expected PYTHON", "SQL"),
         ("CREATE FUNCTION f(INT) RETURNS INT AS 'a:b'", "expected LANGUAGE", "AS"),
-        ("CREATE VIEW v", "expected STREAM, SINK, AGGREGATE, FUNCTION or QUERY", "VIEW"),
+        ("CREATE INDEX v", "expected STREAM, TABLE, SINK, VIEW, AGGREGATE, FUNCTION or QUERY", "INDEX"),
         (PRICE + PRICE.rstrip(";"), "declared twice", "price"),
         (
             PRICE + "CREATE AGGREGATE Price(INT) RETURNS INT LANGUAGE PYTHON AS 'a:B'",

@@ -11,8 +11,8 @@ import pytest
 from millrace.errors import MillraceError, QueryError
 from millrace.kernel.columns.scalar_functions import FUNCTIONS
 from millrace.language import bind_expression
+from millrace.language.expressions.functions import FUNCTIONS as DECLARED
 from millrace.language.expressions.json_calls import JSON_CALLS
-from millrace.language.expressions.sql_functions import SCALARS
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 NOON = dt.datetime(2024, 5, 1, 12, 30, 15, tzinfo=dt.UTC)
@@ -121,6 +121,31 @@ def value(text: str) -> Any:
         ("ceiling(x)", 3),
         ("pow(2, 3)", 8.0),
         ("mod(n, 4)", 3),
+        ("1 | 6 & 3 ^ 5", 7),
+        ("~n << 1", -16),
+        ("name LIKE gone", None),
+        ("name LIKE ALL ('a%', '%b')", True),
+        ("name NOT LIKE ANY ('a%', 'x')", True),
+        ("transform(array(n, 1), (a, i) -> a * i + x)", [2.5, 3.5]),
+        ("transform(array(array(n), array(1, 2)), a -> transform(a, b -> b + size(a) + n))", [[15], [10, 11]]),
+        ("aggregate(array(1, 2), n, (a, b) -> a + b, a -> a * x)", 25.0),
+        ("filter(array(name, gone), a -> a IS NOT NULL)", ["ab"]),
+        ("overlay(name PLACING 'xy' FROM 2)", "axy"),
+        ("position('b' IN name)", 2),
+        ("trim(BOTH 'b' FROM name)", "a"),
+        ("extract(SECOND FROM ts)", Decimal("15.000000")),
+        ("dateadd(MONTH, 10, ts)", NOON.replace(year=2025, month=3)),
+        (
+            "to_utc_timestamp(TIMESTAMP '2024-03-10 02:30:00', 'America/New_York')",
+            dt.datetime(2024, 3, 10, 7, 30, tzinfo=dt.UTC),
+        ),
+        (
+            "to_utc_timestamp(TIMESTAMP '2024-11-03 01:30:00', 'America/New_York')",
+            dt.datetime(2024, 11, 3, 5, 30, tzinfo=dt.UTC),
+        ),
+        ("size(array())", 0),
+        ("-2147483648 = try_add(-2147483648, 0)", True),
+        ("try_add(-2147483648, -1)", None),
         ("least(n, 2.5, 9)", 2.5),
         ("greatest(n, 2)", 7),
         ("year(ts)", 2024),
@@ -157,8 +182,22 @@ def test_an_expression_has_the_value_that_spark_gives_it(text: str, expected: ob
 def test_every_scalar_function_of_the_kernel_can_be_called() -> None:
     operators = {"+", "-", "*", "/", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "not", "in", "case"}
     of_plans = {"canonical", "encoded", "decoded", "entries"}
-    in_forms_of_their_own = {"field", "element", "of_key", "named_struct", "map", "json_part", *JSON_CALLS}
-    called = {scalar.function for scalar in SCALARS.values()}
+    operators |= {"&", "|", "^", "~", "%"}
+    of_several_types = {
+        *("concat_arrays", "concat_bytes", "reverse_array", "reverse_text", "parse_date", "parse_timestamp"),
+        *("parse_unix_seconds", "second_fraction", "year_of_week", "week"),
+    }
+    in_forms_of_their_own = of_several_types | {
+        "field",
+        "element",
+        "of_key",
+        "named_struct",
+        "map",
+        "json_part",
+        "interval_part",
+        *JSON_CALLS,
+    }
+    called = {each.function for each in DECLARED.values()}
     assert called | operators | of_plans | in_forms_of_their_own >= set(FUNCTIONS)
 
 
@@ -174,8 +213,24 @@ def test_every_scalar_function_of_the_kernel_can_be_called() -> None:
         ("n = 'x'", "'x' is not a valid INT", "'x'"),
         ("upperr(name)", 'function "upperr" is unknown', "upperr(name)"),
         ("upper(name, name)", '"upper" takes 1 argument, not 2', "upper(name, name)"),
-        ("name LIKE gone", "takes constants", "name LIKE gone"),
-        ("name RLIKE '('", "cannot be computed", "name RLIKE '('"),
+        ("round(x, n)", "takes constants", "round(x, n)"),
+        ("transform(array(n), n)", "takes an expression of elements", "transform(array(n), n)"),
+        (
+            "transform(array(n), (a, b, c) -> a)",
+            "has 3 variables here, not 1 or 2",
+            "transform(array(n), (a, b, c) -> a)",
+        ),
+        ("filter(array(n), a -> a)", "the condition of filter is INT", "a"),
+        ("sin(ts)", 'and "sin" takes DOUBLE there', "ts"),
+        ("array_contains(n, 1)", "takes an ARRAY there", "n"),
+        ("to_date(name, 'bad')", "is not a pattern of to_date", "'bad'"),
+        ("timestampadd(EON, 1, ts)", '"eon" is not a unit of timestampadd', "EON"),
+        ("rand()", 'function "rand" is unknown', "rand()"),
+        ("uuid()", 'function "uuid" is unknown', "uuid()"),
+        ("shuffle(array(n))", 'function "shuffle" is unknown', "shuffle(array(n))"),
+        ("current_date", 'column "current_date" does not exist', "current_date"),
+        ("name RLIKE '('", "is not a regular expression", "name RLIKE '('"),
+        ("from_utc_timestamp(ts, 'Mars')", 'no zone is "Mars"', "from_utc_timestamp(ts, 'Mars')"),
         ("date_trunc('eon', ts)", "is not a unit of date_trunc", "'eon'"),
         ("EXTRACT(ERA FROM ts)", '"ERA" cannot be extracted', "EXTRACT(ERA FROM ts)"),
         ("CAST(n AS DECIMAL(39, 1))", 'type "DECIMAL(39, 1)" is unknown', "DECIMAL(39, 1)"),
@@ -186,7 +241,8 @@ def test_every_scalar_function_of_the_kernel_can_be_called() -> None:
         ("n +", "something is missing", ""),
         ("n n", 'unexpected "n"', "n"),
         ("2147483647 + 1", "has no value: overflow", "2147483647 + 1"),
-        ("ts - INTERVAL 1 MONTH", "no fixed length", "1 MONTH"),
+        ("INTERVAL 1 MONTH = INTERVAL 30 DAYS", "no common type", "INTERVAL 1 MONTH = INTERVAL 30 DAYS"),
+        ("INTERVAL '3:70' MINUTE TO SECOND", '"3:70" is not "minute TO second"', "'3:70'"),
         ("n[1]", "is INT, and has no elements", "n"),
         ("array(n)[name]", "the place in an array is STRING", "name"),
         ("name.first", "is STRING, and has no field", "name.first"),

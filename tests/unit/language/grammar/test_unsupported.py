@@ -13,15 +13,14 @@ COUNT = "SELECT count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]"
 @pytest.mark.parametrize(
     ("text", "form", "hint"),
     [
-        ("SELECT len FROM main1 LIMIT 5", "LIMIT", "filter with WHERE"),
+        ("SELECT len FROM main1 OFFSET 5", "OFFSET", "filter with WHERE"),
         ("SELECT len FROM main1 ORDER BY ts OFFSET 5", "OFFSET", "filter with WHERE"),
-        ("SELECT len FROM main1 EXCEPT SELECT len FROM main2", "EXCEPT", "WHERE"),
+        ("SELECT len FROM main1 EXCEPT SELECT len FROM main2", "EXCEPT", "LEFT JOIN"),
         (f"{COUNT} GROUP BY ROLLUP(srcIP)", "ROLLUP", "one query for each"),
         (f"{COUNT} GROUP BY srcIP, CUBE (destIP)", "CUBE", "one query for each"),
         (f"{COUNT} GROUP BY GROUPING SETS ((srcIP), ())", "GROUPING SETS", "one query for each"),
         (f"{COUNT} GROUP BY srcIP WITH ROLLUP", "WITH ROLLUP", "one query for each"),
         ("SELECT len FROM main1 EMIT CHANGES", "EMIT CHANGES", "when it closes"),
-        ("SELECT 1 FROM main1 a JOIN control FOR SYSTEM_TIME AS OF a.ts AS b ON 1", "FOR SYSTEM_TIME", "ASOF JOIN"),
         ("SELECT 1 FROM main1 MATCH_RECOGNIZE (PATTERN (a b))", "MATCH_RECOGNIZE", "SEQ"),
         ("SELECT len FROM main1 TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", "WHERE"),
         ("SELECT * FROM main1 PIVOT (sum(len) FOR srcIP IN ('a'))", "PIVOT", "FILTER"),
@@ -40,14 +39,7 @@ def test_a_clause_of_another_system_is_refused_by_name(text: str, form: str, hin
 @pytest.mark.parametrize(
     ("text", "place", "hint"),
     [
-        ("INSERT INTO o SELECT len FROM main1", "INSERT", "CREATE QUERY name INTO sink"),
-        ("CREATE VIEW v AS SELECT len FROM main1", "VIEW", "WITH name AS"),
         ("CREATE MATERIALIZED VIEW v AS SELECT len FROM main1", "MATERIALIZED", "CREATE QUERY"),
-        ("CREATE TABLE t (a INT)", "TABLE", "CREATE STREAM"),
-        ("CREATE OR REPLACE STREAM t (a INT)", "OR", "Leave OR REPLACE out"),
-        ("EXPLAIN SELECT len FROM main1", "EXPLAIN", "millrace explain"),
-        ("DESCRIBE main1", "DESCRIBE", "millrace explain"),
-        ("SET x = 3", "SET", "WITH (key = 'value')"),
         ("SELECT count(*) FROM main1 GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)", "TUMBLE(ts, INTERVAL '1' MINUTE)",
          "GROUP BY window(ts, '1 minute')"),
         ("SELECT len FROM main1 WHERE ts > now()", "now()", "reads no clock"),
@@ -56,10 +48,9 @@ def test_a_clause_of_another_system_is_refused_by_name(text: str, form: str, hin
          "QUALIFY row_number() OVER (PARTITION BY window_start ORDER BY n DESC) <= 10"),
         ("SELECT sum(len) OVER (PARTITION BY srcIP ORDER BY ts) FROM main1",
          "sum(len) OVER (PARTITION BY srcIP ORDER BY ts)", "[ROWS 100 PARTITION BY k]"),
-        ("SELECT skewed(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "skewed(len)", "CREATE AGGREGATE skewed("),
+        ("SELECT lopsided(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "lopsided(len)", "CREATE AGGREGATE lopsided("),
         ("SELECT a.len FROM TUMBLE(TABLE main1, DESCRIPTOR(ts), 5 s) a JOIN control b ON a.ts = b.ts",
          "TUMBLE(TABLE main1, DESCRIPTOR(ts), 5 s)", "date_trunc"),
-        ("SELECT collect_list(len) FROM main1 [RANGE 1 s SLIDE 1 s]", "collect_list(len)", "select the rows"),
     ],
 )  # fmt: skip
 def test_a_statement_or_function_of_another_system_is_answered_with_ours(text: str, place: str, hint: str) -> None:

@@ -45,7 +45,22 @@ def called(text: str) -> Aggregation:
         ("percentile(len, 0.25)", "percentile", ["len"], (0.25,)),
         ("median(len)", "percentile", ["len"], (0.5,)),
         ("percentile_cont(0.25) WITHIN GROUP (ORDER BY len)", "percentile", ["len"], (0.25,)),
-        ("percentile_cont(0.25) WITHIN GROUP (ORDER BY len DESC)", "percentile", ["len"], (0.75,)),
+        ("percentile_cont(0.25) WITHIN GROUP (ORDER BY len DESC)", "percentile_down", ["len"], (0.25,)),
+        ("percentile_disc(array(0.2, 1)) WITHIN GROUP (ORDER BY len)", "percentiles_disc", ["len"], (0.2, 1.0)),
+        ("percentile_approx(len, array(0.2))", "approx_percentiles", ["len"], (0.2,)),
+        ("any_value(len)", "first", ["len"], ()),
+        ("array_agg(len)", "collect_list", ["len"], ()),
+        ("array_agg(DISTINCT len)", "collect_set", ["len"], ()),
+        ("collect_list(len) RESPECT NULLS", "collect_all", ["len"], ()),
+        ("listagg(srcIP, ',')", "string_agg", ["srcIP"], (",",)),
+        ("string_agg(srcIP) WITHIN GROUP (ORDER BY len DESC)", "string_agg", ["srcIP", "len"], (None, 3)),
+        ("listagg(DISTINCT srcIP, '') WITHIN GROUP (ORDER BY srcIP)", "string_agg_distinct", ["srcIP"], ("", 0)),
+        ("mode() WITHIN GROUP (ORDER BY len DESC)", "mode", ["len"], (True,)),
+        ("stddev(DISTINCT len)", "stddev_samp_distinct", ["len"], ()),
+        ("bit_and(DISTINCT len)", "bit_and", ["len"], ()),
+        ("try_sum(len)", "try_sum", ["len"], ()),
+        ("try_avg(len)", "avg", ["CAST(len AS DOUBLE)"], ()),
+        ("histogram_numeric(len, 5)", "histogram_numeric", ["len"], (5,)),
         ("bool_and(len > 1)", "bool_and", ["(len > 1)"], ()),
         ("every(len > 1)", "bool_and", ["(len > 1)"], ()),
         ("bool_or(len > 1)", "bool_or", ["(len > 1)"], ()),
@@ -97,14 +112,16 @@ def test_results_are_named_after_the_aggregate() -> None:
     [
         ("percentile(len, 1.5)", "a constant from 0 to 1", "1.5"),
         ("percentile(len, len)", "a constant from 0 to 1", "len"),
-        ("approx_percentile(len, array(0.1, 0.2))", "a constant from 0 to 1", "array(0.1, 0.2)"),
+        ("approx_percentile(len, array(0.1, 2))", "a constant from 0 to 1", "array(0.1, 2)"),
+        ("histogram_numeric(len, 1)", "at least 2", "1"),
+        ("string_agg(srcIP, srcIP)", "not a constant text", "srcIP"),
+        ("sum(len) WITHIN GROUP (ORDER BY len)", "takes no WITHIN", "sum(len) WITHIN GROUP (ORDER BY len)"),
         ("percentile(len)", '"percentile" takes 2 arguments, not 1', "percentile(len)"),
-        ("percentile_cont(0.5)", "WITHIN GROUP and percentile_cont need each other", "percentile_cont(0.5)"),
+        ("percentile_cont(0.5)", '"percentile_cont" needs one WITHIN GROUP', "percentile_cont(0.5)"),
         ("max_by(len)", '"max_by" takes 2 arguments, not 1', "max_by(len)"),
-        ("stddev(DISTINCT len)", '"stddev" does not take DISTINCT', "stddev(DISTINCT len)"),
-        ("count(DISTINCT len, srcIP)", "takes one column", "count(DISTINCT len, srcIP)"),
-        ("count(DISTINCT *)", "takes one column", "count(DISTINCT *)"),
-        ("sum(len) IGNORE NULLS", "only allowed with first and last", "sum(len) IGNORE NULLS"),
+        ("first(DISTINCT len)", '"first" does not take DISTINCT', "first(DISTINCT len)"),
+        ("count(DISTINCT *)", "takes columns", "count(DISTINCT *)"),
+        ("sum(len) IGNORE NULLS", "only allowed with first, last", "sum(len) IGNORE NULLS"),
         ("first(len, len)", "is TRUE or FALSE", "len"),
         ("count_if(len)", 'the argument of "count_if" is INT', "len"),
         ("bool_and(len)", 'the argument of "bool_and" is INT', "len"),
@@ -126,10 +143,8 @@ def test_a_wrong_call_is_refused_at_its_place(text: str, fact: str, offending: s
     assert error.place is not None and error.place.text == offending
 
 
-def test_several_columns_are_counted_by_the_query_of_the_hint() -> None:
-    hint = refusal(f"SELECT count(DISTINCT a, b) FROM main1 {WINDOW}").hint
-    suggested = (
-        hint[hint.index("SELECT") :].rstrip(".").replace("a, b", "srcIP, destIP").replace("FROM s ", "FROM main1 ")
-    )
-    assert names(suggested) == ["window_start", "count"]
-    assert "one column" in refusal(f"SELECT sum(DISTINCT len, len) FROM main1 {WINDOW}").hint
+def test_several_columns_are_counted_where_none_is_null() -> None:
+    found = called("count(DISTINCT len, srcIP)")
+    assert (found.function, str(found.arguments[0])) == ("count_distinct", "named_struct('c0', len, 'c1', srcIP)")
+    assert str(found.where) == "((NOT (len IS NULL)) AND (NOT (srcIP IS NULL)))"
+    assert called("count(len, srcIP)").arguments == ()

@@ -186,10 +186,9 @@ def test_wa_over_a_union_names_the_stream_whose_time_is_elsewhere() -> None:
     [
         "SELECT count(*) [RANGE 1 s SLIDE 1 s], sum(len) [RANGE 2 s SLIDE 1 s] FROM main1",
         "SELECT count(*) FROM CUMULATE(TABLE main1, DESCRIPTOR(ts), 1 MINUTE, 1 HOUR)",
-        f"SELECT collect_list(len) FROM main1 {WINDOW}",
     ],
 )
-def test_what_has_no_engine_part_is_refused_as_not_yet(text: str) -> None:
+def test_what_is_not_supported_yet_is_refused_as_such(text: str) -> None:
     error = refusal(text)
     assert isinstance(error, NotYet), error
     assert error.hint

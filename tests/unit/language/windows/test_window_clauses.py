@@ -180,9 +180,9 @@ def test_the_largest_windows_are_accepted(window: str) -> None:
 
 
 def test_an_unknown_function_is_told_before_the_window_that_it_leaves_alone() -> None:
-    error = refusal("SELECT 1 + corr(len, len) FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]")
-    assert 'function "corr" is unknown' in error.fact
-    assert error.place is not None and error.place.text == "corr(len, len)"
+    error = refusal("SELECT 1 + lopsided(len, len) FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]")
+    assert 'function "lopsided" is unknown' in error.fact
+    assert error.place is not None and error.place.text == "lopsided(len, len)"
     assert "without an aggregate" in refusal("SELECT upper(srcIP) FROM main1 [RANGE 1 s SLIDE 1 s]").fact
 
 

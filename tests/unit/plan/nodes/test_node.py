@@ -13,7 +13,7 @@ from millrace.kernel.joins.sides import RowsSide, Side
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.plan.explain.labels import label
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Aggregation, Window
-from millrace.plan.nodes.endpoints import Connector, Stream
+from millrace.plan.nodes.endpoints import Connector, Stream, Table
 from millrace.plan.nodes.join_nodes import AnyJoin, Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, OneInput, SeveralInputs, walk
 from millrace.plan.nodes.relational_nodes import (
@@ -21,6 +21,7 @@ from millrace.plan.nodes.relational_nodes import (
     Explode,
     Filter,
     Numbered,
+    OrderByColumns,
     OrderByTime,
     Project,
     Rank,
@@ -31,6 +32,7 @@ from millrace.plan.nodes.relational_nodes import (
     Slack,
     Union,
 )
+from millrace.plan.nodes.table_nodes import TableJoin
 from millrace.plan.nodes.update_nodes import (
     AnyQueue,
     AnyUpdateJoin,
@@ -50,6 +52,8 @@ ARRAYS = Scan(
     Stream("t", SCHEMA.append(pa.field("a", pa.list_(pa.int64()))), TimeContract("external", "ts"), Connector("json"))
 )
 POSITIVE = Call(">", (Column("n"), Literal(0, pa.int64())))
+USERS = Table("users", pa.schema([("id", pa.string()), ("n", pa.int64())]), ("id",), Connector("csv"))
+SAME = Call("=", (Column("k"), Column("u.id")))
 COUNT = Aggregate(SCAN, Window(MINUTE, MINUTE), (("k", Column("k")),), (Aggregation("c", "count"),))
 
 
@@ -68,8 +72,10 @@ NODES: tuple[Node, ...] = (
     Union((SCAN, Filter(SCAN, POSITIVE))),
     Numbered(Union((SCAN, SCAN))),
     OrderByTime(Union((SCAN, SCAN))),
+    OrderByColumns(Union((SCAN, SCAN)), (("k", True),)),
     Distinct(SCAN),
     Explode(ARRAYS, Column("a"), "each", "at", True, ("k", "ts")),
+    TableJoin(SCAN, USERS, "left", ((Column("k"), "id"),), (("u.id", "id"), ("u.n", "n")), SAME),
     Rank(SCAN, "rank", ("k",), (("n", True),), "place", 3),
     Since(SCAN, 7),
     RollUp(SCAN),
@@ -94,7 +100,8 @@ def kinds(base: type) -> set[type]:
 
 
 def test_every_node_type_is_here() -> None:
-    assert {type(each) for each in NODES} == kinds(Node)
+    # An order by columns is an order by time too.
+    assert {type(each) for each in NODES} == {*kinds(Node), OrderByTime}
     assert not {Node, OneInput, SeveralInputs, AnyJoin, AnyUpdateJoin, AnyQueue} & kinds(Node)
 
 

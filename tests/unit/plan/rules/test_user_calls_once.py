@@ -56,6 +56,13 @@ def test_plans_without_functions_stay_as_they_are() -> None:
     ]
 
 
+def test_a_call_for_elements_stays_with_them() -> None:
+    assert steps("SELECT transform(array(x), v -> f(v) + f(v) + g(x)) AS y, g(x) AS z FROM s") == [
+        "project x, g(x) AS __u0",
+        "project transform(array(x), v -> ((f(v) + f(v)) + __u0)) AS y, __u0 AS z",
+    ]
+
+
 def test_a_call_that_is_written_twice_is_computed_once() -> None:
     assert steps("SELECT f(x) AS y, f(x) + 1 AS z FROM s") == [
         "project f(x) AS __u0",

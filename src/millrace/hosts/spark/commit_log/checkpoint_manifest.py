@@ -26,7 +26,7 @@ from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 8
+_LAYOUT = 9
 _RECORD = "network.json"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +17,14 @@ from millrace.hosts.spark.stage.bucket_modes import modes_of
 from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, metrics_of, staleness_of
 from millrace.hosts.why.lag import Lag, recorded
 from millrace.kernel.elements import NO_BOUND
-from millrace.kernel.metrics import AggregateMetrics, InputCounts, JoinMetrics, QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import (
+    AggregateMetrics,
+    InputCounts,
+    JoinMetrics,
+    LookupCounts,
+    QueueMetrics,
+    SourceMetrics,
+)
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import queue_policies
 
@@ -68,11 +76,13 @@ class CommitReader:
         """The run as of the last micro-batch that was looked at."""
         newest = self.newest
         metrics, queues, sources = (newest.get(name, {}) for name in ("metrics", "queues", "sources"))
+        malformed = sum((Counter(each.get("malformed", {})) for each in (metrics, *sources.values())), Counter())
         return Report(
             sources={name: _source_metrics(known, counts_of(name, queues)) for name, known in sources.items()},
             results={query.name: metrics.get("results", {}).get(query.name, 0) for query in queries},
             held=metrics.get("held", 0),
             turned_away=metrics.get("turned_away", 0),
+            in_vain=sum(LookupCounts(**each).in_vain for each in metrics.get("lookups", {}).values()),
             state_bytes=metrics.get("state_bytes", 0),
             elapsed=time.monotonic() - self._began,
             steps=self._batch + 1,
@@ -81,6 +91,7 @@ class CommitReader:
             queues={title: metrics_of(told) for title, told in queues.items()} | _unheard(queries, queues),
             joins=modes_of(JoinMetrics, metrics.get("joins", {})),
             aggregates=modes_of(AggregateMetrics, metrics.get("aggregates", {})),
+            malformed={query.name: count for query in queries if (count := malformed[query.name])},
         )
 
     def lag(self) -> Lag:

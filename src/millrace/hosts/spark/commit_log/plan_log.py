@@ -40,6 +40,8 @@ class Version:
     sinks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By query: {"format", "path", "options"}; with "writer", a `WriterSpec`, the path is where rows are staged; with
     "latest" {"path", "key"}, the latest answers by the key are written too."""
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    """The versions of its tables, as hosts/tables records them."""
     paths: tuple[str, ...] = field(default_factory=lambda: tuple(path for path in sys.path if path))
     """Where worker processes find the user's own classes that it names: where the driver looks for modules."""
 
@@ -59,7 +61,7 @@ class PlanLog:
         """Put a version in place."""
         make_folder(self.folder, "the folder of plans")
         path = self._path(number)
-        data = data_of((version.network, version.sinks, version.paths), _FURTHER)
+        data = data_of((version.network, version.sinks, version.tables, version.paths), _FURTHER)
         replace_file(path, sealed(data, path.name))
         for old in self._numbers()[:-_KEPT]:
             files().remove(self._path(old))

@@ -7,8 +7,9 @@ empty or cut off, and Spark would refuse to start.
 Rules:
 - What belongs to the batches on record is never touched: damage there is for Spark to find.
 - Without any record nothing has been given to a sink: torn files then mean that Spark's part begins anew.
-- A snapshot of state that is torn is removed: Spark goes on from the one before it and the changes since. One that
-  bears the very time of the record may be later: a file's time goes in steps of milliseconds.
+- A snapshot of state that is torn is removed: Spark goes on from the one before it and the changes since. It is later
+  than the record by its number or by its time, for Spark writes snapshots of earlier batches at any time, and a clock
+  may be set back. One that bears the very time of the record may be later: a file's time goes in steps of milliseconds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def remove_torn(checkpoint: Path, newest: int | None) -> None:
     for path in torn:
         _remove(path)
     for snapshot in folder.glob("state/*/*/**/*.zip"):
-        if snapshot.stat().st_mtime_ns >= recorded and not _is_whole_snapshot(snapshot):
+        later = _version(snapshot) > last + 1 or snapshot.stat().st_mtime_ns >= recorded
+        if later and not _is_whole_snapshot(snapshot):
             _remove(snapshot)
 
 
@@ -64,6 +66,12 @@ def _is_whole(path: Path) -> bool:
     except ValueError:
         return False
     return len(lines) >= least
+
+
+def _version(snapshot: Path) -> int:
+    """The version of state in a snapshot: that after batch n is n + 1."""
+    number = snapshot.stem.partition("_")[0]
+    return int(number) if number.isdigit() else 0
 
 
 def _is_whole_snapshot(path: Path) -> bool:

@@ -112,7 +112,8 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         if not rows.num_rows:
             return "", 0
         path = Path(sink["path"]) / f"{_HIDDEN}{uuid4().hex}.{sink['format']}"
-        make_folder(path.parent, "the folder of results")
+        if path.is_relative_to(self.folder):  # That of a sink was made at the start: one that was removed is an error.
+            make_folder(path.parent, "the folder of results")
         if "writer" in sink:
             write_arrow(path, rows)
         else:

@@ -12,8 +12,8 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,16 @@ import pyarrow as pa
 from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.file_stamp import FileStamp, stamp
 from millrace.connectors.files.input_files import list_files
-from millrace.connectors.inputs import Chunk, make_slice, read_schema, slices_of
+from millrace.connectors.generators.generated_input import make_slice, slices_of
 from millrace.connectors.native import is_generated
+from millrace.connectors.stream_input import Chunk, read_schema
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.buckets import split
 from millrace.hosts.spark.exchange.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.source.feed_files import count_removed, file_name
 from millrace.hosts.spark.source.stream_files import FileScan, Listing
+from millrace.hosts.tables.table_files import TABLES, use_tables
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import ARRIVED, Batch
 from millrace.kernel.graph.executor import Executor
@@ -63,6 +65,8 @@ class StreamLowLevel:
     """The checkpoint's, where the partitions of the stream are found."""
     committed: int = 0
     """When the micro-batch before was committed."""
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    """The versions of the network's tables."""
 
     @cached_property
     def _stream(self) -> Stream:
@@ -144,7 +148,9 @@ class StreamLowLevel:
         # What the system stamps must not fall behind the clock of an earlier micro-batch.
         entered = scan.came if self._stream.time.kind == "external" else now
         live = (self.stream_name,) if self._measured_by_clock else ()
-        executor = Executor(self.plan.low(self.stream_name), live=live)
+        graph = self.plan.low(self.stream_name)
+        use_tables(graph, Path(self.folder) / TABLES, self.tables)
+        executor = Executor(graph, live=live)
         ingress = executor.ingress[self.stream_name]
         ingress.frozen = bool(self._stream.time.partitions) and not alone
         if before:
@@ -153,7 +159,7 @@ class StreamLowLevel:
         rows, number, watch = 0, index * _PACKS, Stopwatch()
         for chunk in watch.each("read", chunks):
             with watch("low"):
-                executor.reject(self.stream_name, chunk.malformed)
+                executor.edges.reject(self.stream_name, chunk.malformed)
                 executor.push(self.stream_name, chunk.rows, entered)
                 executor.run(StandingClock(now))
                 for port, batches in executor.take(now).items():
@@ -167,14 +173,15 @@ class StreamLowLevel:
         summary = self._summary(ingress, read, scan, before)
         with watch("low"):
             # The end of the task, not of the stream: what the low level still holds is released.
-            executor.end(self.stream_name)
+            executor.edges.end(self.stream_name)
             executor.run(StandingClock(now))
             for port, batches in executor.take(now).items():
                 gathered[port] += batches
         with watch("pack"):
             packed = self._packed(gathered, number)
         yield packed
-        note = json.dumps({**summary, "took": watch.took})
+        malformed = executor.malformed(self.plan.queries_of_ports())
+        note = json.dumps({**summary, "malformed": malformed, "took": watch.took})
         yield exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
 
     def _chunks(self, path: str) -> Iterator[Chunk]:

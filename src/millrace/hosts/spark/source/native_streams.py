@@ -28,8 +28,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from millrace.connectors.inputs import CHUNK_ROWS, Chunk, as_rows, read_schema
+from millrace.connectors.fed_rows import as_rows
 from millrace.connectors.native import DATAFRAME, SOURCES
+from millrace.connectors.stream_input import CHUNK_ROWS, Chunk, read_schema
 from millrace.errors import RequestError, did_you_mean
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
@@ -84,9 +85,11 @@ class NativeStream:
             # A clock that was set back must not undo what buckets have promised by it.
             now = max(_clock(first), known.get("now", 0))
             before = known.get("sources", {}).get(self.name, {})
-            plan = PlanLog(Path(self.folder) / "plans").read(self.version).plan
-            committed = known.get("committed", 0)
-            low_level = StreamLowLevel(plan, self.name, self.buckets, self.live, self.version, self.folder, committed)
+            read = PlanLog(Path(self.folder) / "plans").read(self.version)
+            plan, committed = read.plan, known.get("committed", 0)
+            low_level = StreamLowLevel(
+                plan, self.name, self.buckets, self.live, self.version, self.folder, committed, read.tables
+            )
             chunks = _chunks(chain([first], rows), _stream(plan, self.name), plan)
             scan = FileScan(now, now, now, all=False)
             yield from low_level.exchange(chunks, partition, batch + 1, scan, before, alone=self.alone)

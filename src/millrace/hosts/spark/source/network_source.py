@@ -166,8 +166,8 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self.streams[stream.name] = files
 
     def _low_level(self, stream: str, version: int, *, live: bool, committed: int = 0) -> StreamLowLevel:
-        plan = self.plans.read(version).plan
-        return StreamLowLevel(plan, stream, self.buckets, live, version, self.folder, committed)
+        read = self.plans.read(version)
+        return StreamLowLevel(read.plan, stream, self.buckets, live, version, self.folder, committed, read.tables)
 
 
 def _sealed(offset: Offset) -> Offset:

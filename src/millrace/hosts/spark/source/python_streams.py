@@ -20,9 +20,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.connectors.inputs import as_rows, read_schema
+from millrace.connectors.fed_rows import as_rows
 from millrace.connectors.native import is_native
 from millrace.connectors.push_pull import Asked
+from millrace.connectors.stream_input import read_schema
 from millrace.errors import RunError
 from millrace.hosts.checkpoint.durable_files import make_folder
 from millrace.hosts.checkpoint.file_system import files
@@ -41,7 +42,7 @@ class PythonStreams:
     """What a run reads from Python, by stream, and the files that it has written for it."""
 
     def __init__(self, feeds: Mapping[str, Any], folder: Path) -> None:
-        self._feeds = feeds
+        self.feeds = feeds
         """The very mapping that was given: streams may be declared, and fed, while the network runs."""
         self._folder = folder
         self._files: dict[str, Connector] = {}
@@ -49,14 +50,14 @@ class PythonStreams:
 
     def frame(self, stream: str) -> Any:
         """The frame that was given for a stream that Spark reads; None if its connector says all."""
-        return self._feeds.get(stream)
+        return self.feeds.get(stream)
 
     def network(self, plan: Physical) -> QueryNetwork:
         """The plan's network with fed streams read from files; refuses streams that cannot be found."""
         for stream in plan.network.streams():
             name = stream.name
-            if name in self._feeds and name not in self._files and not is_native(stream.connector):
-                feed = self._feeds[name]
+            if name in self.feeds and name not in self._files and not is_native(stream.connector):
+                feed = self.feeds[name]
                 fed_by = self.polls.add if isinstance(feed, Asked) else write_feed
                 self._files[name] = fed_by(feed, stream, plan.columns_read(name), self._folder / name)
         fed = [stream for stream in plan.network.streams() if stream.name in self._files]

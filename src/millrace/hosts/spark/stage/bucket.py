@@ -11,8 +11,9 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -91,7 +92,7 @@ class Bucket:
     progress_files: ProgressFiles
     orders: dict[str, Order]
     """What the order of each stream must remember, as it is put down: partitions that have not changed are in files."""
-    streams: dict[str, dict[str, int]] = field(default_factory=dict)
+    streams: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The accounting of each stream, and how many of its files have been read."""
     bounds: dict[str, dict[str, int]] = field(default_factory=dict)
     """By port the last bound of each bucket of an earlier level."""
@@ -106,6 +107,8 @@ class Bucket:
     """Places in the state store of segments that no operator will need again."""
     crossing: Mapping[str, str] = field(default_factory=dict)
     """By port to a later level a query whose rows cross there."""
+    queries_of_ports: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The queries of each port, of those to later levels too."""
     version: int = 1
     """The number of the plan that it works by."""
     token: str = ""
@@ -137,6 +140,7 @@ class Bucket:
             progress_files,
             orders,
             crossing=crossing,
+            queries_of_ports=plan.queries_of_ports(),
             version=version,
         )
 
@@ -146,7 +150,7 @@ class Bucket:
         """Process a micro-batch; the rows of its sinks. Queues follow the pace from the next one on."""
         for port, blob in received.blobs:
             for rows in unpack(blob).to_batches():
-                self.executor.push_stamped(port, Batch(rows))
+                self.executor.edges.push_stamped(port, Batch(rows))
         for stream, summaries in received.summaries.items():
             if stream in self.edges:
                 self._follow(stream, summaries, received.now)
@@ -156,7 +160,7 @@ class Bucket:
             self.want(received.wants)
         if received.end:
             for port in self.level.ports:
-                self.executor.end(port)
+                self.executor.edges.end(port)
         clock, silent = StandingClock(received.now), self._silent(received) if received.live else {}
         for port in self.level.exchanges:
             # Of a stream with unread rows only its partitions may be silent.
@@ -182,6 +186,9 @@ class Bucket:
             summaries = [self.progress_files.whole(summaries[0]), *summaries[1:]]
         for name in _COUNTS:
             known[name] = known.get(name, 0) + sum(summary[name] for summary in summaries)
+        counts = [Counter(each.get("malformed", {})) for each in (known, *summaries)]
+        if malformed := sum(counts, Counter()):
+            known["malformed"] = dict(malformed)
         known["files"] = max(summary["files"] for summary in summaries)
         edge.follow(summaries)
         self.orders[stream] = changed_order(edge, summaries[0]["order"].get("runs", ()))
@@ -195,7 +202,7 @@ class Bucket:
             known.update(bounds)
             if len(known) == self.producers:
                 self.executor.ingress[port].raise_bound(min(known.values()))
-                self.executor.promise(port)
+                self.executor.edges.promise(port)
 
     def _cross_jointly(self, heard: Mapping[str, Mapping[str, list[int]]]) -> None:
         """Learn what the buckets of earlier levels promise about pairs of times."""
@@ -204,7 +211,7 @@ class Bucket:
             known.update(pairs)
             if len(known) == self.producers:
                 first, second = (min(each) for each in zip(*known.values(), strict=True))
-                self.executor.promise_jointly(port, (first, second))
+                self.executor.edges.promise_jointly(port, (first, second))
 
     def want(self, wants: Mapping[str, int]) -> None:
         """Wait for what later levels wait for."""
@@ -256,6 +263,8 @@ class Bucket:
                 "held": sum(held for name, held in metrics.held.items() if name not in self.queues.titles),
                 "state_bytes": sum(metrics.state_bytes.values()),
                 "turned_away": sum(metrics.turned_away.values()),
+                "lookups": {name: asdict(each) for name, each in metrics.lookups.items()},
+                "malformed": self.executor.malformed(self.queries_of_ports),
                 "joins": mode_reports(metrics.joins, self.crossing),
                 "aggregates": mode_reports(metrics.aggregates, self.crossing),
             },
@@ -338,7 +347,7 @@ class Bucket:
                 if port not in known and stream in self.streams:
                     edge = self.edges[stream].outlet(self.level.exchanges[port].outlet)
                     self.executor.ingress[port].resume(edge.progress())
-                    self.executor.promise(port)
+                    self.executor.edges.promise(port)
         self.want(self.wants)
 
 
@@ -350,4 +359,4 @@ def _observe(executor: Executor, port: str, summaries: list[Summary], now: int) 
     """
     if executor.ingress[port].contract.kind != "external":
         executor.ingress[port].raise_bound(now)
-    executor.observe(port, summaries)
+    executor.edges.observe(port, summaries)

@@ -42,9 +42,10 @@ from millrace.hosts.spark.stage.bucket_input import BucketInput, plan_of, read_i
 from millrace.hosts.spark.stage.bucket_state import BucketState
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.segment_files import SegmentFiles, shared_folder
+from millrace.hosts.tables.table_files import TABLES, use_tables
 from millrace.kernel.elements import Batch
 
-_LAYOUT = 11
+_LAYOUT = 12
 _MOST_BYTES = 64 << 20
 """About how many bytes Spark gets at once; its limit is that of an array in Java."""
 
@@ -131,9 +132,11 @@ class Stage:
         return self._restored(store, number, manifest, version)
 
     def _new(self, number: int, version: int) -> Bucket:
-        plan, place = self._plans.read(version).plan, self.buckets.index(number)
+        read, place = self._plans.read(version), self.buckets.index(number)
         progress_files = ProgressFiles(Path(self.folder) / "commits")
-        return Bucket.new(plan, self.level, len(self.buckets), progress_files, version, place)
+        bucket = Bucket.new(read.plan, self.level, len(self.buckets), progress_files, version, place)
+        use_tables(bucket.executor.graph, Path(self.folder) / TABLES, read.tables)
+        return bucket
 
     def _restored(self, store: BucketState, number: int, manifest: dict[str, Any], version: int) -> Bucket:
         bucket = self._new(number, version)

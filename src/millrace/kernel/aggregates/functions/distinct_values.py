@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, elements, listed, unlisted, valid
+from millrace.kernel.aggregates.functions.function import (
+    AggregateFunction,
+    Columns,
+    Parameter,
+    elements,
+    listed,
+    unlisted,
+    valid,
+)
 from millrace.kernel.aggregates.functions.plain import ValueCount
-from millrace.kernel.columns.comparison import canonical
+from millrace.kernel.columns.comparison import canonical, ordinals
 from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.hashing import hashes
-from millrace.kernel.columns.integers import distinct
+from millrace.kernel.columns.integers import Integers, distinct
 
 _REGISTERS = 2**12
 _REST = 64 - 12
@@ -27,17 +35,17 @@ class DistinctValues(AggregateFunction):
 
     partial_bytes = 256
 
-    def __init__(self, name: str, over: AggregateFunction) -> None:
+    def __init__(self, over: Callable[..., AggregateFunction], name: str, *parameters: Parameter) -> None:
         super().__init__(name)
-        self.over = over
-        self.takes = ("a comparable column",) if isinstance(over, ValueCount) else over.takes
+        self.over = over(name.removesuffix("_distinct"), *parameters)
+        self.takes = ("a comparable column",) if isinstance(self.over, ValueCount) else self.over.takes
 
     def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
         return self.over.result_type(arguments)
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (values,) = valid(groups, *arguments)
-        return [_distinct(rows, canonical(values))]
+        return [_distinct(rows, values)]
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
         rows, (values,) = unlisted(groups, partials)
@@ -47,13 +55,22 @@ class DistinctValues(AggregateFunction):
         return self.over.result(self.over.of_rows(*elements(partials)))
 
 
+def numbered(values: pa.Array) -> tuple[Integers, pa.Array]:
+    """The number of each value among the distinct ones, and these."""
+    if pa.types.is_nested(values.type):
+        _, first, codes = np.unique(ordinals(values), return_index=True, return_inverse=True)
+        return codes, values.take(pa.array(first))
+    encoded = canonical(values).dictionary_encode()
+    return encoded.indices.to_numpy(), encoded.dictionary
+
+
 def _distinct(groups: Groups, values: pa.Array) -> pa.Array:
     """A list of the distinct values of each group."""
-    encoded = values.dictionary_encode()
-    size = max(len(encoded.dictionary), 1)
-    pairs = distinct(groups.codes * size + encoded.indices.to_numpy())
-    (found,) = listed(Groups(pairs // size, groups.size), [encoded.dictionary.take(pa.array(pairs % size))])
-    return found
+    codes, found = numbered(values)
+    size = max(len(found), 1)
+    pairs = distinct(groups.codes * size + codes)
+    (lists,) = listed(Groups(pairs // size, groups.size), [found.take(pa.array(pairs % size))])
+    return lists
 
 
 class ApproximateDistinct(AggregateFunction):
@@ -64,6 +81,7 @@ class ApproximateDistinct(AggregateFunction):
     """
 
     partial_bytes = 2048
+    takes = ("a plain column",)
 
     def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
         return pa.int64()

@@ -19,9 +19,12 @@ import pyarrow.compute as pc
 
 from millrace.errors import RequestError
 from millrace.kernel.columns.grouping import Groups
+from millrace.kernel.columns.nested.nested_columns import has_map
 from millrace.kernel.columns.sql_types import sql_name
 
 Columns = Sequence[pa.Array]
+Parameter = float | int | bool | str | bytes | None
+"""A constant of a call."""
 
 
 class AggregateFunction:
@@ -79,13 +82,21 @@ def is_number(kind: pa.DataType) -> bool:
 
 KINDS: dict[str, Any] = {
     "any column": lambda kind: True,
-    "a comparable column": lambda kind: not pa.types.is_nested(kind),
+    "a comparable column": lambda kind: not has_map(kind),
+    "a plain column": lambda kind: not pa.types.is_nested(kind),
     "a number": is_number,
+    "a number or an interval": lambda kind: is_number(kind) or pa.types.is_duration(kind),
+    "a whole number": pa.types.is_integer,
     "a condition": lambda kind: pa.types.is_boolean(kind) or pa.types.is_null(kind),
 }
 _HINTS = {
-    "a comparable column": "Take a field out of the nested value.",
-    "a number": "Write {name}(CAST(column AS DOUBLE)) if the column holds numbers as text.",
+    "a comparable column": "A MAP has no order: take a value out of it, m['key'].",
+    "a plain column": "Take a field out of the nested value.",
+    **dict.fromkeys(
+        ("a number", "a number or an interval"),
+        "Write {name}(CAST(column AS DOUBLE)) if the column holds numbers as text.",
+    ),
+    "a whole number": "Write {name}(CAST(column AS BIGINT)).",
     "a condition": "Write a comparison, such as {name}(column > 0).",
 }
 

@@ -23,6 +23,7 @@ from millrace.kernel.aggregates.functions.function import (
 )
 from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.integers import order_within, starts
+from millrace.kernel.columns.nested.nested_columns import list_of
 
 Buckets = npt.NDArray[np.int64]
 
@@ -36,31 +37,47 @@ _NAN = _INFINITE + 1
 _SPAN = 2 * _NAN + 1
 
 
-class _AtFraction(AggregateFunction):
-    """A number at a fraction, from 0 to 1, of the way through the sorted numbers."""
+class _AtFractions(AggregateFunction):
+    """The number at a fraction, from 0 to 1, of the way through the sorted numbers, or an array of those at several."""
 
     takes = ("a number",)
 
-    def __init__(self, name: str, fraction: float = 0.5) -> None:
+    def __init__(self, name: str, *fractions: float, several: bool = False) -> None:
         super().__init__(name)
-        if not 0 <= fraction <= 1:
-            raise RequestError(
-                f'the fraction of "{name}" is {fraction}, which is not between 0 and 1',
-                hint=f"Write {name}(column, 0.95) for the 95th percentile.",
-            )
-        self.fraction = float(fraction)
+        for each in fractions:
+            if not 0 <= each <= 1:
+                raise RequestError(
+                    f'the fraction of "{name}" is {each}, which is not between 0 and 1',
+                    hint=f"Write {name}(column, 0.95) for the 95th percentile.",
+                )
+        self.fractions = [float(each) for each in fractions] or [0.5]
+        self.several = several
 
     def _result_type(self, arguments: Sequence[pa.DataType]) -> pa.DataType:
-        return pa.float64()
+        return pa.list_(pa.float64()) if self.several else pa.float64()
+
+    def _together(self, found: list[npt.NDArray[np.float64]], empty: npt.NDArray[np.bool_]) -> pa.Array:
+        """The results of the fractions, null for groups without numbers."""
+        if not self.several:
+            return pa.array(found[0], mask=empty)
+        lengths = pa.array(np.full(len(empty), len(found)))
+        return list_of(lengths, pa.array(np.stack(found, 1).ravel()), pa.list_(pa.float64()), pa.array(empty))
 
 
-class Percentile(_AtFraction):
+class Percentile(_AtFractions):
     """The value at a fraction of the way through the sorted numbers, interpolated linearly between neighbours.
 
-    A partial is the list of all numbers.
+    A partial is the list of all numbers. `descending` goes from the greatest down. `discrete` takes the first number
+    that at least the fraction of all numbers reach, and none between two.
     """
 
     partial_bytes = 256
+
+    def __init__(
+        self, name: str, *fractions: float, several: bool = False, descending: bool = False, discrete: bool = False
+    ) -> None:
+        super().__init__(name, *fractions, several=several)
+        self.descending, self.discrete = descending, discrete
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (numbers,) = valid(groups, *arguments)
@@ -75,15 +92,20 @@ class Percentile(_AtFraction):
         # One more than there are, so that groups without numbers have something to point at.
         ordered = np.append(numbers[order_within(groups.codes, numbers)], 0.0)
         first = np.cumsum(groups.counts) - groups.counts
-        place = self.fraction * np.maximum(groups.counts - 1, 0)
-        low = ordered[first + np.floor(place).astype(np.int64)]
-        high = ordered[first + np.ceil(place).astype(np.int64)]
-        with np.errstate(invalid="ignore", over="ignore"):
-            between = low * (1 - place % 1) + high * (place % 1)
-        return pa.array(np.where(low == high, low, between), mask=groups.empty)
+        last = np.maximum(groups.counts - 1, 0)
+        begin, step = (first + last, -1) if self.descending else (first, 1)
+        found = []
+        for fraction in self.fractions:
+            place = np.maximum(np.ceil(fraction * groups.counts) - 1, 0) if self.discrete else fraction * last
+            low = ordered[begin + step * np.floor(place).astype(np.int64)]
+            high = ordered[begin + step * np.ceil(place).astype(np.int64)]
+            with np.errstate(invalid="ignore", over="ignore"):
+                between = low + (high - low) * (place % 1)
+            found.append(np.where(low == high, low, between))
+        return self._together(found, groups.empty)
 
 
-class ApproximatePercentile(_AtFraction):
+class ApproximatePercentile(_AtFractions):
     """The number of rank ceil(fraction * count), to within one percent of itself (DDSketch: Masson et al. 2019).
 
     A partial is the list of buckets with their counts, in order, so that it is the same for any way of merging, and
@@ -108,14 +130,17 @@ class ApproximatePercentile(_AtFraction):
         groups, (buckets, column) = elements(partials[:2])
         counts = column.to_numpy()
         totals = groups.sums(counts)
-        rank = np.maximum(np.ceil(self.fraction * totals), 1).astype(np.int64)
         upto = np.cumsum(counts)
-        place = np.searchsorted(upto, np.cumsum(totals) - totals + rank)
         # One more than there are, so that groups without numbers have something to point at.
-        middles = np.append(_middles(buckets.to_numpy().astype(np.int64)), 0.0)[np.minimum(place, len(upto))]
+        middles = np.append(_middles(buckets.to_numpy().astype(np.int64)), 0.0)
         least, greatest = (column.to_numpy(zero_copy_only=False) for column in partials[2:])
-        within = np.fmin(np.fmax(middles, least), greatest)
-        return pa.array(np.where(np.isnan(middles), middles, within), mask=totals == 0)
+        found = []
+        for fraction in self.fractions:
+            rank = np.maximum(np.ceil(fraction * totals), 1).astype(np.int64)
+            place = np.searchsorted(upto, np.cumsum(totals) - totals + rank)
+            middle = middles[np.minimum(place, len(upto))]
+            found.append(np.where(np.isnan(middle), middle, np.fmin(np.fmax(middle, least), greatest)))
+        return self._together(found, totals == 0)
 
 
 def _extremes(groups: Groups, least: npt.NDArray[np.float64], greatest: npt.NDArray[np.float64]) -> Columns:

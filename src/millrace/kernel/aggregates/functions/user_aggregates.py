@@ -6,8 +6,10 @@ An aggregate without merge is a fold: it gets all rows of a group at once, in or
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions.function import AggregateFunction, Columns, concatenated, elements, listed
@@ -73,10 +75,15 @@ class Fold(AggregateFunction):
 
     def result(self, partials: Columns) -> pa.Array:
         groups, (*arguments, times) = elements(partials)
-        # Rows of equal time are put in order of their values, so that the result does not depend on how they came.
-        keys = [ordinals(column) for column in (times, *arguments)]
-        order = np.lexsort((*reversed(keys), groups.codes))
+        order = np.lexsort((*reversed(self.order_keys(times, arguments)), groups.codes))
         return self.in_order(groups.of(order), [column.take(pa.array(order)) for column in arguments])
+
+    def order_keys(self, times: pa.Array, arguments: Columns) -> list[npt.NDArray[Any]]:
+        """Integers to sort the rows of a group by, the first most significant.
+
+        Rows of equal time are put in order of their values, so that the result does not depend on how they came.
+        """
+        return [ordinals(column) for column in (times, *arguments)]
 
     def in_order(self, groups: Groups, arguments: Columns) -> pa.Array:
         """The result of each group, whose rows stand together and in order of time."""

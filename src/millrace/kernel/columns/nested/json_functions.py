@@ -1,7 +1,8 @@
 """JSON in SQL: text into values of a type, values into text, and parts of a text by their path.
 
 Rules:
-- Malformed text gives null, for a struct one with null fields, as in Spark; with FAILFAST it fails the run.
+- Malformed text gives null, for a struct one with null fields, as in Spark, and is counted; with FAILFAST it fails the
+  run, which names the row.
 - A field of another type than the declared one is null by itself.
 - A path is a constant: `$.a.b[0]`, `$['a b']`.
 """
@@ -18,8 +19,10 @@ import pyarrow.compute as pc
 from millrace.errors import RunError
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.columns.nested.json_text import JsonText
-from millrace.kernel.columns.nested.json_values import loads, parsed, spelled
+from millrace.kernel.columns.nested.json_values import loads, of_lines, parsed, spelled
 from millrace.kernel.columns.nested.nested_columns import over_columns, struct_of
+from millrace.kernel.elements import RESERVED
+from millrace.kernel.metrics import MALFORMED
 
 Value = Any  # pa.Array | pa.Scalar
 
@@ -37,11 +40,19 @@ _TEXT = JsonText(null_fields=False, time=_iso_times, number=lambda column: cast(
 
 def _from_json(text: Value, null: pa.Scalar, strict: pa.Scalar) -> Value:
     """Texts as values of the type of a null."""
+    return _counted_from_json(pa.record_batch({}), text, null, strict)
+
+
+def _counted_from_json(rows: pa.RecordBatch, text: Value, null: pa.Scalar, strict: pa.Scalar) -> Value:
+    """Texts, each of one of the rows, as values of the type of a null; counts those that are malformed."""
 
     def read(texts: pa.Array) -> pa.Array:
         values, faulty = parsed(texts, null.type, cast, forgiving=True)
-        if strict.as_py() and pc.any(faulty).as_py():
-            raise _malformed(texts.filter(faulty)[0].as_py(), null.type)
+        count = pc.sum(faulty).as_py() or 0
+        if count and strict.as_py():
+            raise _malformed(texts, faulty, rows)
+        if count:
+            MALFORMED.set(MALFORMED.get() + (count if len(texts) == rows.num_rows else count * rows.num_rows))
         if not pa.types.is_struct(null.type):
             return values
         # Malformed text is a struct of nulls, but no text at all is null.
@@ -54,12 +65,19 @@ def _from_json(text: Value, null: pa.Scalar, strict: pa.Scalar) -> Value:
     return found
 
 
-def _malformed(text: str, kind: pa.DataType) -> RunError:
-    short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+def _malformed(texts: pa.Array, faulty: pa.Array, rows: pa.RecordBatch) -> RunError:
+    first = pc.index(faulty, True).as_py()
+    row = rows.slice(first, 1).to_pylist() if len(texts) == rows.num_rows else []
+    inside = ", ".join(f"{name} = {value}" for name, value in row[0].items() if name not in RESERVED) if row else ""
     return RunError(
-        f"from_json was given a text that is malformed: {short}",
+        f"from_json was given a text that is malformed: {_short(texts[first].as_py())}"
+        + (f"; the row is {_short(inside)}" if inside else ""),
         hint="Leave the mode FAILFAST out to have null instead, or correct the rows.",
     )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _to_json(value: Value) -> Value:
@@ -92,11 +110,31 @@ def _json_part(text: Value, path: pa.Scalar, takes: pa.Scalar) -> Value:
 
     def read(texts: pa.Array) -> pa.Array:
         encoded = texts.dictionary_encode()
-        parts = pa.array([_part(each, steps, kind) for each in encoded.dictionary.to_pylist()], pa.string())
+        parts = None if kind == "query" else _parts_at_once(encoded.dictionary, steps)
+        if parts is None:
+            parts = pa.array([_part(each, steps, kind) for each in encoded.dictionary.to_pylist()], pa.string())
         return parts.take(encoded.indices)
 
     found: Value = over_columns(read)(text)
     return found
+
+
+def _parts_at_once(texts: pa.Array, steps: list[str | int]) -> pa.Array | None:
+    """The parts by Arrow, if all of them are texts, or all are whole numbers; else None."""
+    if not steps or not all(isinstance(step, str) for step in steps):
+        return None
+    first = _part(texts[0].as_py(), steps, "any") if len(texts) else None
+    leaves = (pa.string(), pa.int64())
+    for leaf in leaves if first is None or not first.isdecimal() else reversed(leaves):
+        kind: pa.DataType = leaf
+        for step in reversed(steps):
+            kind = pa.struct([(str(step), kind)])
+        found = of_lines(texts, kind)
+        if found is not None:
+            for _ in steps:
+                found = found.flatten()[0]
+            return pc.cast(found, pa.string())
+    return None
 
 
 def _part(text: str, steps: list[str | int], kind: str) -> str | None:
@@ -122,3 +160,6 @@ JSON_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "to_json": _to_json,
     "json_part": _json_part,
 }
+
+COUNTED: dict[str, Callable[..., Value]] = {"from_json": _counted_from_json}
+"""Those that count what they could not read: they take the rows, too."""

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.kernel.columns.interval_values import interval_text
+
 Value = Any  # pa.Array
 _SHORT_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _CONTROL_CHARACTERS = [chr(code) for code in range(0x20)]
@@ -35,6 +37,8 @@ class JsonText:
             return _brackets("[", self._joined(column, self.of(column.flatten())), "]")
         if pa.types.is_timestamp(kind):
             return quoted(self.time(column))
+        if pa.types.is_duration(kind):
+            return quoted(interval_text(column))
         if pa.types.is_floating(kind):
             return _numbers(column, self.number)
         if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
@@ -102,8 +106,10 @@ def _numbers(column: Value, number: Callable[[Value], Value] | None) -> Value:
 
 def quoted(text: Value) -> Value:
     """Text as JSON strings."""
-    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
-    if pc.any(pc.match_substring_regex(_array(text), r"[\x00-\x1f]")).as_py():
+    escaped, given = text, _array(text)
+    if pc.any(pc.match_substring_regex(given, r'["\\\x00-\x1f]')).as_py():
+        escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    if escaped is not text and pc.any(pc.match_substring_regex(given, r"[\x00-\x1f]")).as_py():
         for character in _CONTROL_CHARACTERS:
             spelled = _SHORT_ESCAPES.get(character, f"\\u{ord(character):04x}")
             escaped = pc.replace_substring(escaped, character, spelled)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from millrace.kernel.columns.nested.nested_columns import Leaf, brought, has_map
+from millrace.kernel.columns.nested.nested_columns import Leaf, brought, has_map, lost
 
 Reader = Callable[[Any], Any]
 """Gives a value that JSON holds as Arrow takes it; raises ValueError if it is of another type."""
@@ -41,7 +41,8 @@ def raw_type(kind: pa.DataType, time: pa.DataType) -> pa.DataType:
         return time
     if pa.types.is_decimal(kind):
         return RAW_DECIMAL
-    return pa.string() if pa.types.is_date(kind) or pa.types.is_binary(kind) else kind
+    as_text = (pa.types.is_date, pa.types.is_binary, pa.types.is_duration)
+    return pa.string() if any(test(kind) for test in as_text) else kind
 
 
 def parse_lines(data: bytes, raw: pa.Schema) -> pa.RecordBatch:
@@ -65,17 +66,24 @@ def parsed(texts: pa.Array, kind: pa.DataType, cast: Leaf, *, forgiving: bool = 
     """
     encoded = texts.dictionary_encode()
     raw = raw_type(kind, pa.string())
-    values, faulty = _of_lines(encoded.dictionary, raw) or _one_by_one(encoded.dictionary, raw, forgiving)
-    found = brought(values, kind, lambda part, inner: _leaf(part, inner, cast))
+    whole = of_lines(encoded.dictionary, raw)
+    if whole is None:
+        values, faulty = _one_by_one(encoded.dictionary, raw, forgiving)
+    else:
+        values, faulty = whole, pa.repeat(False, len(whole))
+    found = brought(values, kind, lambda part, inner: _leaf(part, inner, cast, forgiving))
+    faulty = pc.or_(faulty, pa.array(lost(values, found))) if forgiving else faulty
     return found.take(encoded.indices), pc.fill_null(faulty.take(encoded.indices), False)
 
 
-def _leaf(part: pa.Array, kind: pa.DataType, cast: Leaf) -> pa.Array:
-    return of_base64(part) if pa.types.is_binary(kind) and pa.types.is_string(part.type) else cast(part, kind)
+def _leaf(part: pa.Array, kind: pa.DataType, cast: Leaf, forgiving: bool) -> pa.Array:
+    if pa.types.is_binary(kind) and pa.types.is_string(part.type):
+        return of_base64(part, forgiving=forgiving)
+    return cast(part, kind)
 
 
-def _of_lines(texts: pa.Array, raw: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
-    """All texts at once; None if Arrow cannot."""
+def of_lines(texts: pa.Array, raw: pa.DataType) -> pa.Array | None:
+    """The values of all texts at once; None if Arrow cannot."""
     if has_map(raw) or not len(texts):
         return None
     lines = pc.binary_join_element_wise('{"v":', texts, "}\n", "")
@@ -83,7 +91,7 @@ def _of_lines(texts: pa.Array, raw: pa.DataType) -> tuple[pa.Array, pa.Array] | 
         found = parse_lines(lines.buffers()[2].to_pybytes(), pa.schema([("v", raw)])).column(0)
     except (ValueError, TypeError, OverflowError, KeyError):
         return None
-    return (found, pa.repeat(False, len(texts))) if len(found) == len(texts) else None
+    return found if len(found) == len(texts) else None
 
 
 def _one_by_one(texts: pa.Array, raw: pa.DataType, forgiving: bool) -> tuple[pa.Array, pa.Array]:
@@ -116,11 +124,18 @@ def spelled(value: object) -> str:
     )
 
 
-def of_base64(texts: pa.Array) -> pa.Array:
-    """The bytes of texts in base 64; raises ValueError for other text."""
-    return pa.array(
-        [None if each is None else base64.b64decode(each, validate=True) for each in texts.to_pylist()], pa.binary()
-    )
+def of_base64(texts: pa.Array, *, forgiving: bool = False) -> pa.Array:
+    """The bytes of texts in base 64; other text raises ValueError, or with `forgiving` gives null."""
+
+    def read(text: str) -> bytes | None:
+        try:
+            return base64.b64decode(text, validate=True)
+        except ValueError:
+            if forgiving:
+                return None
+            raise
+
+    return pa.array([None if each is None else read(each) for each in texts.to_pylist()], pa.binary())
 
 
 def reader(kind: pa.DataType, forgive: Callable[[object], None] | None = None) -> Reader:

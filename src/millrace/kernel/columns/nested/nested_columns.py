@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,6 +52,21 @@ def brought(column: pa.Array, kind: pa.DataType, leaf: Leaf, *, always: bool = F
     return leaf(column, kind)
 
 
+def lost(before: pa.Array, after: pa.Array) -> npt.NDArray[np.bool_]:
+    """Where a part of a nested value was there before `brought`, and is null after it."""
+    if before.type == after.type:
+        return np.zeros(len(before), np.bool_)
+    if pa.types.is_struct(before.type):
+        parts = zip(before.flatten(), after.flatten(), strict=True)
+        return np.logical_or.reduce([lost(one, other) for one, other in parts])
+    if is_nested(before.type):
+        inside = [entries_of(each) if pa.types.is_map(each.type) else each.flatten() for each in (before, after)]
+        ends = np.cumsum(np.asarray(lengths_of(before)))
+        counts = np.concatenate([[0], np.cumsum(lost(*inside))])
+        return np.asarray(np.diff(counts[np.concatenate([[0], ends])]) > 0)
+    return np.asarray(pc.and_(before.is_valid(), after.is_null()))
+
+
 def lengths_of(column: pa.Array) -> pa.Array:
     """How many elements lists or maps have; 0 for null."""
     if pa.types.is_map(column.type):
@@ -87,6 +103,32 @@ def struct_of(parts: Sequence[pa.Array], kind: pa.DataType, nulls: pa.Array | No
     return pa.StructArray.from_arrays(list(parts), fields=list(kind), mask=nulls)
 
 
+def shown(column: pa.Array, leaf: Leaf) -> pa.Array:
+    """Nested values as text, as Spark's CAST writes them: `[1, null]`, `{1, a}`, `{key -> 1}`; null stays null."""
+    kind = column.type
+    if not is_nested(kind):
+        return leaf(column, pa.string())
+    if pa.types.is_struct(kind):
+        inside = pc.binary_join_element_wise(
+            *(pc.fill_null(shown(each, leaf), "null") for each in column.flatten()), ", "
+        )
+        return pc.if_else(
+            column.is_valid(), pc.binary_join_element_wise("{", inside, "}", ""), pa.scalar(None, pa.string())
+        )
+    if pa.types.is_map(kind):
+        entries = [pc.fill_null(shown(each, leaf), "null") for each in entries_of(column).flatten()]
+        texts, (opening, closing) = pc.binary_join_element_wise(*entries, " -> "), "{}"
+    else:
+        texts, (opening, closing) = pc.fill_null(shown(column.flatten(), leaf), "null"), "[]"
+    lists = list_of(lengths_of(column), texts, pa.list_(pa.string()), column.is_null())
+    return pc.binary_join_element_wise(opening, pc.binary_join(lists, ", "), closing, "")
+
+
+def repeated(value: pa.Scalar, count: int) -> pa.Array:
+    """A column of one value; Arrow cannot repeat a list or a map zero times."""
+    return pa.repeat(value, count) if count else pa.nulls(0, value.type)
+
+
 def over_columns(function: Callable[..., pa.Array]) -> Callable[..., Value]:
     """A function of columns, also of constants: beside columns they are repeated, alone they give a constant."""
 
@@ -94,7 +136,7 @@ def over_columns(function: Callable[..., pa.Array]) -> Callable[..., Value]:
     def compute(*values: Value) -> Value:
         count = next((len(each) for each in values if not isinstance(each, pa.Scalar)), None)
         columns = [
-            pa.repeat(each, count if count is not None else 1) if isinstance(each, pa.Scalar) else each
+            repeated(each, count if count is not None else 1) if isinstance(each, pa.Scalar) else each
             for each in values
         ]
         whole = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns]

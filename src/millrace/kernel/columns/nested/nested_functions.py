@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns.casts import cast
-from millrace.kernel.columns.comparison import canonical
+from millrace.kernel.columns.comparison import canonical, ordinals
 from millrace.kernel.columns.nested.json_text import JsonText
 from millrace.kernel.columns.nested.json_values import parsed
 from millrace.kernel.columns.nested.nested_columns import (
@@ -126,6 +126,37 @@ def _decoded(text: Value, null: pa.Scalar) -> Value:
     """The values of encoded texts, of the type of a null."""
     made: Value = over_columns(lambda column: parsed(column, null.type, cast)[0])(text)
     return made
+
+
+def compared(compare: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """A comparison of two columns, also of arrays and structs: these by their places in a common order."""
+
+    @over_columns
+    def of_nested(left: pa.Array, right: pa.Array) -> pa.Array:
+        ranks = ordinals(pa.concat_arrays([left, right]))
+        return compare(*(pa.array(part, mask=part < 0) for part in np.split(ranks, 2)))
+
+    def of_any(left: Value, right: Value) -> Value:
+        return of_nested(left, right) if pa.types.is_nested(left.type) else compare(left, right)
+
+    return of_any
+
+
+def extreme(function: Callable[..., Value], *, greatest: bool) -> Callable[..., Value]:
+    """The least or the greatest of several columns, also of arrays and structs; nulls are passed over."""
+
+    @over_columns
+    def of_nested(*columns: pa.Array) -> pa.Array:
+        together = pa.concat_arrays(columns)
+        ranks = ordinals(together).reshape(len(columns), -1)
+        known = ranks if greatest else np.where(ranks < 0, len(together), ranks)
+        chosen = known.argmax(0) if greatest else known.argmin(0)
+        return together.take(pa.array(chosen * known.shape[1] + np.arange(known.shape[1])))
+
+    def of_any(*values: Value) -> Value:
+        return of_nested(*values) if pa.types.is_nested(values[0].type) else function(*values)
+
+    return of_any
 
 
 NESTED_FUNCTIONS: dict[str, Callable[..., Value]] = {

@@ -56,7 +56,9 @@ class JoinMonitor:
         self._begun: list[Microseconds] = [NO_BOUND] * len(sides)
         self._reached: list[Microseconds] = [NO_BOUND] * len(sides)
         """The first and the last bound of each input."""
-        self._rows = self._pairs = self._micros = 0.0
+        self._rows = self._pairs = self._micros = self._results = 0.0
+        self._since: Microseconds | None = None
+        """The time of the first row that was joined."""
 
     def arrived(self, port: int, batch: Batch) -> None:
         """Count rows of an input."""
@@ -69,10 +71,12 @@ class JoinMonitor:
         for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
             counts[place] = counts.get(place, 0) + number
 
-    def worked(self, rows: int, pairs: int) -> None:
-        """Count rows that were worked on, and the pairs compared for them."""
+    def worked(self, rows: int, pairs: int, results: int = 0, time: Microseconds = 0) -> None:
+        """Count rows that were worked on, the pairs compared for them, and what they made; `time` is that of one."""
+        self._since = time if self._since is None else self._since
         self._rows += rows
         self._pairs += pairs
+        self._results += results
 
     def spent(self, micros: Microseconds) -> None:
         """Count what a step took."""
@@ -107,6 +111,7 @@ class JoinMonitor:
     def _forget(self, slices: float) -> None:
         kept = exp(-max(slices, 0.0) / _SLICES)
         self._rows, self._pairs, self._micros = self._rows * kept, self._pairs * kept, self._micros * kept
+        self._results *= kept
 
     @property
     def rates(self) -> tuple[float, ...] | None:
@@ -124,6 +129,14 @@ class JoinMonitor:
     def pair_cost(self) -> float:
         """c: what comparing a pair takes, in seconds; 0 before any was compared."""
         return self._micros / self._pairs / _SECOND if self._pairs else 0.0
+
+    def would_make(self, rows: int) -> float:
+        """How many results so many rows would make, with windows as full as they will be; before any, the most."""
+        reached = min(self._reached)
+        if self._since is None or reached <= self._since or not self._rows:
+            return float(rows * rows)
+        window = self._length * _SLICES
+        return rows * self._results / self._rows * max(1.0, window / (reached - self._since))
 
     @property
     def work(self) -> float | None:
@@ -153,6 +166,7 @@ class JoinMonitor:
             "now": self._now,
             "ways": [self._begun, self._reached],
             "work": [self._rows, self._pairs, self._micros],
+            "results": [self._results, self._since],
         }
 
     def restore(self, note: Mapping[str, Any]) -> None:
@@ -161,3 +175,4 @@ class JoinMonitor:
         self._first, self._now = list(note["first"]), list(note["now"])
         self._begun, self._reached = (list(each) for each in note["ways"])
         self._rows, self._pairs, self._micros = note["work"]
+        self._results, self._since = note.get("results", (0.0, None))

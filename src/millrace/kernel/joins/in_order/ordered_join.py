@@ -20,7 +20,10 @@ from millrace.kernel.stores.hold_buffer import HoldBuffer
 
 Method = Literal["sync_filter", "filter_order", "adaptive"]
 BACK = 0.5
-"""An adaptive join goes back to Sync-Filter when the work is below this part of alpha, so that it does not flap."""
+"""An adaptive join goes back to Sync-Filter when the work is below this part of alpha, so that it does not flap.
+
+Likewise it changes to Filter-Order only where no more than this part of the results that it may hold would wait.
+"""
 Mode = Literal["sync_filter", "filter_order", "draining"]
 
 
@@ -32,9 +35,11 @@ class OrderedJoin(Operator):
     - Filter-Order (003 section 5): input rows are joined as they come; results wait in the hold buffer. Those that a
       bound releases leave before the rows that brought the bound are joined.
     - Adaptive (003 section 6): the first until c|w|λ1λ2 reaches `alpha`, then the second until that has fallen to half
-      of it; see join_monitor.py. On the way back it drains: rows wait again, but results may yet go to the hold buffer,
-      until that is empty and no row joined is newer than the least bound (the paper's step K looks at the buffer
-      alone, and can emit a result before an older one).
+      of it; see join_monitor.py. It is a hybrid in memory, too (004 section 9): it is Filter-Order only while no more
+      results wait than the join keeps rows. Where a row has many partners and one input is late, rows take less. On
+      the way back it drains: rows wait again, but results may yet go to the hold buffer, until that is empty and no
+      row joined is newer than the least bound (the paper's step K looks at the buffer alone, and can emit a result
+      before an older one).
 
     Results leave when their time is no later than the bound of every input. No side is outer.
 
@@ -48,6 +53,8 @@ class OrderedJoin(Operator):
     uses_every_bound = True
     by_input = True
     leads = True
+    few = 4096
+    """So many results an adaptive join may hold, whatever else it keeps."""
 
     def __init__(
         self,
@@ -91,7 +98,7 @@ class OrderedJoin(Operator):
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
         self._held = None
         self._bounds[port] = punctuation.until
-        if self.monitor is not None and self.monitor.reached(port, punctuation.until):
+        if self.monitor is not None and (self.monitor.reached(port, punctuation.until) or self._is_crowded()):
             self._adapt(self.monitor)
         self._open()
         if not self.unfinished:
@@ -124,9 +131,11 @@ class OrderedJoin(Operator):
         if made is not None:
             self._hold.add(made)
         times = rows.times
-        self._newest = max(self._newest, int(times[0]) if len(times) == 1 else int(times.max()))
+        newest = int(times[0]) if len(times) == 1 else int(times.max())
+        self._newest = max(self._newest, newest)
         if self.monitor is not None:
-            self.monitor.worked(len(rows), self._core.compared - self.compared)
+            results = 0 if made is None else len(made)
+            self.monitor.worked(len(rows), self._core.compared - self.compared, results, newest)
         self.compared = self._core.compared
 
     def _advanced(self, ets: bool = False) -> Iterator[Element]:
@@ -152,14 +161,24 @@ class OrderedJoin(Operator):
     # Adapting
 
     def _adapt(self, monitor: JoinMonitor) -> None:
-        """Choose between the methods by the present work (003 section 6, steps B and D)."""
+        """Choose between the methods by the present work (003 section 6, steps B and D), and by what waits."""
         work = monitor.work
         if work is None or self.mode == "draining":
             return
-        if work >= self.alpha and self.mode == "sync_filter":
-            self.mode, self.switches = "filter_order", self.switches + 1
-        elif work < self.alpha * BACK and self.mode == "filter_order":
+        if self.mode == "sync_filter":
+            if work >= self.alpha and monitor.would_make(len(self._queues)) <= self._may_hold * BACK:
+                self.mode, self.switches = "filter_order", self.switches + 1
+        elif work < self.alpha * BACK or self._is_crowded():
             self.mode, self.switches = "draining", self.switches + 1
+
+    @property
+    def _may_hold(self) -> int:
+        """How many results may wait: as many as there are rows that take memory anyhow."""
+        return max(self.few, len(self._queues) + len(self._core))
+
+    def _is_crowded(self) -> bool:
+        """True if more results wait than may."""
+        return len(self._hold) > self.few and len(self._hold) > self._may_hold
 
     def _is_drained(self) -> bool:
         """True if no result waits, and none can come that is older than one emitted."""

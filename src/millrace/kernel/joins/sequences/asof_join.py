@@ -9,6 +9,7 @@ import pyarrow as pa
 from millrace.kernel.elements import Batch, Element, Microseconds
 from millrace.kernel.joins.sequences.asof_store import AsofStore
 from millrace.kernel.joins.sequences.sequence_join import KeyNames, SequenceJoin, behind
+from millrace.kernel.metrics import LookupCounts
 
 
 class AsofJoin(SequenceJoin):
@@ -25,6 +26,7 @@ class AsofJoin(SequenceJoin):
     """
 
     label = "recent"
+    noted = (*SequenceJoin.noted, "asked", "met", "known")
     kept = "that may still be asked for"
 
     def __init__(
@@ -41,9 +43,12 @@ class AsofJoin(SequenceJoin):
         self._asof_store = AsofStore(keys[1], schemas[1].names, within, strict=strict, by_entry=by_entry)
         super().__init__(schemas, keys, self._asof_store, outer=outer, state_limit=state_limit)
         self.strict = strict
+        self._asked = self._met = self._known = 0
+        """Rows that have been answered, those that met a row, and rows that came to be met."""
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         if port == 1:
+            self._known += len(batch)
             self._keep(batch)
             self._check_limit()
             return
@@ -69,7 +74,12 @@ class AsofJoin(SequenceJoin):
     def _answered(self, batch: Batch) -> Iterator[Batch]:
         rows, times = batch.rows, batch.times
         places, found = self._asof_store.find([rows.column(name) for name in self.keys[0]], times)
+        self._asked += len(places)
+        self._met += int((places >= 0).sum())
         yield from self._paired(rows, places, found)
+
+    def lookup_counts(self) -> LookupCounts:
+        return LookupCounts(self._asked, self._met, self._known)
 
     def _wants(self, least: Microseconds) -> Mapping[int, Microseconds]:
         return {1: least if self.strict else behind(least)}

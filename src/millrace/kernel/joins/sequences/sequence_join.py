@@ -38,7 +38,7 @@ class SequenceJoin(StoringOperator):
     Promises for single groups, and for pairs of times, end here.
     """
 
-    noted = ("bounds", "promised", "timed")
+    noted: tuple[str, ...] = ("bounds", "promised", "timed")
     kept = ""
     """What the rows of the store are, for the error at the limit."""
 

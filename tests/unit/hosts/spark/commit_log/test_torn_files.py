@@ -61,11 +61,20 @@ def test_a_torn_snapshot_that_is_later_than_the_record_is_removed(tmp_path: Path
     assert left(tmp_path) == {"state/0/0/4.changelog", "state/0/1/4.zip", "state/0/1/SSTs/1.sst"}
 
 
-@pytest.mark.parametrize(("later", "stays"), [(-1, True), (0, False), (1, False)])
-def test_a_torn_snapshot_is_as_late_as_its_file(tmp_path: Path, later: int, stays: bool) -> None:
+HOUR = 3_600 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("name", "later", "stays"),
+    [("4", -1, True), ("4", 0, False), ("4", 1, False), ("5", -HOUR, False), ("5_1b7e", -HOUR, False)],
+)
+def test_a_torn_snapshot_is_as_late_as_its_file_or_its_number(
+    tmp_path: Path, name: str, later: int, stays: bool
+) -> None:
     CommitLog(tmp_path / "commits").write(3, {"batch": 3})
-    spark_files(tmp_path, {"state/0/0/4.zip": ""})
+    spark_files(tmp_path, {f"state/0/0/{name}.zip": ""})
     recorded = (tmp_path / "commits" / "00000003.json").stat().st_mtime_ns
-    os.utime(tmp_path / "spark" / "state" / "0" / "0" / "4.zip", ns=(recorded + later, recorded + later))
+    # Its time is before that of the record if the clock was set back between the two.
+    os.utime(tmp_path / "spark" / "state" / "0" / "0" / f"{name}.zip", ns=(recorded + later, recorded + later))
     remove_torn(tmp_path, 3)
-    assert left(tmp_path) == ({"state/0/0/4.zip"} if stays else set())
+    assert left(tmp_path) == ({f"state/0/0/{name}.zip"} if stays else set())

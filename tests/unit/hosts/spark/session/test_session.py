@@ -102,7 +102,7 @@ class Joining:
 
 def test_the_cores_of_a_cluster_are_counted_when_its_executors_have_come() -> None:
     session: Any = SimpleNamespace(sparkContext=Joining(3))
-    assert parallelism(session, patience=30, calm=1) == 12
+    assert parallelism(session, patience=30, calm=0.2) == 12
 
 
 def test_a_cluster_without_executors_is_not_waited_for_for_ever() -> None:

@@ -7,14 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from toys import ToyWriter
 
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import pack
-from millrace.hosts.spark.sink.network_sink import TaskOutput, clean
+from millrace.hosts.spark.failures import CarriedError, unwrap
+from millrace.hosts.spark.sink.network_sink import NetworkWriter, TaskOutput, clean
 from millrace.plan.nodes.query_network import QueryNetwork
 
+SCHEMA = pa.schema([("output", pa.string()), ("blob", pa.binary()), ("note", pa.string())])
 REPORT = {"sources": {"a": {"files": 1}}, "wake_at": None, "wants": {}, "metrics": {}, "now": 5, "plan": 2}
 
 
@@ -32,8 +35,7 @@ def rows(*values: int) -> list[dict[str, Any]]:
 
 
 def written(folder: Path, partition: int, *values: int) -> TaskOutput:
-    schema = pa.schema([("output", pa.string()), ("blob", pa.binary()), ("note", pa.string())])
-    task = writer(folder).write(iter([pa.RecordBatch.from_pylist(rows(*values), schema=schema)]))
+    task = writer(folder).write(iter([pa.RecordBatch.from_pylist(rows(*values), schema=SCHEMA)]))
     return TaskOutput(partition, task.files, task.reports)
 
 
@@ -66,6 +68,18 @@ def test_a_task_without_results_leaves_no_file(tmp_path: Path) -> None:
     writer(tmp_path).commit([written(tmp_path, 0)], 0)
     assert not (tmp_path / "out").exists()
     assert CommitLog(tmp_path / "commits").newest()["outputs"] == {"out": {"rows": 0, "files": []}}
+
+
+def test_the_folder_of_a_sink_that_was_removed_during_the_run_is_not_made_again(tmp_path: Path) -> None:
+    sinks = {"out": {"format": "csv", "path": str(tmp_path / "sink")}}
+    checkpoint = tmp_path / "checkpoint"
+    PlanLog(checkpoint / "plans").write(2, Version(QueryNetwork(()), sinks))
+    task = NetworkWriter({"folder": str(checkpoint)})
+    batch = pa.RecordBatch.from_pylist(rows(1), schema=SCHEMA)
+    with pytest.raises(CarriedError) as found:
+        task.write(iter([batch]))
+    assert "cannot be used: no such file or directory" in str(unwrap(found.value))
+    assert not (tmp_path / "sink").exists()
 
 
 def test_an_aborted_batch_leaves_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.functions import AGGREGATES, mergeable, partial_bytes, result_type
+from millrace.kernel.aggregates.functions.moments import PAIRS
 from millrace.kernel.aggregates.panes.window_geometry import WindowGeometry
 from millrace.kernel.aggregates.partials import PANE, FunctionCall, Partials
 from millrace.kernel.elements import TIME, Batch
@@ -202,6 +203,17 @@ def test_a_choice_is_by_another_column_then_by_the_value(rows: list[Row], cuts: 
             assert nulls_first(found[key][str(case)]) == nulls_first(expected), (key, case)
 
 
+def columns_for(function: str) -> list[tuple[str, ...]]:
+    """Columns that a function takes."""
+    if function in PAIRS:
+        return [("whole", "fraction"), ("fraction", "whole")]
+    if function.startswith(("bit", "try")):
+        return [("whole",)]
+    if function.startswith(("bool", "string")):
+        return [("flag",) if function.startswith("bool") else ("text",)]
+    return [(column, "text") if function.endswith("_by") else (column,) for column in ("whole", "fraction")]
+
+
 @pytest.mark.parametrize("function", sorted(AGGREGATES))
 def test_partials_of_no_rows_have_the_same_columns(function: str) -> None:
     rows = [
@@ -209,8 +221,7 @@ def test_partials_of_no_rows_have_the_same_columns(function: str) -> None:
         ("a", None, None, None, None, True, 1),
         ("b", 1, 2.5, "x", True, None, 2),
     ]
-    for column in ("flag",) if function.startswith("bool") else ("whole", "fraction"):
-        columns = (column, "text") if function.endswith("_by") else (column,)
+    for columns in columns_for(function):
         partials = partials_of(FunctionCall("r", function, columns, "kept"))
         none = partials.of_rows([partials.tagged(batch_of([]))])
         some = in_pieces(partials, rows, [1])
@@ -292,7 +303,9 @@ def test_nan_is_the_greatest_number_in_percentiles() -> None:
         assert in_one(function, np.array([math.nan, 1.0]), 1, (0.0,)) == pytest.approx(1.0, rel=0.01)
 
 
-@pytest.mark.parametrize("function", ["approx_percentile", "approx_count_distinct", "percentile", "count_distinct"])
+@pytest.mark.parametrize(
+    "function", ["approx_percentile", "approx_count_distinct", "percentile", "count_distinct", "histogram_numeric"]
+)
 def test_results_are_equal_to_the_bit_for_any_order_of_merging(function: str) -> None:
     values = np.random.default_rng(9).lognormal(3, 4, size=20_000)
     expected = in_one(function, values)
@@ -316,11 +329,12 @@ def test_functions_that_ask_for_the_time_get_it() -> None:
 @pytest.mark.parametrize(
     ("function", "types", "fact"),
     [
-        ("sum", [pa.string()], '"sum" takes a number, not STRING'),
+        ("sum", [pa.string()], '"sum" takes a number or an interval, not STRING'),
         ("percentile", [pa.bool_()], '"percentile" takes a number, not BOOLEAN'),
         ("bool_or", [pa.int64()], '"bool_or" takes a condition, not BIGINT'),
         ("max_by", [pa.int64()], '"max_by" takes 2 arguments, not 1'),
-        ("min", [pa.list_(pa.int64())], '"min" takes a comparable column'),
+        ("min", [pa.map_(pa.string(), pa.int64())], '"min" takes a comparable column'),
+        ("bit_and", [pa.float64()], '"bit_and" takes a whole number, not DOUBLE'),
         ("count", [pa.int64(), pa.int64()], '"count" takes one column or none'),
         ("sum_distinct", [pa.string()], '"sum_distinct" takes a number'),
     ],
@@ -341,3 +355,25 @@ def test_a_fraction_beyond_one_is_refused() -> None:
 def test_every_function_merges_and_has_a_size(function: str) -> None:
     assert mergeable(function)
     assert partial_bytes(function, [pa.int64()]) >= 8
+
+
+@pytest.mark.parametrize("value", [0.1, 1e300, -7.0])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_equal_numbers_have_no_shape(value: float, pieces: int) -> None:
+    assert in_one("skewness", np.full(9, value), pieces) is None
+    assert in_one("kurtosis", np.full(9, value), pieces) is None
+
+
+def test_the_closest_bins_of_a_histogram_become_one() -> None:
+    found = in_one("histogram_numeric", np.array([1.0, 9.0, 1.5, 20.0, 9.0]), 2, (3,))
+    assert found == [{"x": 1.25, "y": 2.0}, {"x": 9.0, "y": 2.0}, {"x": 20.0, "y": 1.0}]
+    many = in_one("histogram_numeric", np.random.default_rng(2).normal(size=5_000), 5, (10,))
+    assert (len(many), sum(each["y"] for each in many)) == (10, 5_000)
+    assert [each["x"] for each in many] == sorted(each["x"] for each in many)
+
+
+def test_a_sum_that_64_bits_cannot_hold_is_null_however_it_is_cut() -> None:
+    large = np.array([2**62, 2**62, -5, -(2**62), 7])
+    assert {in_one("try_sum", large, pieces) for pieces in (1, 2, 5)} == {2**62 + 2}
+    assert in_one("try_sum", np.array([2**62, 2**62]), 2) is None
+    assert in_one("try_sum", np.array([-(2**62), -(2**62)]), 2) == -(2**63)

@@ -69,6 +69,9 @@ class _Working(JoinMonitor):
     def __init__(self) -> None:
         super().__init__(sides())
 
+    def would_make(self, rows: int) -> float:
+        return 0.0
+
 
 def wavering(ports: int = 2) -> Wavering:
     join = Wavering(ports)
@@ -77,9 +80,24 @@ def wavering(ports: int = 2) -> Wavering:
     return join
 
 
+class Crowded(OrderedJoin):
+    """An adaptive join with work enough to join rows as they come, but room for one result."""
+
+    few = 1
+    _may_hold = 1  # type: ignore[assignment]
+
+    def _adapt(self, monitor: JoinMonitor) -> None:
+        super()._adapt(_Working())
+
+
+def crowded(ports: int = 2) -> OrderedJoin:
+    return Crowded(schemas(ports), sides(ports), method="adaptive", alpha=0.3)
+
+
 MAKERS: dict[str, Callable[[int], OrderedJoin]] = {
     **{method: lambda ports, method=method: ordered(method, ports) for method in METHODS},  # type: ignore[misc]
     "wavering": wavering,
+    "crowded": crowded,
 }
 
 
@@ -113,13 +131,14 @@ def times_of(elements: Sequence[Element]) -> list[int]:
     return [time for each in elements if isinstance(each, Batch) for time in each.times.tolist()]
 
 
-def test_the_wavering_join_is_in_every_mode_and_drains_in_between() -> None:
+@pytest.mark.parametrize("make", [wavering, crowded])
+def test_the_wavering_join_is_in_every_mode_and_drains_in_between(make: Callable[[], OrderedJoin]) -> None:
     seen = []
     for seed in range(6):
-        driven = Driven(wavering)
+        driven = Driven(make)
         for port, element in random_scripts(seed).steps:
             driven.step(port, element)
-            assert isinstance(driven.operator, Wavering)
+            assert isinstance(driven.operator, OrderedJoin)
             seen.append(driven.operator.mode)
     assert set(seen) == {"sync_filter", "filter_order", "draining"}
 
@@ -276,13 +295,11 @@ def feed(join: OrderedJoin, begin: int, end: int, rates: tuple[int, int], cost: 
         spend(join, join.on_batch(port, rows(port, time)), cost)
 
 
-def spend(join: OrderedJoin, work: Iterator[Element], cost: float) -> None:
+def spend(join: OrderedJoin, work: Iterator[Element], cost: float, limit: int | None = 1) -> list[Batch]:
     before = join.compared
-    for _ in work:
-        pass
+    made = [each for each in work if isinstance(each, Batch)]
     join.on_cost(round((join.compared - before) * cost))
-    if join.unfinished:
-        spend(join, join.on_more(1), cost)
+    return made + spend(join, join.on_more(limit), cost, limit) if join.unfinished else made
 
 
 def test_the_adaptive_join_knows_its_rates_and_what_a_pair_costs() -> None:
@@ -323,6 +340,34 @@ def test_its_metrics_tell_what_waits_where() -> None:
             list(join.on_batch(port, rows(port, time)))
     assert sync.join_metrics() == JoinMetrics("sync_filter", 0, waiting=4, hold=0)
     assert ordered.join_metrics().waiting == 0
+
+
+def ten_a_second(join: OrderedJoin, port: int, seconds: range) -> tuple[int, int]:
+    """Rows that match all others within ten seconds; the most results that waited, and how many left."""
+    most = left = 0
+    for second in seconds:
+        times = [second * SECOND + tenth * SECOND // 10 for tenth in range(10)]
+        for work in (join.on_batch(port, rows(port, *times)), join.on_bound(port, Punctuation(times[-1] + 1))):
+            left += sum(len(each) for each in spend(join, work, 500, None))
+            most = max(most, join.join_metrics().hold)
+    return most, left
+
+
+def test_it_joins_in_order_while_more_results_would_wait_than_it_keeps_rows() -> None:
+    together = [(port, range(second, second + 1)) for second in range(20) for port in (0, 1)]
+    later = [(port, range(second + 50, second + 51)) for second in range(20) for port in (0, 1)]
+    found = {}
+    for method in METHODS:
+        join = OrderedJoin(schemas(), [Side((f"k{port}",), 10 * SECOND) for port in (0, 1)], method=method, alpha=0.05)
+        join.few = 3000
+        # The second input comes in step with the first, then half a minute late, then in step again.
+        steps = [*together, (0, range(20, 50)), (1, range(20, 50)), *later]
+        ran = [(*ten_a_second(join, port, seconds), join.mode) for port, seconds in steps]
+        most, left, modes = zip(*ran, strict=True)
+        found[method] = sum(left), max(most), [modes[place] for place in (39, 40, -1)], join.switches
+    assert len({left for left, *_ in found.values()}) == 1
+    assert found["adaptive"][2:] == (["filter_order", "draining", "filter_order"], 3)
+    assert found["filter_order"][1] > 4900 and found["adaptive"][1] < 4000
 
 
 def test_it_takes_work_of_exactly_alpha_for_enough() -> None:

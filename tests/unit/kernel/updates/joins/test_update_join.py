@@ -8,6 +8,7 @@ import pytest
 from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, TIME, Batch, Element, Punctuation
 from millrace.kernel.updates.joins.update_join import UpdateJoin
+from millrace.testing import Bench
 from tests.unit.kernel.check_by_input import Driven, check_by_input, random_scripts, schemas
 
 A = pa.schema([("a.k", pa.string()), ("a.n", pa.int64())])
@@ -202,3 +203,12 @@ def test_results_of_a_key_never_go_back_in_time() -> None:
                 times[row["k0"]] = row[TIME]
                 results += 1
     assert results > 20
+
+
+def test_a_row_that_was_given_alone_is_given_again_with_the_row_that_it_meets_later() -> None:
+    stream = "CREATE STREAM {} (k STRING, v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (k) FROM iterable;"
+    query = "CREATE QUERY q AS SELECT s.k, s.v, t.v AS w FROM s LEFT JOIN t ON s.k = t.k;"
+    bench = Bench(stream.format("s") + stream.format("t") + query)
+    bench.push("s", "k | v | ts \n a | 1 | 00:00:01")
+    bench.push("t", "k | v | ts \n a | 7 | 00:00:02")
+    assert [(row["v"], row["w"]) for row in bench.results("q")] == [(1, None), (1, 7)]

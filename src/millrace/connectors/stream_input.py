@@ -1,0 +1,82 @@
+"""What a host reads a stream from: rows in chunks, from a position that can be saved.
+
+Rules:
+- A chunk is raw rows in arrival order; `None` means that there are none now.
+- A position is plain data. An input opened at a position gives the rows after it, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from millrace.kernel.elements import Times
+from millrace.plan.nodes.endpoints import Stream
+
+Position = Mapping[str, Any]
+CHUNK_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Raw rows, and the number of malformed rows among them."""
+
+    rows: pa.RecordBatch
+    malformed: int = 0
+    arrived: Times | None = None
+    """When each row arrived, by the clock of the host; None if that is when it was read."""
+
+
+class StreamInput(Protocol):
+    """What a host reads a stream from."""
+
+    @property
+    def finished(self) -> bool:
+        """True if no rows will follow."""
+
+    @property
+    def pending(self) -> bool:
+        """True if rows are held for a later time."""
+
+    @property
+    def more(self) -> bool:
+        """True if what comes is in small pieces, so that more of it is worth a read, which will not wait."""
+
+    def read(self) -> Chunk | None:
+        """The next rows; None if there are none now."""
+
+    def position(self) -> dict[str, Any]:
+        """Where the next chunk begins."""
+
+
+@runtime_checkable
+class Reopening(Protocol):
+    """An input that can itself be read again with other columns."""
+
+    def again(self, schema: pa.Schema, position: Position) -> StreamInput:
+        """The same rows with other columns, from a position; use it instead of this one."""
+
+
+@runtime_checkable
+class InputFeed(Protocol):
+    """A feed that opens its input itself, at positions of its own."""
+
+    def open(self, stream: Stream, schema: pa.Schema, position: Position | None) -> StreamInput:
+        """The input at a position (None: the beginning)."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """All its rows."""
+
+
+def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
+    """The columns to read: an internal timestamp is written on arrival, not read.
+
+    It has at least one column, because rows without columns cannot be counted.
+    """
+    inside = {stream.time.column} if stream.time.kind == "internal" else set()
+    outside = [name for name in stream.schema.names if name not in inside]
+    wanted = [name for name in columns if name not in inside] or outside[:1]
+    return pa.schema([stream.schema.field(name) for name in wanted])

@@ -1,0 +1,148 @@
+"""`format_string` with Java's patterns, and `format_number`; computed once for each distinct row of arguments."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from millrace.kernel.columns.casts import Value, cast
+from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct
+
+_WIDE = Context(prec=1_200)
+"""More digits than any number has, so that nothing is lost before it is rounded."""
+_PART = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(<]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
+
+
+@lru_cache(maxsize=256)
+def _parts(pattern: str) -> tuple[str | re.Match[str], ...]:
+    found: list[str | re.Match[str]] = []
+    end = 0
+    for each in _PART.finditer(pattern):
+        found += [pattern[end : each.start()], each]
+        end = each.end()
+    rest = pattern[end:]
+    if "%" in rest or any(isinstance(each, str) and "%" in each for each in found):
+        raise pa.ArrowInvalid(f"'{pattern}' is not a pattern of format_string")
+    return (*found, rest)
+
+
+def _formatted(pattern: str | None, *values: Any) -> str | None:
+    if pattern is None:
+        return None
+    place, text = 0, ""
+    for part in _parts(pattern):
+        if isinstance(part, str):
+            text += part
+            continue
+        position, flags, width, digits, letter = part.groups()
+        if letter in "n%":
+            text += "\n" if letter == "n" else f"{'%':{'<' if '-' in flags else '>'}{width or ''}}"
+            continue
+        if position is None and "<" not in flags:
+            place += 1
+        which = int(position) if position else place
+        if not 1 <= which <= len(values):
+            raise pa.ArrowInvalid(f"'{pattern}' has more places than there are values")
+        text += _written(values[which - 1], flags, int(width or 0), None if digits is None else int(digits), letter)
+    return text
+
+
+def _written(value: Any, flags: str, width: int, digits: int | None, letter: str) -> str:
+    text = _plain(value, flags, digits, letter.lower())
+    if letter.isupper():
+        text = text.upper()
+    if "0" in flags and value is not None and text[-1:].isalnum() and letter.lower() in "doxfeg":
+        sign = text[: text[:1] in "+-( "]
+        return sign + text[len(sign) :].rjust(width - len(sign), "0")
+    return text.ljust(width) if "-" in flags else text.rjust(width)
+
+
+def _plain(value: Any, flags: str, digits: int | None, letter: str) -> str:
+    if letter == "s":
+        text = "null" if value is None else _text(value)
+        return text if digits is None else text[:digits]
+    if letter == "b":
+        return str(value if isinstance(value, bool) else value is not None).lower()
+    if value is None:
+        return "null"[:digits]
+    if letter == "c":
+        return chr(value) if isinstance(value, int) else str(value)
+    if letter in "dxo":
+        return _whole(value, flags, letter)
+    if letter in "feg":
+        return _fraction(value, flags, 6 if digits is None else digits, letter)
+    raise pa.ArrowInvalid(f'format_string has no "%{letter}" for such a value')
+
+
+def _text(value: Any) -> str:
+    return (
+        str(cast(pa.scalar(value), pa.string()).as_py())
+        if isinstance(value, float)
+        else (str(value).lower() if isinstance(value, bool) else str(value))
+    )
+
+
+def _whole(value: Any, flags: str, letter: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise pa.ArrowInvalid(f'format_string has no "%{letter}" for a value that is no whole number')
+    if letter != "d":
+        prefix = {"x": "0x", "o": "0"}[letter] if "#" in flags else ""
+        return f"{prefix}{value % 2 ** (32 if -(2**31) <= value < 2**31 else 64):{letter}}"
+    return _signed(f"{abs(value):{',' if ',' in flags else ''}}", value < 0, flags)
+
+
+def _fraction(value: Any, flags: str, digits: int, letter: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, float | Decimal):
+        raise pa.ArrowInvalid(f'format_string has no "%{letter}" for a value that is no fraction')
+    if value != value or abs(value) == float("inf"):
+        return "NaN" if value != value else _signed("Infinity", value < 0, flags)
+    exact = abs(Decimal(repr(value)) if isinstance(value, float) else value)
+    return _signed(_digits(exact, "," in flags, digits, letter), str(value).startswith("-"), flags)
+
+
+def _digits(exact: Decimal, grouped: bool, digits: int, letter: str) -> str:
+    """A number rounded half up, as Java writes it."""
+    if letter == "g":
+        digits = max(digits, 1)
+        in_range = Decimal("0.0001") <= exact < Decimal(10) ** digits or not exact
+        letter, digits = ("f", digits - 1 - (exact.adjusted() if exact else 0)) if in_range else ("e", digits - 1)
+    if letter == "e":
+        power = exact.adjusted() if exact else 0
+        rounded = exact.scaleb(-power).quantize(Decimal(1).scaleb(-digits), "ROUND_HALF_UP", _WIDE)
+        if rounded >= 10:
+            power, rounded = power + 1, (rounded / 10).quantize(Decimal(1).scaleb(-digits))
+        return f"{rounded:f}e{'-' if power < 0 else '+'}{abs(power):02}"
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_UP', _WIDE):{',' if grouped else ''}f}"
+
+
+def _signed(text: str, negative: bool, flags: str) -> str:
+    if negative:
+        return f"({text})" if "(" in flags else f"-{text}"
+    return f"+{text}" if "+" in flags else f" {text}" if " " in flags else text
+
+
+def _number(value: Any, digits: int) -> str | None:
+    """A number with commas, rounded half to even."""
+    if digits < 0:
+        return None
+    if value != value or abs(value) == float("inf"):
+        return "NaN" if value != value else "-∞" if value < 0 else "∞"
+    exact = Decimal(value)
+    size = Decimal(1).scaleb(-digits)
+    rounded = exact.quantize(size, ROUND_HALF_EVEN, _WIDE)
+    return f"{rounded:,f}"
+
+
+def _format_string(pattern: Value, *values: Value) -> Value:
+    plain = [cast(each, pa.string()) if pa.types.is_temporal(each.type) else each for each in values]
+    return by_distinct(pa.string(), nulls=True)(_formatted)(pattern, *plain)
+
+
+FORMAT_FUNCTIONS: dict[str, Kernel] = {
+    "format_string": _format_string,
+    "format_number": by_distinct(pa.string())(_number),
+}

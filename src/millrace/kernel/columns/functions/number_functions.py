@@ -1,0 +1,259 @@
+"""Functions of numbers: Arrow's kernels and NumPy's.
+
+Rules:
+- A logarithm or a quotient that does not exist is null; other fractions follow IEEE 754, as in Java.
+- Bits are those of two's complement, and a shift by more than the width begins again, as in Java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import e, factorial, pi
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millrace.kernel.columns import decimals
+from millrace.kernel.columns.casts import Value, double, nonzero, remainder, where
+from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct
+from millrace.kernel.columns.nested.nested_columns import over_columns
+
+_ROUND = "half_to_even"
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def of_doubles(function: Callable[..., Any]) -> Kernel:
+    """A function of NumPy's over fractions, null where one of them is null."""
+
+    @over_columns
+    def compute(*columns: pa.Array) -> pa.Array:
+        nulls = np.logical_or.reduce([np.asarray(each.is_null()) for each in columns])
+        numbers = [double(each).fill_null(0.0).to_numpy(zero_copy_only=False) for each in columns]
+        with np.errstate(all="ignore"):
+            return pa.array(function(*numbers), pa.float64(), mask=nulls)
+
+    return compute
+
+
+def _cube_root(number: np.ndarray) -> np.ndarray:
+    """NumPy's root after one step of Newton's method: its last bit differs between machines, and 27 has the root 3."""
+    root = np.cbrt(number)
+    better = root - (root * root * root - number) / (3.0 * root * root)
+    return np.where(np.isfinite(better), better, root)
+
+
+def _math(function: Callable[..., Value]) -> Kernel:
+    return lambda *values: function(*(double(value) for value in values))
+
+
+def _above(least: float, function: Callable[[Value], Value]) -> Kernel:
+    """A logarithm, null where the number is not above a limit; of NaN it is NaN."""
+    return lambda value: function(where(pc.invert(pc.less_equal(double(value), least)), double(value)))
+
+
+def _log(base: Value, number: Value) -> Value:
+    positive = [where(pc.invert(pc.less_equal(double(each), 0.0)), double(each)) for each in (base, number)]
+    return pc.divide(pc.ln(positive[1]), pc.ln(positive[0]))
+
+
+def _pmod(left: Value, right: Value) -> Value:
+    """The remainder with the sign of the divisor, as far as Java's formula gives it."""
+    rest = remainder(left, right)
+    if pa.types.is_decimal(left.type):
+        again = remainder(decimals.added(pc.add)(rest, nonzero(right)), right)
+        return pc.if_else(pc.less(rest, pa.scalar(0, rest.type)), pc.cast(again, rest.type), rest)
+    divisor = nonzero(right)
+    return pc.if_else(pc.less(rest, pa.scalar(0, rest.type)), remainder(pc.add(rest, divisor), divisor), rest)
+
+
+def _bround(value: Value, digits: Value | None = None) -> Value:
+    places = 0 if digits is None else digits.as_py()
+    if pa.types.is_decimal(value.type):
+        return decimals.rounded(value, places, _ROUND)
+    if pa.types.is_integer(value.type) and places >= 0:
+        return value
+    if pa.types.is_integer(value.type):
+        exact = pc.cast(value, pa.decimal128(38, 0))
+        return pc.cast(pc.round(exact, ndigits=max(places, -20), round_mode=_ROUND), value.type)
+    return pc.round(value, ndigits=places, round_mode=_ROUND)
+
+
+def _nanvl(value: Value, other: Value) -> Value:
+    return pc.if_else(pc.fill_null(pc.is_nan(double(value)), False), double(other), double(value))
+
+
+@over_columns
+def _width_bucket(value: pa.Array, low: pa.Array, high: pa.Array, count: pa.Array) -> pa.Array:
+    given = [np.asarray(double(each).fill_null(np.nan)) for each in (value, low, high)]
+    number, least, most = given
+    buckets = np.asarray(count.fill_null(0)).astype(np.int64)
+    none = np.isnan(number) | ~np.isfinite(least) | ~np.isfinite(most) | (least == most) | (buckets <= 0)
+    nulls = none | np.asarray(value.is_null()) | (buckets == np.iinfo(np.int64).max)
+    rising = least < most
+    with np.errstate(all="ignore"):
+        inside = np.floor(buckets * (number - least) / (most - least)) + 1
+    below = np.where(rising, number < least, number > least)
+    beyond = np.where(rising, number >= most, number <= most)
+    found = np.where(below, 0, np.where(beyond, buckets + 1, np.where(nulls | below | beyond, 0, inside)))
+    return pa.array(np.nan_to_num(found).astype(np.int64), mask=nulls)
+
+
+def _bits(function: Callable[..., Any]) -> Kernel:
+    """A function of NumPy's over whole numbers, of the type of the first."""
+
+    @over_columns
+    def compute(*columns: pa.Array) -> pa.Array:
+        if not all(pa.types.is_integer(each.type) for each in columns):
+            raise pa.ArrowInvalid("bits are those of whole numbers")
+        nulls = np.logical_or.reduce([np.asarray(each.is_null()) for each in columns])
+        numbers = [np.asarray(each.fill_null(0)) for each in columns]
+        return pa.array(function(*numbers).astype(numbers[0].dtype), mask=nulls)
+
+    return compute
+
+
+def _shift(function: Callable[..., Any]) -> Kernel:
+    def shifted(number: Any, count: Any) -> Any:
+        width = number.dtype.itemsize * 8
+        return function(number, (count % width).astype(number.dtype))
+
+    return _bits(shifted)
+
+
+def _unsigned(number: Any, count: Any) -> Any:
+    kind = np.uint64 if number.dtype.itemsize == 8 else np.uint32
+    return (number.view(kind) >> count.astype(kind)).view(number.dtype)
+
+
+@over_columns
+def _bit_count(value: pa.Array) -> pa.Array:
+    plain = pc.cast(value, pa.int8()) if pa.types.is_boolean(value.type) else value
+    words = np.ascontiguousarray(np.asarray(plain.fill_null(0)).astype(np.int64)).view(np.uint8).reshape(-1, 8)
+    return pa.array(np.unpackbits(words, axis=1).sum(axis=1).astype(np.int32), mask=np.asarray(value.is_null()))
+
+
+@over_columns
+def _bit_get(value: pa.Array, place: pa.Array) -> pa.Array:
+    width = value.type.bit_width
+    if pc.any(pc.or_(pc.less(place, 0), pc.greater_equal(place, width))).as_py():
+        raise pa.ArrowInvalid(f"a place among the bits of a number is from 0 to {width - 1}")
+    nulls = np.asarray(pc.or_(value.is_null(), place.is_null()))
+    shifted = np.asarray(value.fill_null(0)).astype(np.int64) >> np.asarray(place.fill_null(0)).astype(np.int64)
+    return pa.array((shifted & 1).astype(np.int8), mask=nulls)
+
+
+def digits_of(bits: int) -> Kernel:
+    """Whole numbers of 64 bits in digits of so many bits, without leading zeros."""
+    count = 64 // bits
+    shifts = np.arange(count - 1, -1, -1, dtype=np.uint64) * np.uint64(bits)
+    letters = np.frombuffer(_DIGITS.encode(), np.uint8)
+
+    @over_columns
+    def compute(value: pa.Array) -> pa.Array:
+        words = np.asarray(value.fill_null(0)).astype(np.int64).view(np.uint64)
+        digits = (words[:, None] >> shifts) & np.uint64(2**bits - 1)
+        shown = np.maximum.accumulate(digits != 0, axis=1)
+        shown[:, -1] = True
+        offsets = np.concatenate([[0], np.cumsum(shown.sum(axis=1))]).astype(np.int32)
+        data = letters[digits[shown].astype(np.int64)]
+        found = pa.Array.from_buffers(
+            pa.string(), len(value), [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+        )
+        return pc.if_else(value.is_valid(), found, pa.scalar(None, pa.string()))
+
+    return compute
+
+
+def _conv(text: str, given: int, wanted: int) -> str | None:
+    """A number of one base in another; Hive's rules: what does not fit 64 bits is the greatest number."""
+    if not (2 <= given <= 36 and 2 <= abs(wanted) <= 36) or not text.strip(" "):
+        return None
+    text = text.strip(" ")
+    negative = text.startswith("-")
+    number = 0
+    for letter in text[negative:].upper():
+        digit = _DIGITS.find(letter)
+        if not 0 <= digit < given:
+            break
+        number = number * given + digit
+    number = min(number, 2**64 - 1)
+    if negative:
+        number = -number % 2**64 if wanted > 0 else -number
+    elif wanted < 0 and number >= 2**63:
+        number -= 2**64
+    return f"{'-' * (number < 0)}{_in_base(abs(number), abs(wanted))}"
+
+
+def _in_base(number: int, base: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, base)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
+
+_FACTORIALS = [factorial(number) for number in range(21)]
+
+
+@over_columns
+def _factorial(value: pa.Array) -> pa.Array:
+    inside = pc.and_(pc.greater_equal(value, 0), pc.less_equal(value, 20))
+    return pa.array(_FACTORIALS, pa.int64()).take(where(inside, value))
+
+
+def attempted(kernel: Kernel) -> Kernel:
+    """A kernel, with null for the rows for which it raises `pa.ArrowInvalid`; these are found by halves."""
+
+    def of_rows(*columns: pa.Array) -> pa.Array:
+        count = len(columns[0])
+        try:
+            return kernel(*columns)
+        except pa.ArrowInvalid:
+            if count == 1:
+                return pa.nulls(1, kernel(*(each.slice(0, 0) for each in columns)).type)
+        half = count // 2
+        halves = ([each.slice(begin, size) for each in columns] for begin, size in ((0, half), (half, count - half)))
+        return pa.concat_arrays([of_rows(*each) for each in halves])
+
+    return over_columns(of_rows)
+
+
+NUMBER_FUNCTIONS: dict[str, Kernel] = {
+    **{name: _math(getattr(pc, name)) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh")},
+    **{name: _math(getattr(pc, name)) for name in ("tanh", "asinh", "acosh", "atanh", "expm1")},
+    "atan2": _math(lambda y, x: pc.atan2(pc.add(y, 0.0), pc.add(x, 0.0))),
+    "sign": _math(pc.sign),
+    "log10": _above(0.0, pc.log10),
+    "log2": _above(0.0, pc.log2),
+    "log1p": _above(-1.0, pc.log1p),
+    "log": _log,
+    "cbrt": of_doubles(_cube_root),
+    "cot": of_doubles(lambda number: 1 / np.tan(number)),
+    "sec": of_doubles(lambda number: 1 / np.cos(number)),
+    "csc": of_doubles(lambda number: 1 / np.sin(number)),
+    "degrees": of_doubles(np.degrees),
+    "radians": of_doubles(np.radians),
+    "hypot": of_doubles(np.hypot),
+    "rint": lambda value: pc.round(double(value), round_mode=_ROUND),
+    "e": lambda: pa.scalar(e),
+    "pi": lambda: pa.scalar(pi),
+    "pmod": _pmod,
+    "bround": _bround,
+    "nanvl": _nanvl,
+    "isnan": lambda value: pc.fill_null(pc.is_nan(value), False),
+    "width_bucket": _width_bucket,
+    "&": _bits(np.bitwise_and),
+    "|": _bits(np.bitwise_or),
+    "^": _bits(np.bitwise_xor),
+    "~": _bits(np.invert),
+    "shiftleft": _shift(np.left_shift),
+    "shiftright": _shift(np.right_shift),
+    "shiftrightunsigned": _shift(_unsigned),
+    "bit_count": _bit_count,
+    "bit_get": _bit_get,
+    "bin": digits_of(1),
+    "conv": by_distinct(pa.string())(_conv),
+    "factorial": _factorial,
+}
