@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from tests.e2e.commands import RunOn
+    from tests.kafka_broker import Broker
 
 pytest_plugins = ["millrace.testing.fixtures"]
 
@@ -47,6 +49,15 @@ def run_on(request: pytest.FixtureRequest) -> RunOn:
     return run
 
 
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The broker that tests share, each with topics of its own; one that stops or kills a broker starts another."""
+    from tests.kafka_broker import running
+
+    with running(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
 # What waits most is begun first, so that no worker is left alone with it at the end.
 _FIRST = ("crash", "e2e", "differential", "golden", "property", "unit")
 _ON_SPARK = re.compile(
@@ -60,8 +71,11 @@ _LANES = {"crash": "whole runs on spark", "e2e": "whole runs on spark"}
 
 
 def _lane(nodeid: str) -> str:
-    """What is given to a worker as a whole: a file, or the tests that share a Spark session."""
-    return _LANES.get(nodeid.split("/")[1], "spark") if _ON_SPARK.search(nodeid) else nodeid.partition("::")[0]
+    """What is given to a worker as a whole: a file, or the tests that share a Spark session or a Kafka broker."""
+    if _ON_SPARK.search(nodeid):
+        return _LANES.get(nodeid.split("/")[1], "spark")
+    file = nodeid.partition("::")[0]
+    return "kafka" if "kafka" in file and "/unit/" not in file else file
 
 
 def _turn(item: pytest.Item) -> int:
