@@ -146,8 +146,11 @@ class Physical:
                 graph.sink(exchange.port, end)
         return graph
 
-    def high(self, level: int = 1) -> Graph:
-        """One high level: a source per port that it reads, a sink per query that ends there or port to a later one."""
+    def high(self, level: int = 1, places: dict[str, str] | None = None) -> Graph:
+        """One high level: a source per port that it reads, a sink per query that ends there or port to a later one.
+
+        The names of its operators are put into `places`, by place in the trees of the queries.
+        """
         graph = Graph()
         cuts, ends = self._levels
 
@@ -167,7 +170,16 @@ class Physical:
             if ends[query.name] == level:
                 graph.sink(query.name, builder.build(root, query.name), float(query.options.get("share", 1)))
             known |= set(builder.names)
+            if places is not None:
+                places |= {path: name for path, name in builder.places.items() if name in builder.names}
         return graph
+
+    def operators_on_spark(self) -> dict[str, str]:
+        """The names of all operators of the high levels, by place in the trees of the queries."""
+        places: dict[str, str] = {}
+        for level in range(1, self.depth + 1):
+            self.high(level, places)
+        return places
 
 
 def physical(network: QueryNetwork) -> Physical:
