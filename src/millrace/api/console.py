@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 import pyarrow as pa
@@ -251,11 +251,13 @@ def queue_text(queue: QueueMetrics) -> str:
 
 
 def summary_data(report: Report) -> dict[str, Any]:
-    """The summary as plain data."""
-    data = asdict(report)
+    """The summary as plain data; operators are for /metrics."""
+    data = asdict(replace(report, operators={}, parts={}))
+    for name in ("operators", "parts", "now"):
+        del data[name]
     for name, source in data["sources"].items():
         source["processed"] = report.sources[name].processed
-        unit = source.pop("unit")
+        unit, _, _ = source.pop("unit"), source.pop("moved_at"), source.pop("seen_at")
         source.update({each: clock_text(source[each], unit=unit) for each in ("bound", "greatest")})
     return data
 

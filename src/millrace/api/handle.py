@@ -26,6 +26,7 @@ from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.kept_rows import KeptRows, kept_rows
 from millrace.hosts.sinks.sinks import sink_folder
+from millrace.hosts.telemetry.exposition import metrics_text
 from millrace.hosts.why.lag import Lag
 from millrace.language import bind_changes, check_user_code, declarations_of, parse_script, read_file
 from millrace.language.grammar.statements import Declared, QueryStatement
@@ -273,7 +274,11 @@ class Handle:
         """The accounting of every stream, and the results so far, at one moment; any thread may ask."""
         if current_thread() is self._thread:
             return self._run.report()
-        return self._changes.look(self._run.report)
+        return self._reader.report()
+
+    def metrics_text(self) -> str:
+        """The same in the text format of Prometheus, as /metrics of `serve` gives it."""
+        return metrics_text(self.metrics())
 
 
 def _refuse_beside_sql(sink: str, settings: object, options: Mapping[str, object]) -> None:

@@ -13,6 +13,7 @@ from millrace.hosts.answers.subscriptions import Subscription
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.control.read_requests import query_table
 from millrace.hosts.host_run import HostRun
+from millrace.hosts.report import Report
 
 
 class Reader:
@@ -62,6 +63,10 @@ class Reader:
     def changes(self, query: str, *, present: bool = True) -> Subscription:
         """The changes of the answers as they come; at the end raises what made the run fail."""
         return Subscription(self.of(query), present=present, failure=self._failure)
+
+    def report(self) -> Report:
+        """The run at one moment, between two of its turns; on Spark as of its last committed micro-batch."""
+        return self._changes.look(self._run.report)
 
     def staleness(self, query: str) -> pa.Table:
         """How stale each key is, by the run's own clock."""

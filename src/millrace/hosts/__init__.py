@@ -19,6 +19,7 @@ The same names mean the same in all: `host.py` has the run, `clock.py` its clock
     answers/          the latest answers of update queries, and subscriptions to them
     control/          changes and questions to a run at work
     why/              what holds time back, and in words
+    telemetry/        metrics of a run for monitoring systems
 
 In come a network (`plan`), options, feeds and input files; out go results, reports and commits. `api` imports this
 package, and so do `testing` and `experiments`; it imports `kernel`, `plan` and `connectors`.

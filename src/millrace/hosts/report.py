@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from millrace.kernel.metrics import AggregateMetrics, JoinMetrics, Metrics, QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import (
+    AggregateMetrics,
+    JoinMetrics,
+    Metrics,
+    OperatorMetrics,
+    QueueMetrics,
+    SourceMetrics,
+)
 
 Ending = Literal["stopped", "available", "end"]
 """Goes on until stopped; processes what is there and leaves windows open; takes the end of files as the end."""
@@ -42,9 +49,17 @@ class Report:
     """By query the texts that from_json could not read, if there were any."""
     in_vain: int = 0
     """Rows of as-of joins that have met nothing at all so far, though there are rows to meet."""
+    operators: Mapping[str, OperatorMetrics] = field(default_factory=dict)
+    """By its name in `explain`; on Spark added up over buckets, and without those that work where streams are read."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that tasks of micro-batches on Spark have spent in this run, by part (see spark/batch_times.py)."""
+    now: int = 0
+    """The host's clock, in microseconds."""
 
     @classmethod
-    def of(cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0) -> Report:
+    def of(
+        cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0, now: int = 0
+    ) -> Report:
         """A report of what the kernel counted."""
         held = sum(rows for name, rows in metrics.held.items() if name not in metrics.queues)
         size, turned_away = sum(metrics.state_bytes.values()), sum(metrics.turned_away.values())
@@ -59,6 +74,8 @@ class Report:
             aggregates=metrics.aggregates,
             malformed=metrics.malformed,
             in_vain=sum(each.in_vain for each in metrics.lookups.values()),
+            operators=metrics.operators,
+            now=now,
         )
 
     @property

@@ -118,9 +118,50 @@ class NodeMetrics:
             self.idle += max(0, now - max(self._since, self._wanted))
         self._wanted, self._since = wanted, now
 
+    def idle_at(self, now: Microseconds) -> Microseconds:
+        """How long it has idle-waited so far, the present wait among it."""
+        if self._wanted is None:
+            return self.idle
+        return self.idle + max(0, now - max(self._since, self._wanted))
+
+    def save(self) -> list[int | None]:
+        """What `restore` takes, as plain data."""
+        return [getattr(self, each) for each in _SAVED]
+
+    def restore(self, saved: Iterable[int | None]) -> None:
+        """Go on from what `save` gave."""
+        for name, value in zip(_SAVED, saved, strict=True):
+            setattr(self, name, value)
+
     def copy(self) -> NodeMetrics:
         """The same counts, apart from later ones."""
         return replace(self)
+
+
+_SAVED = ("rows_in", "rows_out", "punctuations_in", "punctuations_out", "cost", "idle", "_wanted", "_since")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMetrics:
+    """One operator at a moment: what went through it, what it holds, and how far it has come."""
+
+    queries: tuple[str, ...] = ()
+    """The queries that it works for."""
+    rows_in: int = 0
+    rows_out: int = 0
+    punctuations_in: int = 0
+    punctuations_out: int = 0
+    cost: Microseconds = 0
+    """How long it worked; 0 on Spark, where parts of micro-batches are measured instead."""
+    idle: Microseconds = 0
+    """How long it idle-waited, the present wait among it."""
+    waiting: int = 0
+    """Rows that wait at its inputs."""
+    held: int = 0
+    """Rows and partial results that it holds."""
+    state_bytes: int = 0
+    bound: Microseconds = NO_BOUND
+    """The least bound of its inputs."""
 
 
 @dataclass(slots=True)
@@ -250,6 +291,10 @@ class SourceMetrics:
     superseded: int = 0
     unit: Literal["time", "number"] = "time"
     """What its bound and its greatest time are: times, or numbers without a unit."""
+    moved_at: Microseconds = NO_BOUND
+    """The clock when its bound last advanced."""
+    seen_at: Microseconds = NO_BOUND
+    """The clock when its greatest time came."""
 
     @property
     def admitted(self) -> int:
@@ -301,3 +346,5 @@ class Metrics:
     """By query its aggregates that keep rows or panes, numbered like joins."""
     malformed: dict[str, int] = field(default_factory=dict)
     """By query the texts that from_json could not read."""
+    operators: dict[str, OperatorMetrics] = field(default_factory=dict)
+    """By the name of the node."""

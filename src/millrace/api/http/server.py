@@ -5,9 +5,10 @@ GET /latest/QUERY     the latest answer of every key; of one key with `?column=v
 POST /refresh/QUERY   the same, after the polled streams have been asked for rows
 GET /changes/QUERY    server-sent events: "change" with the changed rows, "error" if the run failed, "end"
 GET /staleness/QUERY  how stale each key is, in microseconds
+GET /metrics          the metrics of the run, as text for Prometheus
 
 Rules:
-- Answers are JSON. A missing path or query is 404, a wrong request is 400, both with the reason and a hint.
+- Answers are JSON, but for the metrics. A missing path or query is 404, a wrong request is 400, with reason and hint.
 - The server listens on the loopback address, and refuses other host names and requests of pages from elsewhere: no page
   of another site can read it, or have an effect. A GET has none.
 - A slow subscriber gets the newest answers, never a backlog.
@@ -30,6 +31,7 @@ from millrace.api.reader import Reader
 from millrace.errors import MillraceError, RequestError, UnknownQuery
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.hosts.control.replies import plain_rows
+from millrace.hosts.telemetry.exposition import CONTENT_TYPE, metrics_text
 
 _ADDRESS = "127.0.0.1"
 _NAMES = (_ADDRESS, "localhost")
@@ -39,7 +41,7 @@ _FAREWELL = 1.0
 """Seconds that a subscriber has to take the last event."""
 _QUIET_POLLS = 60
 """Checks without a change after which a comment is sent, which fails if the subscriber has gone."""
-_ROUTES = "GET /queries, /latest/QUERY, /changes/QUERY or /staleness/QUERY, or POST /refresh/QUERY"
+_ROUTES = "GET /queries, /metrics, /latest/QUERY, /changes/QUERY or /staleness/QUERY, or POST /refresh/QUERY"
 
 Parameters = dict[str, str]
 
@@ -139,6 +141,9 @@ class _Handler(LimitedHandler):
         if parts == ["queries"] and self.command == "GET":
             self._send(200, plain_rows(self.reader.queries()))
             return
+        if parts == ["metrics"] and self.command == "GET":
+            self._send_body(200, metrics_text(self.reader.report()).encode(), CONTENT_TYPE)
+            return
         if len(parts) != 2 or parts[0] not in routes:
             raise _Refused(404, f'there is nothing at "{self.path}"', f"{_ROUTES}.")
         method, answer = routes[parts[0]]
@@ -224,9 +229,11 @@ class _Handler(LimitedHandler):
         self.wfile.flush()
 
     def _send(self, status: int, data: Any) -> None:
-        body = json.dumps(data).encode() + b"\n"
+        self._send_body(status, json.dumps(data).encode() + b"\n", "application/json")
+
+    def _send_body(self, status: int, body: bytes, kind: str) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         if self.close_connection:

@@ -374,5 +374,5 @@ class LocalRun:
     def report(self) -> Report:
         """The run at this moment."""
         with self.changes.changing:
-            elapsed = self._clock.monotonic() - self._started
-            return Report.of(self.metrics(), dict(self._results), elapsed, self._epoch, self._earlier)
+            elapsed, now = self._clock.monotonic() - self._started, self._clock.now()
+            return Report.of(self.metrics(), dict(self._results), elapsed, self._epoch, self._earlier, now)

@@ -292,4 +292,4 @@ class VirtualRun:
         """The run at this moment."""
         metrics = self.metrics()
         results = {name: sink.rows for name, sink in metrics.sinks.items()}
-        return Report.of(metrics, results, time.monotonic() - self._started, self._events)
+        return Report.of(metrics, results, time.monotonic() - self._started, self._events, now=self.clock.time)

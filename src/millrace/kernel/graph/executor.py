@@ -30,7 +30,7 @@ from millrace.kernel.graph import chain
 from millrace.kernel.graph.delivery import Delivery, ets_arcs, users
 from millrace.kernel.graph.ets_demand import EtsDemand, wanted
 from millrace.kernel.graph.graph import Graph, GraphNode, sinks_below
-from millrace.kernel.graph.operator_modes import by_query
+from millrace.kernel.graph.operator_modes import by_query, operator_metrics
 from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.graph.row_account import source_metrics
 from millrace.kernel.graph.scheduler import Fragment, Scheduler
@@ -270,6 +270,7 @@ class Executor:
             joins=by_query(self._operators, lambda each: each.join_metrics()),
             aggregates=by_query(self._operators, lambda each: each.aggregate_metrics()),
             malformed=self.malformed({}),
+            operators={node.name: operator_metrics(node, at) for node in self._operators},
         )
 
     def malformed(self, queries: Mapping[str, Sequence[str]]) -> dict[str, int]:

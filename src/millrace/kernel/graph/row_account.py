@@ -35,6 +35,8 @@ def source_metrics(ingress: Ingress, outlets: Iterable[GraphNode]) -> SourceMetr
         shed=counts.shed,
         superseded=counts.superseded,
         unit=ingress.contract.unit,
+        moved_at=ingress.moved_at,
+        seen_at=ingress.seen_at,
     )
 
 

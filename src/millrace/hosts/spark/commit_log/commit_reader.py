@@ -22,6 +22,7 @@ from millrace.kernel.metrics import (
     InputCounts,
     JoinMetrics,
     LookupCounts,
+    OperatorMetrics,
     QueueMetrics,
     SourceMetrics,
 )
@@ -41,6 +42,7 @@ class CommitReader:
         """That of the one before it; nothing until this run has seen one."""
         self._began = time.monotonic()
         self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
+        self._parts: Counter[str] = Counter()
 
     def go_on(self) -> None:
         """Begin after what earlier runs have committed."""
@@ -52,6 +54,7 @@ class CommitReader:
         """Each micro-batch that was committed since the last look."""
         for batch, record in self._log.records(after=self._batch):
             self._batch, self._before, self.newest = batch, self.newest, record
+            self._parts.update(record.get("metrics", {}).get("took", {}))
             yield batch, record
 
     def settled(self) -> dict[str, int]:
@@ -92,6 +95,9 @@ class CommitReader:
             joins=modes_of(JoinMetrics, metrics.get("joins", {})),
             aggregates=modes_of(AggregateMetrics, metrics.get("aggregates", {})),
             malformed={query.name: count for query in queries if (count := malformed[query.name])},
+            operators=_operator_metrics(metrics.get("operators", {}), newest.get("bounds", {})),
+            parts=dict(self._parts),
+            now=time.time_ns() // 1_000,
         )
 
     def lag(self) -> Lag:
@@ -132,4 +138,14 @@ def _source_metrics(known: Mapping[str, Any], queued: InputCounts) -> SourceMetr
         shed=queued.shed,
         superseded=queued.superseded,
         unit=known.get("unit", "time"),
+        moved_at=known.get("moved_at", NO_BOUND),
+        seen_at=known.get("seen_at", NO_BOUND),
     )
+
+
+def _operator_metrics(told: Mapping[str, Any], bounds: Mapping[str, int]) -> dict[str, OperatorMetrics]:
+    """Each operator as all its buckets told of it."""
+    return {
+        name: OperatorMetrics(**{**each, "queries": tuple(each["queries"])}, bound=bounds.get(name, NO_BOUND))
+        for name, each in told.items()
+    }

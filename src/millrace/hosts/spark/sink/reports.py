@@ -35,7 +35,9 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
     for report in reports:
         metrics = _joined(metrics, report.get("metrics") or {}, lambda one, other: one + other)
     wants: Any = {} if told else earlier.get("wants", {})
+    bounds: Any = {}
     for report in told:
+        bounds = _joined(bounds, report.get("bounds") or {}, min)
         sources = _joined(sources, report.get("sources") or {}, max)
         wants = _joined(wants, report.get("wants") or {}, min)
     for stream, known in earlier.get("sources", {}).items():
@@ -53,11 +55,13 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
         "plan": plan,
     }
     if not told:
-        return {**record, **{name: earlier[name] for name in ("lag", "queues", "queued") if name in earlier}}
+        return {**record, **{name: earlier[name] for name in ("lag", "queues", "queued", "bounds") if name in earlier}}
     shares = [report["lag"] for report in told if "lag" in report]
     held = bucket_queues.merged(report.get("queues", {}) for report in told)
     if shares:
         record["lag"] = lag.merge(shares)
+    if bounds:
+        record["bounds"] = bounds
     if held:
         record |= {"queues": held, "queued": sum(report["queued"] for report in told)}
     return record

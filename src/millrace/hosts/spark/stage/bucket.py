@@ -30,6 +30,7 @@ from millrace.kernel.elements import Batch, user_table
 from millrace.kernel.graph.ets_demand import sources_behind, wanted
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
+from millrace.kernel.graph.operator_modes import operator_metrics
 from millrace.kernel.graph.snapshot import Place
 from millrace.kernel.progress.ingress import Ingress
 from millrace.plan.physical.levels import Crossing, Exchange
@@ -267,7 +268,9 @@ class Bucket:
                 "malformed": self.executor.malformed(self.queries_of_ports),
                 "joins": mode_reports(metrics.joins, self.crossing),
                 "aggregates": mode_reports(metrics.aggregates, self.crossing),
+                "operators": self._operators(now),
             },
+            "bounds": {node.name: node.bound for node in self.executor.graph.operators()},
             "now": now,
             "plan": self.version,
             "lag": share(
@@ -278,6 +281,15 @@ class Bucket:
                 edges=self.edges,
             ),
         }
+
+    def _operators(self, now: int) -> dict[str, Any]:
+        """What each operator says of itself, as plain data whose numbers add up over buckets."""
+        found = {
+            node.name: asdict(operator_metrics(node, now, self.queries_of_ports))
+            for node in self.executor.graph.operators()
+        }
+        # The least bound of all buckets counts, so it is told apart.
+        return {name: {k: v for k, v in each.items() if k != "bound"} for name, each in found.items()}
 
     def _known(self, stream: str) -> dict[str, Any]:
         """The accounting of a stream and how far it has come, with the ETS that were made for its ports.
@@ -317,6 +329,7 @@ class Bucket:
             "wants": self.wants,
             "results": self.results,
             "queues": self.queues.note(),
+            "counts": {node.name: node.metrics.save() for node in self.executor.graph.operators()},
         }
 
     def recall(self, note: Mapping[str, Any]) -> None:
@@ -339,6 +352,9 @@ class Bucket:
         self.results = {query: rows for query, rows in note["results"].items() if query in nodes}
         self.wants = note["wants"]
         self.queues.recall(note["queues"])
+        for name, counts in note.get("counts", {}).items():
+            if name in nodes:
+                nodes[name].metrics.restore(counts)
 
     def catch_up(self, known: Container[str]) -> None:
         """Let ports that are new, for they are not known yet, begin where their streams are."""
