@@ -188,6 +188,15 @@ def machine_faults() -> Iterator[None]:
         raise machine_fault(error) from error
 
 
+def output_fault(error: OSError) -> RunError:
+    """The error for standard output that cannot be written to."""
+    reason = "its reader has gone" if isinstance(error, BrokenPipeError) else str(error.strerror).lower()
+    return RunError(
+        f"standard output cannot be written to: {reason}",
+        hint="Read all of it, or let results go to files: CREATE SINK name TO csv OPTIONS (path 'folder').",
+    )
+
+
 # Hints
 
 

@@ -97,7 +97,8 @@ def chatter(said: str) -> list[str]:
     """The lines of standard error that are neither progress nor summary."""
     ours = re.compile(
         r"stopping \.\.\.$|[\d,]+ rows |  [\w]+: [\d,]+ rows|  -> \w+: [\d,]+ results|"
-        r"  [\d,]+ rows or partial results held|  \w+: queue "
+        r"  [\d,]+ rows or partial results held|  \w+: queue |"
+        r"(starting Spark|waiting for the first micro-batch): \d+ s$"
     )
     return [line for line in said.splitlines() if not ours.match(line)]
 

@@ -1,4 +1,4 @@
-"""`check`, `explain` and `doctor` from outside."""
+"""`check`, `explain`, `doctor` and `demo` from outside."""
 
 from __future__ import annotations
 
@@ -44,8 +44,23 @@ def test_doctor_says_what_it_found_to_people_and_programs(tmp_path: Path) -> Non
     assert all(each["name"] in ran.stdout for each in checks)
 
 
-@pytest.mark.parametrize("arguments", [(), ("jump",), ("run",), ("run", "x.sql", "--on", "moon")])
+def test_the_demonstration_in_virtual_time_needs_no_java(tmp_path: Path) -> None:
+    without = {"JAVA_HOME": str(tmp_path / "none"), "PATH": str(tmp_path)}
+    ran = millrace_process("demo", "--on", "virtual", folder=tmp_path, settings=without)
+    assert ran.returncode == 0, ran.stderr
+    assert "Millrace: 9 of 9 windows came out; every count is the true one" in ran.stdout
+    assert "in virtual time" in ran.stdout
+    assert ran.stdout.splitlines()[-1].startswith("picture: ")
+    assert (tmp_path / "demo-output" / "timeline.txt").is_file()
+
+
+def test_the_command_alone_prints_help(tmp_path: Path) -> None:
+    ran = millrace_process(folder=tmp_path)
+    assert ran.returncode == 0 and ran.stdout.startswith("usage: millrace") and not ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [("jump",), ("run",), ("run", "x.sql", "--on", "moon")])
 def test_a_wrong_command_is_a_wrong_request(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    ran = (millrace if arguments else millrace_process)(*arguments, folder=tmp_path)
+    ran = millrace(*arguments, folder=tmp_path)
     assert ran.returncode == 2
     assert "Traceback" not in ran.stderr

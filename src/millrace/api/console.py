@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 import pyarrow as pa
 
+from millrace.api.terminal.status_line import StatusLine, say
+from millrace.api.terminal.waiting_line import WaitingLine
 from millrace.connectors.files.times.timestamps import text_of
-from millrace.errors import RunError
+from millrace.errors import output_fault
 from millrace.hosts.report import Report
 from millrace.hosts.why.verdicts import length_text
 from millrace.kernel.metrics import QueueMetrics, SourceMetrics
@@ -25,54 +25,6 @@ from millrace.plan.nodes.query_network import Query
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """Characters that would break a line or a column of the output."""
 _NOTHING = "  nothing was found to read: check the paths of the streams"
-_EVERY = 5.0
-"""Seconds between progress lines where they cannot be rewritten in place."""
-
-
-def say(err: TextIO, text: str) -> None:
-    """Write to standard error; a run does not end because nobody can read it."""
-    with suppress(OSError):
-        err.write(text)
-        err.flush()
-
-
-def output_fault(error: OSError) -> RunError:
-    """The error for standard output that cannot be written to."""
-    reason = "its reader has gone" if isinstance(error, BrokenPipeError) else str(error.strerror).lower()
-    return RunError(
-        f"standard output cannot be written to: {reason}",
-        hint="Read all of it, or let results go to files: CREATE SINK name TO csv OPTIONS (path 'folder').",
-    )
-
-
-class StatusLine:
-    """A line on standard error: rewritten in place on a terminal, elsewhere written anew every few seconds.
-
-    `shown` is when it was last written, on the monotonic clock.
-    """
-
-    def __init__(self, err: TextIO, shown: float = 0.0) -> None:
-        self.err = err
-        self._live = err.isatty()
-        self._shown = shown
-        self._width = 0
-
-    @property
-    def due(self) -> bool:
-        """True if it is time to show the line again."""
-        return self._live or time.monotonic() - self._shown >= _EVERY
-
-    def show(self, text: str) -> None:
-        """Write the line."""
-        self._shown = time.monotonic()
-        say(self.err, f"\r{text[:200]:<{self._width}}" if self._live else f"{text}\n")
-        self._width = len(text[:200]) if self._live else 0
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self._width:
-            say(self.err, f"\r{'':<{self._width}}\r")
-            self._width = 0
 
 
 class Limits:
@@ -114,9 +66,28 @@ class Console:
         self._headed = ""
         self._last: tuple[float, int] | None = None
         self._status = StatusLine(self.err)
+        self._waiting: WaitingLine | None = None
+
+    def phase(self, text: str) -> None:
+        """Show what the run waits for, until it has something else to show."""
+        if self.as_json or (self._waiting is not None and self._waiting.text == text):
+            return
+        self.clear()
+        self._waiting = WaitingLine(text, self.err)
+
+    def clear(self) -> None:
+        """Remove the line that shows what the run does."""
+        self._end_wait()
+        self._status.clear()
+
+    def _end_wait(self) -> None:
+        if self._waiting is not None:
+            self._waiting.end()
+            self._waiting = None
 
     def progress(self, report: Report) -> None:
         """Show rows, rate, the greatest time of each stream, and results so far."""
+        self._end_wait()
         rate = self._rate(report)
         if not self._status.due:
             return
@@ -136,7 +107,7 @@ class Console:
         """Show result rows of a query: tab-separated under a head, or one JSON object per line."""
         if not rows.num_rows and self._headed == query:
             return
-        self._status.clear()
+        self.clear()
         texts = [column_text(column) for column in rows.columns]
         if self.as_json:
             plain = zip(*(_plain(column) for column in rows.columns), strict=True)
@@ -166,7 +137,7 @@ class Console:
 
     def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
         """Show what becomes of the queries of a checkpoint; with `would`, for a dry run, on standard output."""
-        self._status.clear()
+        self.clear()
         if self.as_json:
             found = None if evolution is None else evolution.data()
             self._show(json.dumps({"evolution": found}))
@@ -179,7 +150,7 @@ class Console:
 
     def summary(self, report: Report) -> None:
         """Show what became of the rows of each stream, and the results."""
-        self._status.clear()
+        self.clear()
         if self.as_json:
             self._show(json.dumps({"summary": summary_data(report)}))
             return

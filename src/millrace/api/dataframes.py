@@ -5,12 +5,14 @@ Spark itself is not imported with this module: a program that has a DataFrame ha
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
 from millrace.api.sql_text.query_text import quoted
+from millrace.api.terminal.waiting_line import waiting
 from millrace.errors import RequestError
 
 _TYPES = {
@@ -76,7 +78,8 @@ def spark_session(master: str = "local[*]", *, settings: Mapping[str, str] | Non
     if running is not None:
         return prepared(running)
     log = Path(tempfile.mkdtemp(prefix="millrace-session-")) / "spark.log"
-    return open_session(master, log_file=log, settings=settings or {}, reads_rows=True)
+    with waiting("starting Spark", sys.stderr):
+        return open_session(master, log_file=log, settings=settings or {}, reads_rows=True)
 
 
 def _type(stream: str, field: Any) -> str:

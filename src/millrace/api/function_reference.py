@@ -16,7 +16,7 @@ from millrace.errors import RequestError, did_you_mean
 from millrace.hosts.run_options import HostName
 from millrace.language import bind_expression
 from millrace.language.expressions.functions import FAMILIES
-from millrace.language.expressions.functions.aggregate_table import AGGREGATES, EXAMPLE_ROWS
+from millrace.language.expressions.functions.aggregate_table import AGGREGATES, example_rows
 from millrace.language.expressions.functions.declaration import Function
 from millrace.language.expressions.functions.differences import DIFFERENCES
 from millrace.language.expressions.functions.generator_table import GENERATORS
@@ -97,7 +97,7 @@ def _rows_text() -> str:
 
 
 def _example_columns() -> Iterator[tuple[str, pa.Array]]:
-    yield from zip(EXAMPLE_ROWS.schema.names, EXAMPLE_ROWS.columns, strict=True)
+    yield from zip(example_rows().schema.names, example_rows().columns, strict=True)
 
 
 def examples(heading: str, functions: Iterable[Function]) -> dict[Function, str]:
@@ -125,7 +125,7 @@ def answers(selects: Sequence[str], on: HostName = "virtual") -> list[pa.Table]:
     """The results of queries over the rows of the examples, a second apart."""
     net = Network()
     start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    rows = [{**row, "ts": start + dt.timedelta(seconds=at)} for at, row in enumerate(EXAMPLE_ROWS.to_pylist())]
+    rows = [{**row, "ts": start + dt.timedelta(seconds=at)} for at, row in enumerate(example_rows().to_pylist())]
     net.stream("t", "x INT, y DOUBLE, s STRING, ok BOOLEAN, ts TIMESTAMP", time="ts", source=rows)
     for place, select in enumerate(selects):
         net.sql(f"CREATE QUERY q{place} AS {select}")

@@ -57,7 +57,11 @@ class Handle:
         self._console = Console()
         self._printed: dict[str, KeptRows] = {}
         self._limits = Limits(lambda: self._changes.network.queries, lambda: self._run.stop())
-        self._run = open_run(network, options, Listeners(results=self._show), feeds, self._changes)
+        listeners = Listeners(results=self._show, phase=self._console.phase)
+        try:
+            self._run = open_run(network, options, listeners, feeds, self._changes)
+        finally:
+            self._console.clear()
         self._reader = Reader(self._run, self._changes)
         self._known = self.queries
         """All queries so far: the results of a dropped query can still be read."""

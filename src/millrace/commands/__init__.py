@@ -1,6 +1,6 @@
 """The command line, one file per command: arguments in, one call out.
 
-- `command_line` builds the parser from the commands, carries one out, and turns errors into exit codes.
+- `command_line` lists the commands, loads the one that is asked for, and turns errors into exit codes.
 - `arguments` holds what several commands share: files, intervals, timeouts.
 - `run` is `millrace run` and `millrace serve`.
 - `control`, `why` and `latest` ask a run in another process, or its checkpoint.
@@ -8,6 +8,7 @@
   `doctor` checks the machine.
 - `demo` and `figures` call the experiments.
 
-Each command module has `add_to(commands)`, which adds its arguments and the function that carries it out.
+Each command module has `add_to(commands)`, which adds its arguments and the function that carries it out; the summary
+for `millrace --help` stands in `command_line`, so that help loads no command.
 No command imports pyspark before it needs Spark. Only `millrace.__main__` imports this package.
 """

@@ -24,7 +24,7 @@ _OF_SPARK = ("text", "orc", "avro", "rate", "socket", "kafka", "delta", "jdbc", 
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("check", help="check the queries of a file without running them")
+    command = commands.add_parser("check")
     add_file(command)
     add_user_code(command)
     add_variables(command)

@@ -10,16 +10,27 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 
 from millrace import __version__
-from millrace.api.console import output_fault
-from millrace.commands import check, control, demo, doctor, explain, figures, functions, latest, run, why
-from millrace.errors import MillraceError, RequestError, machine_fault
+from millrace.errors import MillraceError, RequestError, machine_fault, output_fault
 
-_COMMANDS = (run, control, why, latest, check, explain, functions, doctor, demo, figures)
-"""In the order of `millrace --help`."""
+_COMMANDS = {
+    "run": ("run", "run the queries of a file"),
+    "serve": ("run", "run the queries of a file, and answer over HTTP on this machine"),
+    "control": ("control", "change the queries of a run, or list them"),
+    "why": ("why", "say which stream holds results back, since when, and what releases them"),
+    "latest": ("latest", "show the latest answer of each key of an update query"),
+    "check": ("check", "check the queries of a file without running them"),
+    "explain": ("explain", "show how queries will be run"),
+    "functions": ("functions", "list the functions of SQL, or show one of them"),
+    "doctor": ("doctor", "check this machine and say what to install"),
+    "demo": ("demo", "a link that falls silent, on Millrace and on stock Spark"),
+    "figures": ("figures", "reproduce a figure of the papers, and check its claims"),
+}
+"""The module and the summary of each command, in the order of `millrace --help`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         # A character that the terminal cannot show must not end a run.
         sys.stdout.reconfigure(errors="backslashreplace")
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(arguments[0] if arguments else "")
+    if not arguments:
+        parser.print_help()
+        return 0
+    options = parser.parse_args(arguments)
     # Libraries that log an error which they also raise would print it on the terminal; we print it once.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
@@ -64,10 +80,14 @@ def _told(error: MillraceError) -> int:
     return error.exit_code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(chosen: str) -> argparse.ArgumentParser:
+    """The parser of one command, or of none: then with a line for each. Other commands are not even loaded."""
     parser = argparse.ArgumentParser(prog="millrace", description="Continuous queries over streams, on Spark.")
     parser.add_argument("--version", action="version", version=f"millrace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for each in _COMMANDS:
-        each.add_to(commands)
+    if chosen in _COMMANDS:
+        import_module(f"millrace.commands.{_COMMANDS[chosen][0]}").add_to(commands)
+        return parser
+    for name, (_, summary) in _COMMANDS.items():
+        commands.add_parser(name, help=summary)
     return parser

@@ -15,7 +15,7 @@ from millrace.hosts.control.request_folder import ask
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("control", help="change the queries of a run, or list them")
+    command = commands.add_parser("control")
     command.add_argument("folder", type=Path, metavar="DIR", help="the --control or --checkpoint folder of the run")
     command.add_argument(
         "statement",

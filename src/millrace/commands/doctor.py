@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
+from millrace.api.terminal.waiting_line import waiting
 from millrace.commands.arguments import Commands, add_json
 from millrace.connectors.files.file_options import FORMATS, extension
 from millrace.connectors.files.file_reader import read_file
@@ -39,14 +41,15 @@ Version = tuple[int, ...]
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("doctor", help="check this machine and say what to install")
+    command = commands.add_parser("doctor")
     command.add_argument("--deep", action="store_true", help="start Spark too")
     add_json(command, "one array")
     command.set_defaults(carry_out=_doctor)
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    checks = report(deep=options.deep)
+    with waiting("starting Spark", sys.stderr) if options.deep and not options.json else nullcontext():
+        checks = report(deep=options.deep)
     print(json.dumps([asdict(each) for each in checks]) if options.json else render(checks))
     return 0 if all(each.ok for each in checks) else 1
 

@@ -12,7 +12,7 @@ from millrace.plan.physical.stages import physical
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("explain", help="show how queries will be run")
+    command = commands.add_parser("explain")
     add_file(command)
     add_user_code(command)
     add_variables(command)

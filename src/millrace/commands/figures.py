@@ -10,7 +10,7 @@ from millrace.commands.arguments import Commands, add_json
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("figures", help="reproduce a figure of the papers, and check its claims")
+    command = commands.add_parser("figures")
     command.add_argument("name", nargs="?", metavar="NAME", help='a figure, or "all"; without it they are listed')
     command.add_argument("--output", type=Path, default=Path("figures-output"), metavar="DIR", help="where files go")
     command.add_argument("--redraw", action="store_true", help="draw the picture again from NAME.csv in DIR")

@@ -10,7 +10,7 @@ from millrace.commands.arguments import Commands
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("functions", help="list the functions of SQL, or show one of them")
+    command = commands.add_parser("functions")
     command.add_argument("name", nargs="?", help="a function")
     command.add_argument("--markdown", action="store_true", help="the whole reference, as docs/functions.md has it")
     command.set_defaults(carry_out=_functions)

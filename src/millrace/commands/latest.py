@@ -34,7 +34,7 @@ _POLL = 0.2
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("latest", help="show the latest answer of each key of an update query")
+    command = commands.add_parser("latest")
     add_run_folder(command)
     command.add_argument("query", metavar="QUERY")
     command.add_argument(

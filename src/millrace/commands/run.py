@@ -43,12 +43,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def add_to(commands: Commands) -> None:
     """Add the two commands."""
-    command = commands.add_parser("run", help="run the queries of a file")
+    command = commands.add_parser("run")
     _add_options(command)
     command.add_argument(
         "--serve", type=int, metavar="PORT", help="also answer over HTTP on this machine; 0 picks a port"
     )
-    command = commands.add_parser("serve", help="run the queries of a file, and answer over HTTP on this machine")
+    command = commands.add_parser("serve")
     _add_options(command)
     command.add_argument("--port", dest="serve", type=int, default=0, metavar="N", help="0, the default, picks one")
 
@@ -126,20 +126,28 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         console.evolution(pending_change(chosen, changes), would=True)
         return 0
-    listeners = Listeners(progress=console.progress, results=results)
+    listeners = Listeners(progress=console.progress, results=results, phase=console.phase)
     with given.placing(), _StopOnSignals() as signals:
-        run = _opened(
-            lambda: open_run(changes.network, chosen, listeners, changes=changes), apart=options.on == "spark"
-        )
+        if options.on == "spark":
+            console.phase("starting Spark")
+        try:
+            run = _opened(
+                lambda: open_run(changes.network, chosen, listeners, changes=changes), apart=options.on == "spark"
+            )
+        finally:
+            console.clear()
         signals.run = run
         if changes.evolution is not None:
             console.evolution(changes.evolution)
         reader = Reader(run, changes)
+        if options.on == "spark":
+            console.phase("waiting for the first micro-batch")
         try:
             with _served(options, reader), reader.attending():
                 report = run.run()
             console.summary(report)
         finally:
+            console.clear()
             run.close()
     return 0
 
@@ -233,7 +241,7 @@ class _StopOnSignals:
     def _stop(self, number: int, frame: object) -> None:
         for each, before in self._before.items():
             signal.signal(each, before)
-        os.write(self._said, b"stopping ...\n")
+        os.write(self._said, b"\r\x1b[Kstopping ...\n" if os.isatty(self._said) else b"stopping ...\n")
         if self.run is None:
             raise SystemExit(128 + number)
         self.run.stop()

@@ -24,7 +24,7 @@ from millrace.hosts.why.verdicts import length_text
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    command = commands.add_parser("why", help="say which stream holds results back, since when, and what releases them")
+    command = commands.add_parser("why")
     add_run_folder(command)
     add_timeout(command)
     add_json(command, "one object")

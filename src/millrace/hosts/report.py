@@ -87,15 +87,20 @@ class Report:
 OnProgress = Callable[[Report], None]
 OnResults = Callable[[str, pa.Table], None]
 OnWarning = Callable[[str], None]
+OnPhase = Callable[[str], None]
 
 
 @dataclass
 class Listeners:
-    """The callbacks of a run: with each report, with results as they come, with what goes wrong and stops nothing."""
+    """The callbacks of a run: with each report, with results as they come, with what goes wrong and stops nothing.
+
+    `phase` learns what the run waits for before it can report anything, such as the start of Spark.
+    """
 
     progress: OnProgress = field(default=lambda report: None)
     results: OnResults = field(default=lambda query, rows: None)
     warning: OnWarning = field(default=lambda text: _say(text))
+    phase: OnPhase = field(default=lambda text: None)
 
 
 def _say(text: str) -> None:

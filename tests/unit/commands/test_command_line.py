@@ -1,13 +1,16 @@
-"""The classes of aggregates are found beside the file that names them."""
+"""What every command does: it loads little, reads UTF-8, and finds code beside the file that names it."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from millrace.commands import command_line
 from millrace.commands.command_line import main
+from tests.e2e.commands import environment
 
 COUNTER = """
 class Counter:
@@ -28,6 +31,58 @@ CREATE STREAM s (k INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (
 CREATE AGGREGATE counter(INT) RETURNS BIGINT LANGUAGE PYTHON AS '{module}:Counter';
 SELECT counter(k) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE];
 """
+
+
+LOADED = """
+import sys
+sys.argv = ["millrace", *sys.argv[1:]]
+from millrace.__main__ import main
+try:
+    main()
+finally:
+    print("loaded", *{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+"""
+HEAVY = {"pyspark", "py4j", "pandas", "pyarrow", "numpy", "sqlglot", "matplotlib"}
+
+
+def loaded(*arguments: str) -> set[str]:
+    """The packages that a command has imported when it is over."""
+    command = [sys.executable, "-c", LOADED, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    return set(ran.stderr.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["no-such-command"]])
+def test_no_package_is_loaded_to_show_help(arguments: list[str]) -> None:
+    found = loaded(*arguments)
+    assert "argparse" in found and not found & HEAVY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["run", "check", "explain", "doctor", "demo"])
+def test_a_command_loads_neither_spark_nor_pandas_to_show_its_help(command: str) -> None:
+    assert not loaded(command, "--help") & {"pyspark", "py4j", "pandas", "matplotlib"}
+
+
+def test_import_millrace_loads_no_package() -> None:
+    code = "import sys, millrace; print(*{name.partition('.')[0] for name in sys.modules})"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert not set(ran.stdout.split()) & HEAVY
+
+
+def test_without_a_command_the_help_lists_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("usage: millrace ")
+    for name in command_line._COMMANDS:
+        assert f"\n    {name}" in said
+
+
+@pytest.mark.parametrize("name", command_line._COMMANDS)
+def test_every_command_of_the_help_is_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([name, "--help"])
+    assert left.value.code == 0 and capsys.readouterr().out.startswith(f"usage: millrace {name}")
 
 
 @pytest.mark.parametrize("command", [["run", "--on", "local", "--until-end"], ["check"], ["explain"]])

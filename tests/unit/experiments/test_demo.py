@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millrace.experiments.demo import demo
+from millrace.experiments.demo import demo, virtual_demo
 from millrace.experiments.demo.links import SECOND, Feed, Feeder, link_files, true_counts, write_rows
-from millrace.experiments.demo.side_by_side import q1
+from millrace.experiments.demo.side_by_side import SideBySide, q1
 from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches
 from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline
+from millrace.experiments.demo.virtual_time import virtual_timeline
 from tests.e2e.commands import wait_for
 
 
@@ -198,6 +199,32 @@ def test_the_demonstration_says_where_its_picture_is_or_what_draws_it(
     assert picture.exists() is drawn and (tmp_path / "timeline.txt").exists()
     told = picture if drawn else 'none; install the extra "millrace[figures]" for pictures'
     assert out.getvalue().endswith(f"picture: {told}\n")
+
+
+@pytest.mark.slow
+def test_in_virtual_time_every_window_leaves_soon_and_without_ets_it_waits_for_the_silent_link(tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert virtual_demo(tmp_path, out=out) == 0, out.getvalue()
+    assert "in virtual time" in out.getvalue().splitlines()[1]
+    feed, text = Feed(), (tmp_path / "timeline.txt").read_text()
+    assert "Millrace: 9 of 9 windows came out; every count is the true one" in text
+    assert "without ETS: never came out: 40-45 s" in text
+    made = virtual_timeline(feed)
+    assert max(made.delays(made.ours)) < 3 and max(made.delays(made.theirs)) > 20
+    begin, end = feed.silence
+    came = [row.at for number in made.truth if (row := made.theirs.first(number))]
+    assert not [at for at in came if begin + 2 * feed.window < at < end]
+
+
+def test_the_wait_for_two_sparks_says_what_each_of_them_does(tmp_path: Path) -> None:
+    both = SideBySide.__new__(SideBySide)
+    both.folder, both._batches, both._run = tmp_path, 0, None
+    assert both._wait_text(0, 0, 0, 12.3) == "starting Spark: 12 s (Millrace starting, stock Spark starting)"
+    (tmp_path / "stock" / "checkpoint" / "commits").mkdir(parents=True)
+    both._run = Mock()
+    assert both._wait_text(0, 0, 0, 95) == "starting Spark: 95 s (Millrace first rows, stock Spark first rows)"
+    both._batches = 1
+    assert both._wait_text(1, 0, 0, 3) == "warming up, 2 of 2: 3 s (Millrace ready, stock Spark first rows)"
 
 
 @pytest.mark.spark

@@ -115,10 +115,10 @@ def true_counts(files: Iterable[LinkFile], window: int) -> dict[int, int]:
     return dict(sorted(counts.items()))
 
 
-def write_rows(path: Path, times: Offsets) -> None:
-    """A parquet file of a link's rows at these times (microseconds since the epoch)."""
+def link_rows(times: Offsets) -> pa.Table:
+    """A link's rows at these times (microseconds since the epoch)."""
     hosts = pa.array([f"10.0.0.{number}" for number in range(_HOSTS)])
-    table = pa.table(
+    return pa.table(
         {
             "srcIP": hosts.take(pa.array(times % _HOSTS)),
             "destIP": hosts.take(pa.array((times // 7) % _HOSTS)),
@@ -126,7 +126,11 @@ def write_rows(path: Path, times: Offsets) -> None:
             "ts": pa.array(times).cast(TIMESTAMP),
         }
     )
-    pq.write_table(table, path)
+
+
+def write_rows(path: Path, times: Offsets) -> None:
+    """A parquet file of a link's rows at these times."""
+    pq.write_table(link_rows(times), path)
 
 
 class Feeder:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, TextIO
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, TextIO
 import pyarrow as pa
 
 from millrace.api.runs import open_run
+from millrace.api.terminal.status_line import StatusLine, copied
 from millrace.errors import RunError
 from millrace.experiments.demo.links import SECOND, Feed, Feeder, Link, link_files, true_counts
-from millrace.experiments.demo.sink_watcher import FileSinkWatcher, committed_batches, wait_until
-from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline, window_text
+from millrace.experiments.demo.sink_watcher import POLL, FileSinkWatcher, committed_batches
+from millrace.experiments.demo.timeline import SeenWindow, SystemOutput, Timeline, seen_text
 from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Listeners, Report
 from millrace.hosts.run_options import RunOptions
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 TRIGGER = "500 milliseconds"
 SKEW = 1
 """Seconds: the delta of the external formula, by which an ETS keeps behind the clock."""
+ON_DEMAND = f"ETS ON DEMAND SKEW INTERVAL {SKEW} SECOND"
 _WARM_ROUNDS = 2
-_PATIENCE = 90.0
 _GRACE = 8.0
 """Seconds after the last row in which windows may still come out."""
 _HEARTBEAT = 5.0
@@ -49,7 +50,7 @@ def select(feed: Feed) -> str:
 def _stream(link: Link, folder: Path) -> str:
     path = str(folder / link.name).replace("'", "''")
     return f"""CREATE STREAM {link.name} (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
-      TIMESTAMP BY ts ORDERED ETS ON DEMAND SKEW INTERVAL {SKEW} SECOND FROM parquet OPTIONS (path '{path}');"""
+      TIMESTAMP BY ts ORDERED {ON_DEMAND} FROM parquet OPTIONS (path '{path}');"""
 
 
 class SideBySide:
@@ -66,15 +67,17 @@ class SideBySide:
         self._batches = 0
         self._failure: Exception | None = None
         self._run: HostRun | None = None
-        self._thread: Thread | None = None
+        self._thread = Thread(target=self._drive, name="millrace", daemon=True)
+        # While Spark starts, standard error is its log.
+        self._status = StatusLine(copied(sys.stderr) or sys.stderr)
         self._stock, self._watcher = self._prepare_stock()
 
     def run(self) -> Timeline:
         """Start both, feed them, and watch until the last window has had time to come out."""
         self._say(f"Q1: {select(self.feed)}")
-        self._say("starting two Sparks in local mode, one for Millrace and one for the stock query ...")
+        self._say("starting two Sparks in local mode, one for Millrace and one for the stock query")
         began = time.monotonic()
-        self._start_millrace()
+        self._thread.start()
         self._warm_up()
         self._say(f"both are warm after {time.monotonic() - began:.0f} s; the links begin")
         self.feeder.begin()
@@ -83,15 +86,15 @@ class SideBySide:
         return Timeline(self.feed.window, truth, self.feed.silence, self.ours, self.theirs)
 
     def close(self) -> None:
-        """Stop feeding and end both systems."""
+        """Stop feeding and end both systems; a Spark that still starts ends with this process."""
+        self._status.clear()
         self.feeder.stop()
         if self._run is not None:
             self._run.stop()
         self._stock.stop()
         self._watcher.stop()
-        if self._thread is not None:
-            self._thread.join()
         if self._run is not None:
+            self._thread.join()
             self._run.close()
 
     def remarks(self) -> list[str]:
@@ -118,34 +121,38 @@ class SideBySide:
         watcher.begin()
         return stock, watcher
 
-    def _start_millrace(self) -> None:
+    def _drive(self) -> None:
+        """Start Millrace and let it work, in a thread of its own: a start of Spark does not see Ctrl-C."""
         listeners = Listeners(progress=self._progress, results=lambda query, rows: self._deliver(self.ours, rows))
         network = q1(self.feed, self.folder / "links")
-        run = open_run(network, RunOptions(on="spark", trigger=TRIGGER), listeners)
-        self._run = run
-        self._thread = Thread(target=self._drive, args=(run,), name="millrace", daemon=True)
-        self._thread.start()
-
-    def _drive(self, run: HostRun) -> None:
         try:
-            run.run()
+            self._run = open_run(network, RunOptions(on="spark", trigger=TRIGGER), listeners)
+            self._run.run()
         except Exception as error:  # raised again by the thread that waits
             self._failure = error
 
     def _warm_up(self) -> None:
         """Feed rows that no counted window holds, each after both systems have processed the one before."""
-        for _ in range(_WARM_ROUNDS):
-            ours, theirs = self._batches, self._stock_batches()
+        for warmed in range(_WARM_ROUNDS):
+            ours, theirs, began = self._batches, self._stock_batches(), time.monotonic()
             self.feeder.warm_up()
-            if not wait_until(partial(self._progressed, ours, theirs), _PATIENCE):
-                raise RunError(
-                    f"the two Sparks were not ready within {_PATIENCE:.0f} s",
-                    hint="Run the demonstration when the machine is less busy; it needs two cores and 3 GB of memory.",
-                )
+            while not (self._batches > ours and self._stock_batches() > theirs):
+                self._check()
+                if self._status.due:
+                    self._status.show(self._wait_text(warmed, ours, theirs, time.monotonic() - began))
+                time.sleep(POLL)
+        self._status.clear()
 
-    def _progressed(self, ours: int, theirs: int) -> bool:
-        self._check()
-        return self._batches > ours and self._stock_batches() > theirs
+    def _wait_text(self, warmed: int, ours: int, theirs: int, waited: float) -> str:
+        """What each system is doing before the links begin, and for how long."""
+        done = {"Millrace": self._batches > ours, "stock Spark": self._stock_batches() > theirs}
+        begun = {"Millrace": self._run is not None, "stock Spark": self._stock_begun()}
+        words = [f"{name} {'ready' if done[name] else 'first rows' if begun[name] else 'starting'}" for name in done]
+        what = "starting Spark" if not warmed else f"warming up, {warmed + 1} of {_WARM_ROUNDS}"
+        return f"{what}: {waited:.0f} s ({', '.join(words)})"
+
+    def _stock_begun(self) -> bool:
+        return (self.folder / "stock" / "checkpoint").is_dir()
 
     def _stock_batches(self) -> int:
         return committed_batches(self.folder / "stock" / "checkpoint")
@@ -173,10 +180,9 @@ class SideBySide:
         for start, count in sorted(zip(starts, rows.column("n").to_pylist(), strict=True)):
             number = (start // SECOND - int(self.feeder.start)) // self.feed.window
             if number >= 0:
-                side.add(number, SeenWindow(count, at))
-                late = at - (number + 1) * self.feed.window
-                text = f"{side.name:<12} window {window_text(number, self.feed.window):>8}: {count:>6,} rows"
-                self._say(f"{at:5.1f} s  {text}, {late:.1f} s after its end")
+                seen = SeenWindow(count, at)
+                side.add(number, seen)
+                self._say(seen_text(side, number, seen, self.feed.window))
 
     def _watch(self) -> None:
         """Report the state, until the feed is over and the last windows have had their time."""

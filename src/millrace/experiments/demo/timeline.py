@@ -46,6 +46,7 @@ class Timeline:
     silence: tuple[float, float]
     ours: SystemOutput
     theirs: SystemOutput
+    clock: str = "on the wall clock"
 
     def delays(self, side: SystemOutput) -> list[float]:
         """How long after its end each window came out, of those that did."""
@@ -110,7 +111,7 @@ class Timeline:
         axes.plot([0, last], [0, last], "--", color=GREY, label="as the window ends")
         for side in (self.ours, self.theirs):
             self._draw_side(axes, side, palette, until)
-        axes.set(xlabel="seconds since the start, on the wall clock", ylabel="end of the window (s)", xlim=(0, until))
+        axes.set(xlabel=f"seconds since the start, {self.clock}", ylabel="end of the window (s)", xlim=(0, until))
         number_axes(axes, log="")
 
     def _draw_side(self, axes: Axes, side: SystemOutput, palette: Palette, until: float) -> None:
@@ -123,6 +124,17 @@ class Timeline:
         if missing:
             words = f"{side.name}: {len(missing)} never came out"
             axes.plot([until] * len(missing), missing, linestyle="", fillstyle="none", label=words, **style)
+
+
+def seen_text(side: SystemOutput, number: int, row: SeenWindow, window: int) -> str:
+    """A window that has just come out, as a line.
+
+    >>> seen_text(SystemOutput("Millrace"), 1, SeenWindow(9_000, 11.6), 5)
+    ' 11.6 s  Millrace     window   5-10 s:  9,000 rows, 1.6 s after its end'
+    """
+    late = row.at - (number + 1) * window
+    text = f"{side.name:<12} window {window_text(number, window):>8}: {row.count:>6,} rows"
+    return f"{row.at:5.1f} s  {text}, {late:.1f} s after its end"
 
 
 def window_text(number: int, window: int) -> str:

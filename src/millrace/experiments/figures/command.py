@@ -16,7 +16,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TextIO
 
-from millrace.api.console import StatusLine
+from millrace.api.terminal.status_line import StatusLine
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.experiments.drawing import HOW_TO_DRAW, can_draw
 from millrace.experiments.figures import FIGURES

@@ -139,6 +139,7 @@ class SparkRun:
 
     def _new_session(self) -> SparkSession:
         options = self.options
+        self._listeners.phase("starting Spark")
         natively = reads_natively(self.changes.network)
         return open_session(
             options.master,

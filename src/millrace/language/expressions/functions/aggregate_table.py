@@ -1,19 +1,26 @@
-"""Aggregate functions: the declarations. Examples are over the rows of `EXAMPLE_ROWS`, a second apart."""
+"""Aggregate functions: the declarations. Examples are over the rows of `example_rows`, a second apart."""
 
 from __future__ import annotations
+
+from functools import cache
 
 import pyarrow as pa
 
 from millrace.language.expressions.functions.declaration import Function, declared
 
-EXAMPLE_ROWS = pa.record_batch(
-    {
-        "x": pa.array([1, 2, 2, 4, None], pa.int32()),
-        "y": pa.array([1.5, 2.5, 4.0, 8.0, None], pa.float64()),
-        "s": pa.array(["a", "b", "b", "c", None], pa.string()),
-        "ok": pa.array([True, True, False, True, None], pa.bool_()),
-    }
-)
+
+@cache
+def example_rows() -> pa.RecordBatch:
+    """The rows of the examples; made when asked for: pyarrow loads pandas with its first value."""
+    return pa.record_batch(
+        {
+            "x": pa.array([1, 2, 2, 4, None], pa.int32()),
+            "y": pa.array([1.5, 2.5, 4.0, 8.0, None], pa.float64()),
+            "s": pa.array(["a", "b", "b", "c", None], pa.string()),
+            "ok": pa.array([True, True, False, True, None], pa.bool_()),
+        }
+    )
+
 
 AGGREGATES: tuple[Function, ...] = declared("""
 count(value ANY...) BIGINT

@@ -1,0 +1,80 @@
+"""One line on standard error that is rewritten in place on a terminal, and elsewhere written anew now and then."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TextIO
+
+_EVERY = 5.0
+"""Seconds between lines where they cannot be rewritten in place."""
+WIDTH = 80
+"""Of a terminal that does not say how wide it is."""
+
+
+def say(err: TextIO, text: str) -> None:
+    """Write to standard error; a run does not end because nobody can read it."""
+    with suppress(OSError, ValueError):
+        err.write(text)
+        err.flush()
+
+
+def terminal_width(stream: TextIO) -> int:
+    """How many columns the terminal has that a stream is shown on."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        return WIDTH
+
+
+def copied(err: TextIO) -> TextIO | None:
+    """Where a stream goes now, whatever becomes of its file descriptor; None if it has none."""
+    with suppress(OSError, ValueError):
+        return os.fdopen(os.dup(err.fileno()), "w", encoding="utf-8", errors="replace")
+    return None
+
+
+def fitted(text: str, width: int) -> str:
+    """A text that is no wider than that; what is cut off is marked.
+
+    >>> fitted("a long line", 8)
+    'a long …'
+    """
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+class StatusLine:
+    """A line on standard error: rewritten in place on a terminal, elsewhere written anew every few seconds.
+
+    `shown` is when it was last written, on the monotonic clock.
+    """
+
+    def __init__(self, err: TextIO, shown: float = 0.0) -> None:
+        self.err = err
+        self.live = err.isatty()
+        """True if it is rewritten in place."""
+        self._shown = shown
+        self._width = 0
+
+    @property
+    def due(self) -> bool:
+        """True if it is time to show the line again."""
+        return self.live or time.monotonic() - self._shown >= _EVERY
+
+    def show(self, text: str) -> None:
+        """Write the line."""
+        self._shown = time.monotonic()
+        if not self.live:
+            say(self.err, f"{text}\n")
+            return
+        # A character in the last column would wrap the line on some terminals.
+        text = fitted(text, terminal_width(self.err) - 1)
+        say(self.err, f"\r{text:<{self._width}}")
+        self._width = len(text)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._width:
+            say(self.err, f"\r{'':<{self._width}}\r")
+            self._width = 0
