@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 
 from millrace.api.terminal.status_line import StatusLine, say
-from millrace.api.terminal.waiting_line import WaitingLine
+from millrace.api.terminal.phase_line import PhaseLine
 from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import output_fault
 from millrace.hosts.report import Report
@@ -66,14 +66,14 @@ class Console:
         self._headed = ""
         self._last: tuple[float, int] | None = None
         self._status = StatusLine(self.err)
-        self._waiting: WaitingLine | None = None
+        self._waiting: PhaseLine | None = None
 
     def phase(self, text: str) -> None:
         """Show what the run waits for, until it has something else to show."""
         if self.as_json or (self._waiting is not None and self._waiting.text == text):
             return
         self.clear()
-        self._waiting = WaitingLine(text, self.err)
+        self._waiting = PhaseLine(text, self.err)
 
     def clear(self) -> None:
         """Remove the line that shows what the run does."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
 from millrace.api.sql_text.query_text import quoted
-from millrace.api.terminal.waiting_line import waiting
+from millrace.api.terminal.phase_line import waiting
 from millrace.errors import RequestError
 
 _TYPES = {

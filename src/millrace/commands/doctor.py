@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millrace.api.terminal.waiting_line import waiting
+from millrace.api.terminal.phase_line import waiting
 from millrace.commands.arguments import Commands, add_json
 from millrace.connectors.files.file_options import FORMATS, extension
 from millrace.connectors.files.file_reader import read_file

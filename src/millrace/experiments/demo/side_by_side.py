@@ -33,6 +33,8 @@ ON_DEMAND = f"ETS ON DEMAND SKEW INTERVAL {SKEW} SECOND"
 _WARM_ROUNDS = 2
 _GRACE = 8.0
 """Seconds after the last row in which windows may still come out."""
+_PATIENCE = 600.0
+"""So long they may take while Millrace has not finished, on a machine that is very busy."""
 _HEARTBEAT = 5.0
 
 
@@ -186,9 +188,9 @@ class SideBySide:
 
     def _watch(self) -> None:
         """Report the state, until the feed is over and the last windows have had their time."""
-        end = max(file.due for file in self.files) + _GRACE
+        over = max(file.due for file in self.files)
         shown = 0.0
-        while self.feeder.elapsed() < end:
+        while self.feeder.elapsed() < over + (_GRACE if len(self.ours.windows) >= self.feed.windows else _PATIENCE):
             self._check()
             time.sleep(0.2)
             if self.feeder.elapsed() - shown >= _HEARTBEAT:

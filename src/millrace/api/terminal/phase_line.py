@@ -22,7 +22,7 @@ _SPARSE = 10.0
 """Seconds before the next one; each that follows takes twice as long."""
 
 
-class WaitingLine:
+class PhaseLine:
     """The line of one wait, shown from now on until `end`."""
 
     def __init__(self, text: str, err: TextIO) -> None:
@@ -34,7 +34,7 @@ class WaitingLine:
         self._lock = Lock()
         self._over = Event()
         self._show()
-        Thread(target=self._tick, name="waiting line", daemon=True).start()
+        Thread(target=self._tick, name="phase line", daemon=True).start()
 
     def end(self) -> None:
         """Remove the line; it may be called again."""
@@ -60,7 +60,7 @@ class WaitingLine:
 @contextmanager
 def waiting(text: str, err: TextIO) -> Iterator[None]:
     """A block that takes long: the terminal says so while it lasts."""
-    line = WaitingLine(text, err)
+    line = PhaseLine(text, err)
     try:
         yield
     finally:
