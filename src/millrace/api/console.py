@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
-from millrace.api.terminal.status_line import StatusLine, say
 from millrace.api.terminal.phase_line import PhaseLine
+from millrace.api.terminal.status_line import StatusLine, say
 from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import output_fault
 from millrace.hosts.report import Report
