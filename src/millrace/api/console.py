@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
@@ -14,13 +14,14 @@ from millrace.api.terminal.phase_line import PhaseLine
 from millrace.api.terminal.status_line import StatusLine, say
 from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import output_fault
+from millrace.hosts.control.replies import Reply
 from millrace.hosts.report import Report
 from millrace.hosts.why.verdicts import length_text
 from millrace.kernel.metrics import QueueMetrics, SourceMetrics
 from millrace.plan.evolution.changes import Shown
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.explain.time_text import clock_text
-from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """Characters that would break a line or a column of the output."""
@@ -134,6 +135,24 @@ class Console:
             self.out.flush()
         except OSError as error:
             raise output_fault(error) from error
+
+    def started(self, network: QueryNetwork, **fields: Any) -> None:
+        """Nothing: the lines of progress say that a run has begun."""
+
+    def serving(self, url: str) -> None:
+        """Say where the run answers over HTTP."""
+        say(self.err, f"serving on {url}\n")
+
+    def stopping(self, live: bool) -> str:
+        """The line that says that a run is being stopped, on a terminal if it is live; a signal's handler writes it."""
+        return "\r\x1b[Kstopping ...\n" if live else "stopping ...\n"
+
+    def warning(self, text: str) -> None:
+        """Say what is wrong and stops nothing."""
+        say(self.err, f"warning: {text}\n")
+
+    def changed(self, request: str, replies: Sequence[Reply]) -> None:
+        """Nothing: whoever asked for a change is answered."""
 
     def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
         """Show what becomes of the queries of a checkpoint; with `would`, for a dry run, on standard output."""

@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from millrace import __version__
-from millrace.errors import MillraceError, RequestError, machine_fault, output_fault
+from millrace.errors import MillraceError, RequestError, RunError, machine_fault, output_fault
 
 _COMMANDS = {
     "run": ("run", "run the queries of a file"),
@@ -56,22 +56,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except MillraceError as error:
-        return _told(error)
+        return _told(error, options)
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        return _told(output_fault(error) if error.filename is None else machine_fault(error))
+        return _told(output_fault(error) if error.filename is None else machine_fault(error), options)
     except Exception as error:
         if os.environ.get("MILLRACE_DEBUG"):
             raise
-        print(f"millrace: internal error: {type(error).__name__}: {error}", file=sys.stderr)
-        print("hint: Set MILLRACE_DEBUG=1 to see the traceback, and report it.", file=sys.stderr)
-        return 1
+        hint = "Set MILLRACE_DEBUG=1 to see the traceback, and report it."
+        return _told(RunError(f"internal error: {type(error).__name__}: {error}", hint=hint), options)
 
 
-def _told(error: MillraceError) -> int:
+def _told(error: MillraceError, options: argparse.Namespace) -> int:
     """The exit code of an error, which has been told."""
-    print(f"millrace: {error}", file=sys.stderr)
+    if getattr(options, "log", "text") == "json":
+        # Imported here: other commands need not load it.
+        from millrace.api.run_log import error_line
+
+        sys.stderr.write(error_line(error))
+    else:
+        print(f"millrace: {error}", file=sys.stderr)
     try:
         sys.stdout.flush()
     except OSError:

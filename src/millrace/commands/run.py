@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -16,8 +15,10 @@ from threading import Thread
 
 import pyarrow as pa
 
+from millrace import __version__
 from millrace.api.console import Console, Limits
 from millrace.api.reader import Reader
+from millrace.api.run_log import console as console_of
 from millrace.api.runs import open_run, pending_change
 from millrace.commands.arguments import (
     Commands,
@@ -102,13 +103,19 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     add_user_code(command)
     add_variables(command)
     add_json(command, "results and summary as JSON lines")
+    add(
+        "--log",
+        choices=("text", "json"),
+        default="text",
+        help="what standard error says: lines for people (default), or one JSON object per line",
+    )
     add("-v", "--verbose", action="store_true", help="let Spark log more")
     command.set_defaults(carry_out=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     given = read_network(options)
-    console = Console(as_json=options.json)
+    console = console_of(options.log, as_json=options.json)
     console.shown(given.shown)
     if not given.network.queries:
         return 0
@@ -126,8 +133,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         console.evolution(pending_change(chosen, changes), would=True)
         return 0
-    listeners = Listeners(progress=console.progress, results=results, phase=console.phase)
-    with given.placing(), _StopOnSignals() as signals:
+    changes.changed = console.changed
+    listeners = Listeners(progress=console.progress, results=results, warning=console.warning, phase=console.phase)
+    checkpoint = None if chosen.checkpoint is None else str(chosen.checkpoint)
+    file, ending = str(options.file), chosen.ending
+    console.started(
+        changes.network, version=__version__, file=file, host=chosen.on, ending=ending, checkpoint=checkpoint
+    )
+    with given.placing(), _StopOnSignals(console.stopping) as signals:
         if options.on == "spark":
             console.phase("starting Spark")
         try:
@@ -143,7 +156,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.on == "spark":
             console.phase("waiting for the first micro-batch")
         try:
-            with _served(options, reader), reader.attending():
+            with _served(options, reader, console), reader.attending():
                 report = run.run()
             console.summary(report)
         finally:
@@ -182,7 +195,7 @@ def _control(options: argparse.Namespace) -> Path | None:
     return options.control
 
 
-def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManager[object]:
+def _served(options: argparse.Namespace, reader: Reader, console: Console) -> AbstractContextManager[object]:
     """The answers of a run over HTTP as long as it lasts, if that was asked for."""
     if options.serve is None:
         return nullcontext()
@@ -190,7 +203,7 @@ def _served(options: argparse.Namespace, reader: Reader) -> AbstractContextManag
     from millrace.api.http.server import Server
 
     server = Server(reader, options.serve)
-    print(f"serving on {server.url}", file=sys.stderr, flush=True)
+    console.serving(server.url)
     return server
 
 
@@ -216,8 +229,9 @@ class _StopOnSignals:
     SIGHUP is such a signal, unless it is ignored: `nohup` sees to that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, line: Callable[[bool], str] | None = None) -> None:
         self.run: HostRun | None = None
+        self._line = line or Console().stopping
         self._before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def __enter__(self) -> _StopOnSignals:
@@ -241,7 +255,7 @@ class _StopOnSignals:
     def _stop(self, number: int, frame: object) -> None:
         for each, before in self._before.items():
             signal.signal(each, before)
-        os.write(self._said, b"\r\x1b[Kstopping ...\n" if os.isatty(self._said) else b"stopping ...\n")
+        os.write(self._said, self._line(os.isatty(self._said)).encode())
         if self.run is None:
             raise SystemExit(128 + number)
         self.run.stop()

@@ -116,6 +116,8 @@ class LiveChanges:
         self._first = script
         self._network: QueryNetwork | None = None
         """The network of the file that is in force, where it has been read."""
+        self.changed: Callable[[str, Answers], None] = lambda text, answers: None
+        """Called in the run's own thread when a request has changed the network."""
         self._bind, self._read = bind, read
         self._asked: deque[tuple[Callable[[HostRun], Any], Future[Any]]] = deque()
         self._lock = Lock()
@@ -272,6 +274,7 @@ class LiveChanges:
             self._work(run.keep)
         for table in proposal.refreshed:
             run.refresh_table(table)
+        self.changed(text, proposal.answers)
         return tuple(WaitsReply.of(run.lag()) if isinstance(each, WaitsReply) else each for each in proposal.answers)
 
     def close(self) -> None:
