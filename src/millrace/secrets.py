@@ -24,6 +24,8 @@ _IS_NAME = re.compile(rf".*{_NAME}", re.IGNORECASE | re.DOTALL)
 _IN_ADDRESS = re.compile(
     r"(://[^/\s:@'\"]*:(?=[^@/\s'\"]+@)|[?&;](?:password|passwd|token|secret)=)([^@/&;\s'\"]+)", re.IGNORECASE
 )
+_IN_STRING = re.compile(r"(?:^|\s)(?:password|passwd|sslpassword)\s*=\s*['\"]?(?!\$\{)[^\s'\"]", re.IGNORECASE)
+"""The password in a connection string, `host=db password=x`."""
 _QUOTED = r"""'(?:\\.|''|[^'\\])*'?|"(?:\\.|""|[^"\\])*"?"""
 _WRITTEN = re.compile(rf"""({_NAME}[`"']?\s*=?\s*)({_QUOTED})""", re.IGNORECASE)
 _BARE = re.compile(rf"""({_NAME}[`"']?\s*=?\s*)([^\s,()'"`=]+)""", re.IGNORECASE)
@@ -42,7 +44,8 @@ def plain_secret(name: str, value: str) -> str | None:
     left = _REFERENCE.sub("", value)
     if _IS_NAME.fullmatch(name) and value and left == value:
         return f'the option "{name}" is a secret, and is written in plain'
-    return f'the address in the option "{name}" has a secret in plain' if _IN_ADDRESS.search(left) else None
+    found = _IN_ADDRESS.search(left) or _IN_STRING.search(value)
+    return f'the address in the option "{name}" has a secret in plain' if found else None
 
 
 def has_reference(value: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from tests.postgres import database, fetched, server
 
 pytestmark = pytest.mark.slow
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "postgres_sink.py"
-WRITER = "postgres_sink:PostgresWriter"
+WRITER = "millrace.connectors.postgres.postgres_writer:PostgresWriter"
 ON_THE_WAY = [
     # Staged, and no epoch knows of it.
     Kill("millrace.hosts.checkpoint.checkpoint:Checkpoint.save", "before", call=2),
@@ -41,9 +39,8 @@ def postgres() -> Iterator[str]:
 
 
 def to_table(folder: Path, dsn: str, files: int = 3) -> Path:
-    """The project with a table for its sink, and the writer beside it."""
-    shutil.copy(EXAMPLE, folder)
-    sink = f"TO python OPTIONS (writer '{WRITER}', dsn '{dsn}', table 'minutes')"
+    """The project with a table for its sink."""
+    sink = f"TO postgres OPTIONS (dsn '{dsn}', table 'minutes')"
     return project(folder, SCRIPT.replace("TO csv OPTIONS (path 'out')", sink), files)
 
 

@@ -16,8 +16,9 @@ from millrace.api.reader import Reader
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import SingleUse, open_run
 from millrace.api.sql_text.query_text import Reads, pairs, query_text, quoted, script
-from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
+from millrace.connectors.native import PLAIN_SINKS, is_native_sink
 from millrace.connectors.pushed import Pushed
+from millrace.connectors.sink_index import PYTHON_SINK, has_writer
 from millrace.errors import RequestError, unknown_query
 from millrace.hosts.answers.subscriptions import Callback, Subscription
 from millrace.hosts.control.live_changes import LiveChanges
@@ -206,7 +207,7 @@ class Handle:
                 f'the results of query "{query}" go to the writer "{found.sink.connector.options["writer"]}"',
                 hint="Read them where it writes, or leave the sink out to keep results in memory.",
             )
-        if is_native_sink(found.sink):
+        if is_native_sink(found.sink) or has_writer(found.sink.connector):
             raise RequestError(
                 f'the results of query "{query}" go to "{found.sink.connector.format}"',
                 hint="Read them there, or leave the sink out to keep results in memory.",

@@ -10,9 +10,11 @@ from millrace.commands.arguments import Commands, add_file, add_user_code, add_v
 from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.inputs import open_input
 from millrace.connectors.native import PLAIN_SINKS, SOURCES, is_native, is_native_sink
+from millrace.connectors.sink_index import writer_formats
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.sinks.kept_rows import kept_rows
 from millrace.hosts.sinks.sinks import file_sinks
+from millrace.hosts.sinks.writers import check_stores
 from millrace.hosts.tables.table_reader import read_table
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.query_network import Query
@@ -39,6 +41,7 @@ def _check(options: argparse.Namespace) -> int:
         plan = physical(network)
         plan.whole()
         file_sinks(network.queries, relayed=True)
+        check_stores(network.queries)
         left = [*filter(None, map(_check_sink, network.queries))]
         left += filter(None, (_check_stream(each, plan.columns_read(each.name)) for each in network.streams()))
         for table in network.tables():
@@ -68,7 +71,7 @@ def _check_sink(query: Query) -> str | None:
         kept_rows(sink)
     if not is_native_sink(sink):
         return None
-    _refuse_misspelt(f'sink "{sink.name}" goes to', sink.connector.format, (*FORMATS, *PLAIN_SINKS))
+    _refuse_misspelt(f'sink "{sink.name}" goes to', sink.connector.format, (*FORMATS, *writer_formats(), *PLAIN_SINKS))
     return f'sink "{sink.name}" goes to "{sink.connector.format}", which Spark writes: it was not opened'
 
 

@@ -8,6 +8,7 @@ Rules:
 from __future__ import annotations
 
 from millrace.connectors.files.file_options import FORMATS
+from millrace.connectors.sink_index import PYTHON_SINK, has_writer, writer_formats
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
 
@@ -21,8 +22,6 @@ SOURCES = (*FORMATS, *GENERATED)
 """The connectors that read or make rows on every host."""
 PLAIN_SINKS = ("memory", "console")
 """The sinks that keep or print results in this process."""
-PYTHON_SINK = "python"
-"""The sink that gives results to a writer of the user's own."""
 
 
 def is_generated(connector: Connector) -> bool:
@@ -49,7 +48,7 @@ def is_native_sink(sink: Sink) -> bool:
     >>> is_native_sink(Sink("s", Connector("orc"))), is_native_sink(Sink("s", Connector("memory")))
     (True, False)
     """
-    return sink.connector.format not in (*FORMATS, PYTHON_SINK, *PLAIN_SINKS)
+    return sink.connector.format not in (*FORMATS, *PLAIN_SINKS) and not has_writer(sink.connector)
 
 
 def refuse_source(stream: Stream) -> RequestError:
@@ -68,7 +67,7 @@ def refuse_source(stream: Stream) -> RequestError:
 
 def refuse_sink(sink: Sink) -> RequestError:
     """The error of a host other than Spark for a sink that it cannot write to."""
-    format, known = sink.connector.format, (*FORMATS, PYTHON_SINK, *PLAIN_SINKS)
+    format, known = sink.connector.format, (*FORMATS, PYTHON_SINK, *sorted(writer_formats()), *PLAIN_SINKS)
     return RequestError(
         f'sink "{sink.name}" goes to "{format}", which Spark alone writes',
         hint=f"{did_you_mean(format, known)}Run it on Spark, or choose another format: {listed(known)}.",

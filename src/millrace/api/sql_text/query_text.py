@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from millrace.api.sql_text.durations import Length, length
 from millrace.api.sql_text.stream_text import checked_settings, code_place
-from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK
+from millrace.connectors.native import PLAIN_SINKS
+from millrace.connectors.sink_index import PYTHON_SINK
 from millrace.errors import RequestError, listed
 
 Reads = Length | Mapping[str | None, Length]

@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from millrace.connectors.files.file_options import extension
 from millrace.connectors.files.file_writer import write_file
-from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK
+from millrace.connectors.native import PLAIN_SINKS
+from millrace.connectors.sink_index import has_writer
 from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_arrow, sync_all, write_arrow
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.report import Listeners
@@ -120,7 +121,7 @@ class Outputs:
         found: dict[str, _Files | _WriterRows] = {}
         for query in queries:
             before = self._gathering.get(renamed.get(query.name, query.name))
-            if query.sink.connector.format == PYTHON_SINK:
+            if has_writer(query.sink.connector):
                 folder, run = self._opened_staging()
                 spec = WriterSpec.of(query, run)
                 same = isinstance(before, _WriterRows) and before.spec == spec

@@ -18,13 +18,14 @@ from pathlib import Path
 from string import digits
 
 from millrace.connectors.files.path_patterns import reads
-from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native, is_native_sink, refuse_sink
+from millrace.connectors.native import PLAIN_SINKS, is_native, is_native_sink, refuse_sink
+from millrace.connectors.sink_index import has_writer
 from millrace.errors import CheckpointError, RequestError
 from millrace.hosts.answers.run_answers import RunAnswers
 from millrace.hosts.checkpoint.durable_files import make_folder, sync_all
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.sinks.kept_rows import KeptRows, kept_rows
-from millrace.hosts.sinks.writers import check_writer
+from millrace.hosts.sinks.writers import check_stores, check_writer
 from millrace.plan.nodes.endpoints import Sink, Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.secrets import has_reference, resolved
@@ -56,6 +57,7 @@ class Sinks:
         self.queries = {query.name: query for query in queries}
         self.files = file_sinks(queries, relayed=relayed)
         """The sinks of the queries that write files."""
+        check_stores(queries)
         self.memory = _memory(queries)
         """The last results of queries with a memory sink; they stay until another query has their name."""
         self._fresh, self._relayed = fresh, relayed
@@ -82,6 +84,7 @@ class Sinks:
         `renamed` says by a query's name what it was called before.
         """
         files = file_sinks(queries, relayed=self._relayed)
+        check_stores([query for query in queries if self.queries.get(query.name) != query])
         for name, sink in files.items():
             if not self.goes_on(renamed.get(name, name), sink):
                 self._check_joining(name, sink)
@@ -144,8 +147,8 @@ def file_sinks(queries: Sequence[Query], *, relayed: bool = False) -> dict[str, 
         if query.sink.connector.format in PLAIN_SINKS:
             kept_rows(query.sink)
             continue
-        if query.sink.connector.format == PYTHON_SINK:
-            check_writer(query.sink)
+        if has_writer(query.sink.connector):
+            check_writer(query)
             continue
         if is_native_sink(query.sink):
             if not relayed:

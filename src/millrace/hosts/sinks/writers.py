@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,16 +22,20 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from millrace.errors import RequestError, RunError
+from millrace.connectors.sink_index import PYTHON_SINK, has_writer, writer_place
+from millrace.errors import MillraceError, RequestError, RunError
 from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, read_record, write_record
 from millrace.hosts.checkpoint.file_system import files
 from millrace.kernel.columns.user_functions import class_at
-from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
+from millrace.plan.updates.stored_key import stored_key
 from millrace.secrets import resolved
 
 _METHODS = ("write", "close")
 _RUN = "run"
+_KEY = "results_key"
+_GIVEN = {_RUN: "the name of the checkpoint", _KEY: "the columns that tell results apart"}
+"""What every writer is given beside the options of its sink."""
 
 
 class Writer(Protocol):
@@ -59,9 +64,19 @@ class Writer(Protocol):
     def __init__(self, options: Mapping[str, str], schema: pa.Schema, query: str) -> None:
         """Open the store for a query whose results have these columns.
 
-        `options` are those of the sink but for `writer`, and `run`: a name that a checkpoint keeps for all its life.
-        Epochs of one run and query do not come back; those of another run begin anew.
+        `options` are those of the sink but for `writer`, and two more. `run` is a name that a checkpoint keeps for all
+        its life: epochs of one run and query do not come back, those of another run begin anew. `results_key`, a list
+        in JSON, names the columns of which equal values mean that a later row takes the place of an earlier one: the
+        update key, or group and window. It is left out where the results of the query have none.
         """
+
+    # A writer may have a third method, which is looked for before a run or a change begins, and by `millrace check`:
+    #
+    #     @staticmethod
+    #     def check(options: Mapping[str, str], schema: pa.Schema, query: str) -> None:
+    #
+    # It is given what `__init__` is given, but for `run`, raises if the store would not take the results, and changes
+    # nothing.
 
     def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
         """Make all rows of an epoch visible at once.
@@ -86,9 +101,8 @@ class WriterSpec:
     @classmethod
     def of(cls, query: Query, run: str) -> WriterSpec:
         """The writer of a query whose sink is one, in the run of that name."""
-        given = query.sink.connector.options
-        options = {**{name: value for name, value in given.items() if name != "writer"}, _RUN: run}
-        return cls(query.name, given["writer"], tuple(sorted(options.items())), query.root.schema)
+        options = {**_options(query), _RUN: run}
+        return cls(query.name, writer_place(query.sink.connector), tuple(sorted(options.items())), query.root.schema)
 
     def open(self) -> Writer:
         """The writer, opened."""
@@ -98,27 +112,56 @@ class WriterSpec:
         return writer
 
 
-def check_writer(sink: Sink) -> None:
+def _options(query: Query) -> dict[str, str]:
+    """The options of a query's sink, and the columns that tell its results apart."""
+    connector, key = query.sink.connector, stored_key(query)
+    own = {
+        name: value for name, value in connector.options.items() if (connector.format, name) != (PYTHON_SINK, "writer")
+    }
+    return own if key is None else {**own, _KEY: json.dumps(key)}
+
+
+def check_writer(query: Query) -> None:
     """Refuse a sink whose class is not named, not found, or no writer."""
-    options = sink.connector.options
-    if not options.get("writer"):
+    sink, place = query.sink, writer_place(query.sink.connector)
+    options, named = sink.connector.options, f'the writer of sink "{sink.name}"'
+    if not place:
         raise RequestError(
             f'sink "{sink.name}" has no writer', hint="Write OPTIONS (writer 'package.module:Class') after its format."
         )
-    if _RUN in options:
+    for name in _GIVEN.keys() & options.keys():
         raise RequestError(
-            f'sink "{sink.name}" has an option "{_RUN}", which every writer is given',
-            hint="Choose another name: this one is the name of the checkpoint.",
+            f'sink "{sink.name}" has an option "{name}", which every writer is given',
+            hint=f"Choose another name: this one is {_GIVEN[name]}.",
         )
     resolved(options, f'sink "{sink.name}"')
-    found = class_at(options["writer"], f'the writer of sink "{sink.name}"')
+    found = class_at(place, named)
     lacks = [method for method in _METHODS if not callable(getattr(found, method, None))]
     if lacks or not isinstance(found, type):
         missing = f'has no method "{lacks[0]}"' if lacks else "is no class"
         raise RequestError(
-            f'the writer of sink "{sink.name}", {options["writer"]}, {missing}',
+            f"{named}, {place}, {missing}",
             hint="Give a class with the methods of millrace.Writer: write and close.",
         )
+
+
+def check_stores(queries: Sequence[Query]) -> None:
+    """Ask the writers of queries that can tell whether their stores would take the results; raise what they say."""
+    for query in queries:
+        if not has_writer(query.sink.connector):
+            continue
+        owner = f'sink "{query.sink.name}"'
+        check = getattr(class_at(writer_place(query.sink.connector), f"the writer of {owner}"), "check", None)
+        # A user's code may raise anything.
+        try:
+            if check is not None:
+                check(resolved(_options(query), owner), query.root.schema, query.name)
+        except MillraceError as error:
+            raise type(error)(f"{owner}: {error.fact}", hint=error.hint) from error
+        except Exception as error:
+            raise RequestError(
+                f"{owner} cannot be written: {type(error).__name__}: {error}", hint="Mend the store, or its writer."
+            ) from error
 
 
 def run_name(folder: Path, *, fresh: bool) -> str:
@@ -143,6 +186,11 @@ class OpenWriters:
             if spec not in self._open:
                 self._open[spec] = spec.open()
             self._open[spec].write(epoch, batches)
+        except MillraceError as error:
+            self._close(spec)
+            raise type(error)(
+                f'the sink of query "{spec.query}", epoch {epoch}: {error.fact}', hint=error.hint
+            ) from error
         except Exception as error:
             self._close(spec)
             raise RunError(

@@ -24,6 +24,7 @@ from millrace.kernel.elements import integer_column
 from millrace.kernel.joins.tables.table_index import HASH
 from millrace.kernel.joins.tables.table_versions import stored
 from millrace.plan.nodes.endpoints import Table
+from millrace.secrets import resolved
 
 _CHUNK = 1 << 18
 
@@ -58,6 +59,11 @@ def _rows(table: Table, feeds: Mapping[str, Any]) -> pa.Table:
         if not place:
             raise RequestError("it names no function", hint="Write OPTIONS (function 'package.module:function').")
         return _of_python(found_at(place, "its function", "'package.module:function'"), table)
+    if connector.format == "postgres":
+        # Imported where such a table is read: other runs need not load it.
+        from millrace.connectors.postgres.table_rows import table_rows
+
+        return table_rows(resolved(connector.options, f'table "{table.name}"'), schema, table.name)
     batches = [
         batch.rows
         for path in list_files(connector, table.name)

@@ -11,7 +11,7 @@ from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import ColumnsClause, TableStatement
 from millrace.plan.nodes.endpoints import Table
 
-FORMATS = ("csv", "json", "parquet", "python", "iterable")
+FORMATS = ("csv", "json", "parquet", "postgres", "python", "iterable")
 """What a table is read from; rows of an iterable are given beside the network."""
 
 
@@ -28,7 +28,7 @@ def bind_table(statement: TableStatement) -> Table:
     if connector.format not in FORMATS:
         raise QueryError(
             f'a table cannot be read from "{connector.format}"',
-            hint=f"{did_you_mean(connector.format, FORMATS[:4])}The formats of a table are {listed(FORMATS[:4])}.",
+            hint=f"{did_you_mean(connector.format, FORMATS[:-1])}The formats of a table are {listed(FORMATS[:-1])}.",
             place=statement.connector.format.place,
         )
     if statement.refresh is not None and statement.refresh.micros <= 0:

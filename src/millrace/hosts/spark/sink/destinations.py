@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millrace.connectors.native import PLAIN_SINKS, PYTHON_SINK, is_native_sink
+from millrace.connectors.native import PLAIN_SINKS, is_native_sink
+from millrace.connectors.sink_index import has_writer
 from millrace.hosts.answers.answer_files import folder_of
 from millrace.hosts.checkpoint.durable_files import sync_all
 from millrace.hosts.checkpoint.file_system import files
@@ -92,7 +93,7 @@ class Destinations:
 
     def _spec(self, query: Query, *, is_new: bool) -> Spec:
         connector = query.sink.connector
-        if connector.format == PYTHON_SINK:
+        if has_writer(connector):
             spec: Spec = {"format": "arrow", "path": str(self.folder / "staged" / query.name)}
             spec["writer"] = WriterSpec.of(query, run_name(self.folder, fresh=self._fresh))
             self._fresh = False

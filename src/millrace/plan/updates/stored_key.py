@@ -1,0 +1,53 @@
+"""The columns that tell the results of a query apart in a store, where a newer result takes the place of an older one.
+
+Rules:
+- Results of an update query are told apart by its update key.
+- Those of windows over plain streams are told apart by the columns of GROUP BY and the window.
+- All other results, and those that have lost a column of these, are not told apart.
+"""
+
+from __future__ import annotations
+
+from millrace.plan.nodes.aggregate_nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    CalendarWindow,
+    DividedWindow,
+    InstantWindow,
+    PairWindow,
+    SessionWindow,
+    Window,
+)
+from millrace.plan.nodes.node import Node
+from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.relational_nodes import Filter, Project
+from millrace.plan.updates.queue_placement import key_of
+from millrace.plan.updates.update_keys import first_of, held_by
+
+_ONE_RESULT = (Window, CalendarWindow, DividedWindow, SessionWindow, InstantWindow, PairWindow)
+"""Windows of which each gives one result per group; others give one per row."""
+
+
+def stored_key(query: Query) -> tuple[str, ...] | None:
+    """The columns that tell the results of a query apart; None if nothing does."""
+    if (key := key_of(query)) is not None:
+        return key
+    parts, names = _parts(query.root), query.root.column_names()
+    return None if parts is None or not all(parts) else tuple(dict.fromkeys(first_of(each, names) for each in parts))
+
+
+def _parts(node: Node) -> list[frozenset[str]] | None:
+    """For each column that tells the rows of a tree apart the names that hold it; None if nothing does."""
+    match node:
+        case Filter():
+            return _parts(node.input)
+        case Project():
+            held = [(name, held_by(each, node.input.schema)) for name, each in node.columns]
+            below = _parts(node.input)
+            return below and [frozenset(name for name, column in held if column in part) for part in below]
+        case Aggregate() if isinstance(node.window, _ONE_RESULT):
+            # Windows of a group that begin together are one; so are those that end together.
+            bounds = [] if node.window.bounds_type is None else [frozenset((WINDOW_START, WINDOW_END))]
+            return [*(frozenset((name,)) for name, _ in node.keys), *bounds]
+    return None
