@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-ELSEWHERE = ("postgres_sink", "quotes_overload", "slow_quotes")
+QUOTES = '"""'
+ELSEWHERE = ("postgres", "postgres_sink", "quotes_overload", "slow_quotes")
 """Examples that need a database, see below, or recorded data, see tests/differential/test_real_updates.py."""
 
 
@@ -63,6 +64,9 @@ def test_an_example_in_python_gives_its_output(name: str) -> None:
     assert output_of(f"examples/{name}.py") == expected(name)
 
 
-def test_the_example_with_a_database_gives_its_output() -> None:
+def test_the_examples_with_a_database_give_their_output() -> None:
     with server() as dsn:
-        assert output_of("examples/postgres_sink.py", dsn) == expected("postgres_sink")
+        for name in ("postgres", "postgres_sink"):
+            assert output_of(f"examples/{name}.py", dsn) == expected(name)
+    text = (EXAMPLES / "postgres.py").read_text()
+    assert f"```sql{text.split(QUOTES)[3]}```" in (ROOT / "docs" / "postgres.md").read_text()

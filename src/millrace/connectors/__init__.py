@@ -4,7 +4,9 @@
   generated rows, or rows fed from Python (`feed_input`; `fed_rows` brings them to the declared columns).
 - `push_pull` has the sources that a run asks for rows, `pushed` those that a program pushes rows into.
 - `native` names the connectors that are ours; all others are Spark's own, and only the Spark host has them.
+- `sink_index` says which sinks are written by a writer: the user's own, those shipped, those of installed packages.
 - `files/` reads and writes csv, json and parquet; `generators/` makes rows: `generate` and `nexmark`.
+- `postgres/` writes results to PostgreSQL, and reads tables from it.
 
 In: a `Stream` or `Sink` of the plan with its options. Out: Arrow record batches in the declared schema, or files.
 Rows that do not fit the schema are malformed: they raise an error or are counted, and never pass silently.

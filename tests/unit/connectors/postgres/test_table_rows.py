@@ -99,15 +99,15 @@ def test_a_join_meets_the_table_of_a_server_and_its_next_version(dsn: str) -> No
     net.stream("clicks", "id INT, ts TIMESTAMP", time="ts", source=clicks)
     net.sql(f"CREATE TABLE users (id INT PRIMARY KEY, name STRING) FROM postgres OPTIONS (dsn '{dsn}')")
     net.sql("CREATE QUERY q AS SELECT c.id, u.name FROM clicks c LEFT JOIN users u ON c.id = u.id")
-    with net.run(on="local", wait=False) as handle:
-        clicks.push([{"id": 1, "ts": datetime(2024, 1, 1, tzinfo=UTC)}])
-        wait_for(lambda: handle.results("q").num_rows == 1)
-        with psycopg.connect(dsn) as connection:
-            connection.execute("UPDATE users SET name = 'first'")
-        handle.refresh_table("users")
-        clicks.push([{"id": 1, "ts": datetime(2024, 1, 2, tzinfo=UTC)}])
-        wait_for(lambda: handle.results("q").num_rows == 2)
-        assert handle.results("q").column("name").to_pylist() == ["one", "first"]
+    handle = net.run(on="local")
+    clicks.push([{"id": 1, "ts": datetime(2024, 1, 1, tzinfo=UTC)}])
+    wait_for(lambda: handle.results("q").num_rows == 1)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE users SET name = 'first'")
+    handle.refresh_table("users")
+    clicks.push([{"id": 1, "ts": datetime(2024, 1, 2, tzinfo=UTC)}])
+    wait_for(lambda: handle.results("q").num_rows == 2)
+    assert handle.stop().results("q").column("name").to_pylist() == ["one", "first"]
 
 
 def test_a_server_that_is_not_there_lets_no_run_begin(tmp_path: Path) -> None:
