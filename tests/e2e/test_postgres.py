@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import duckdb
+import psycopg
 import pytest
 
 from tests.e2e.commands import RunOn, millrace, millrace_process

@@ -192,7 +192,7 @@ class Network:
     ) -> Network:
         """Declare a table: reference data that streams are joined with, by its name in SQL or by `join_table`.
 
-        `source` is csv, json, parquet or postgres with its options, `python` with the place of a `function`, or the rows
+        `source` is csv, json, parquet or postgres with its options, `python` with the place of a `function`, or rows
         themselves: a table, a record batch or a list of dictionaries, or a function without arguments that returns
         them. It is read as a whole when a run begins, and again at every `refresh`; rows meet the version that is in
         force at their time. No two rows have equal values in the columns of `key`.
