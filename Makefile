@@ -9,7 +9,7 @@ LANES := --dist loadfile --no-loadscope-reorder -n
 FAST := $(BIN)/python -m pytest -q $(LANES) 3 -m "not slow and not spark and not long"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test long soak mutation fast check bench figures golden clean
+.PHONY: help setup java demo test long soak mutation fast check bench figures docs golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,9 +57,12 @@ bench: setup java ## measure ourselves and our peers
 figures: setup ## make the papers' figures again, and hold their claims to them
 	$(BIN)/millrace figures all --output docs/figures
 
+docs: setup ## build the documentation as a site in site/; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 golden: setup java ## rewrite the golden files; read the diff like code
-	$(BIN)/python -m pytest tests/golden tests/unit/api/test_function_reference.py --rewrite
+	$(BIN)/python -m pytest tests/golden tests/unit/api/test_function_reference.py tests/e2e/test_cookbook.py --rewrite
 
 clean: ## remove what can be made again
-	rm -rf $(VENV) build dist demo-output figures-output .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) build dist site demo-output figures-output .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from millrace.api.terminal.phase_line import PhaseLine
 from millrace.api.terminal.status_line import StatusLine, say
+from millrace.connectors.files.file_writer import json_lines
 from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import output_fault
 from millrace.hosts.control.replies import Reply
@@ -109,13 +110,10 @@ class Console:
         if not rows.num_rows and self._headed == query:
             return
         self.clear()
-        texts = [column_text(column) for column in rows.columns]
         if self.as_json:
-            plain = zip(*(_plain(column) for column in rows.columns), strict=True)
-            self._show(
-                *(json.dumps({"query": query, **dict(zip(rows.column_names, row, strict=True))}) for row in plain)
-            )
+            self._show(*json_lines(rows.add_column(0, "query", pa.repeat(query, rows.num_rows))))
             return
+        texts = [column_text(column) for column in rows.columns]
         head = () if self._headed == query else (f"# {query}", "\t".join(rows.column_names))
         self._headed = query
         self._show(*head, *("\t".join(row) for row in zip(*texts, strict=True)))
@@ -257,10 +255,3 @@ def column_text(column: pa.ChunkedArray) -> list[str]:
     if pa.types.is_timestamp(column.type):
         return ["NULL" if text is None else text for text in text_of(column).to_pylist()]
     return ["NULL" if value is None else str(value).translate(_ESCAPES) for value in column.to_pylist()]
-
-
-def _plain(column: pa.ChunkedArray) -> list[Any]:
-    if not pa.types.is_temporal(column.type):
-        return column.to_pylist()
-    known = column.is_valid().to_pylist()
-    return [text if valid else None for text, valid in zip(column_text(column), known, strict=True)]

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
+from decimal import Decimal
 from dataclasses import replace
 
 import pyarrow as pa
@@ -70,6 +72,15 @@ def test_a_program_reads_an_object_a_line() -> None:
     first, last = map(json.loads, out.getvalue().splitlines())
     assert first == {"query": "q", "n": 1, "ts": None}
     assert last["summary"]["sources"]["link"]["received"] == 10
+
+
+def test_a_program_reads_decimals_days_lengths_of_time_and_bytes() -> None:
+    out = io.StringIO()
+    row = {"money": Decimal("1.10"), "day": dt.date(2026, 1, 2), "apart": dt.timedelta(minutes=7), "raw": b"\x00\xff"}
+    Console(as_json=True, out=out, err=io.StringIO()).results("q", pa.Table.from_pylist([row]))
+    assert out.getvalue() == (
+        '{"query":"q","money":1.10,"day":"2026-01-02","apart":"INTERVAL \'0 00:07:00\' DAY TO SECOND","raw":"AP8="}\n'
+    )
 
 
 def test_times_are_shown_as_a_person_reads_them() -> None:

@@ -87,6 +87,17 @@ def _plain_times(column: Any) -> Any:
         return text_of(column)
 
 
+def json_lines(rows: pa.Table) -> list[str]:
+    """Each row as a JSON object, as a json file has it.
+
+    >>> from decimal import Decimal
+    >>> json_lines(pa.table({"k": ["a", None], "money": [Decimal("1.10"), None]}))
+    ['{"k":"a","money":1.10}', '{"k":null,"money":null}']
+    """
+    batches = rows.to_batches()
+    return [line for batch in batches for line in _JSON.object_of(batch.schema.names, batch.columns).to_pylist()]
+
+
 def _lines(rows: pa.RecordBatch) -> pa.Buffer:
     """Each row as a JSON object and a newline, made column by column."""
     lines = _JSON.object_of(rows.schema.names, rows.columns, "\n")
