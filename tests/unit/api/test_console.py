@@ -3,8 +3,8 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from decimal import Decimal
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 
