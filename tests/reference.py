@@ -184,7 +184,14 @@ def multiset(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 
 def _comparable(value: Any) -> Any:
-    return float(f"{value:.12g}") if isinstance(value, float) else value
+    match value:
+        case float():
+            return float(f"{value:.12g}")
+        case list():
+            return tuple(map(_comparable, value))
+        case dict():
+            return tuple((name, _comparable(each)) for name, each in value.items())
+    return value
 
 
 def same(found: Iterable[Row], expected: Iterable[Row]) -> bool:
