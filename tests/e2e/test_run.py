@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Started, millrace, millrace_process, wait_for
+from tests.e2e.commands import RunOn, Started, millrace, millrace_process, wait_for
 from tests.e2e.scripts import SHOWN, add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -76,3 +76,15 @@ def test_an_interrupt_ends_a_live_run_in_order(tmp_path: Path) -> None:
         == 0
     )
     assert results(tmp_path) == expected(3)
+
+
+@pytest.mark.parametrize("host", ["local", "virtual", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_query_need_not_read_all_columns_of_csv_without_a_header(host: str, run_on: RunOn, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("a,1,2024-01-01 00:00:01\nb,2,2024-01-01 00:00:02\n")
+    (tmp_path / "q.sql").write_text("""
+        CREATE STREAM s (k STRING, v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
+          FROM csv OPTIONS (path 's.csv', header 'false');
+        SELECT v FROM s;""")
+    ran = run_on(host, "q.sql", "--until-end", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["#", "query_1", "v", "1", "2"]

@@ -2,6 +2,7 @@
 
 - `command_line` lists the commands, loads the one that is asked for, and turns errors into exit codes.
 - `arguments` holds what several commands share: files, intervals, timeouts.
+- `new` looks at files of data, and writes a first script for them.
 - `run` is `millrace run` and `millrace serve`.
 - `control`, `why` and `latest` ask a run in another process, or its checkpoint.
 - `check` and `explain` read a file of queries and run nothing; `functions` lists those of SQL;

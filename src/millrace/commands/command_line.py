@@ -18,6 +18,7 @@ from millrace import __version__
 from millrace.errors import MillraceError, RequestError, RunError, machine_fault, output_fault
 
 _COMMANDS = {
+    "new": ("new", "look at a file of data, and write a first script for it"),
     "run": ("run", "run the queries of a file"),
     "serve": ("run", "run the queries of a file, and answer over HTTP on this machine"),
     "control": ("control", "change the queries of a run, or list them"),

@@ -17,6 +17,11 @@ class Connector:
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def knows_columns_by_place(self) -> bool:
+        """True if its columns have no names in the files: none of those that are declared can be left out."""
+        return self.format == "csv" and self.options.get("header", "true").lower() == "false"
+
 
 @dataclass(frozen=True)
 class Replay:

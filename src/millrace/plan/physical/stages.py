@@ -42,6 +42,8 @@ class Physical:
     def columns_read(self, stream: str) -> list[str]:
         """The columns of a stream that some query or its time contract reads, in declared order."""
         declared = self._declared[stream]
+        if declared.connector.knows_columns_by_place:
+            return list(declared.schema.names)
         also = {*declared.time.columns(), declared.replay.column if declared.replay else None}
         return [name for name in declared.schema.names if name in self._read.get(stream, ()) or name in also]
 

@@ -1,0 +1,39 @@
+"""`millrace new`: look at files, and write a first script for them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from millrace.commands.arguments import Commands
+from millrace.errors import RequestError
+from millrace.survey.findings_text import findings_text
+from millrace.survey.proposal import proposal
+from millrace.survey.script_text import script_text
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    command = commands.add_parser("new")
+    command.add_argument("path", metavar="PATH", help="a file of csv, json or parquet, a folder of such, or a pattern")
+    command.add_argument("--output", type=Path, metavar="FILE", help="the script (default: NAME.sql in this folder)")
+    command.set_defaults(carry_out=_new)
+
+
+def _new(options: argparse.Namespace) -> int:
+    found = proposal(options.path)
+    output: Path = options.output or Path(f"{found.name}.sql")
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(script_text(found, str(output)))
+    except FileExistsError:
+        raise RequestError(
+            f'"{output}" is there already', hint="Name another file with --output: nothing is overwritten."
+        ) from None
+    except OSError as error:
+        raise RequestError(
+            f'"{output}" cannot be written: {error.strerror}', hint="Name another file with --output."
+        ) from None
+    print("\n".join(findings_text(found)))
+    print(f"wrote {output}; run it: millrace run {output} --on local --until-end")
+    return 0

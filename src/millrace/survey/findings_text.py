@@ -1,0 +1,88 @@
+"""What was found out, in words, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millrace.hosts.why.verdicts import length_text
+from millrace.survey.column_kinds import ColumnKind
+from millrace.survey.key_choice import KeyChoice
+from millrace.survey.proposal import Proposal
+from millrace.survey.time_profile import TimeProfile
+
+
+def findings_text(found: Proposal) -> Iterator[str]:
+    """The findings, one per line."""
+    shape, rows = found.shape, found.rows
+    files = f", {len(shape.files):,} files" if len(shape.files) > 1 else ""
+    which = "" if rows.whole else "the first "
+    yield f"{shape.path}: {shape.format}{files}, {which}{rows.rows:,} rows, {len(found.kinds)} columns"
+    if shape.format == "csv":
+        delimiter = {"\\t": "tab"}.get(shape.options.get("delimiter", ","), shape.options.get("delimiter", ","))
+        yield _line("delimiter", delimiter, shape.sure["delimiter"])
+        header = "none; columns are numbered" if "header" in shape.options else "the first line names the columns"
+        yield _line("header", header, shape.sure["header"])
+    if found.null_words:
+        yield _line("nulls", f"written as {', '.join(found.null_words)}", "likely")
+    if rows.malformed:
+        yield _line("malformed", f"{rows.malformed:,} rows cannot be read, and are skipped", "sure")
+    if rows.left_out:
+        yield _line("left out", f"columns without a name or type: {', '.join(map(repr, rows.left_out))}", "sure")
+    for kind in found.kinds:
+        if kind.nearly:
+            yield _line("column", f"{kind.name} is text because of values such as {kind.nearly!r}", "sure")
+    yield from _time_lines(found)
+    for key in found.keys:
+        yield _line("key", f"{key.column}: {key_text(key)}", "a guess")
+
+
+def _time_lines(found: Proposal) -> Iterator[str]:
+    if found.time is None or found.profile is None:
+        yield _line("time", "no column looks like a time", "a guess")
+        return
+    others = f"; or {', '.join(each.column for each in found.times[1:])}" if found.times[1:] else ""
+    either = f" (or {found.time.either})" if found.time.either else ""
+    yield _line("time", f"{found.time.column}, {found.time.format}{either}{others}", found.time.sure)
+    yield _line("disorder", disorder_text(found.profile), "measured")
+    yield _line("gaps", gap_text(found.profile), "measured")
+
+
+def _line(what: str, text: str, sure: str) -> str:
+    return f"  {what:<10} {text} [{sure}]"
+
+
+def disorder_text(profile: TimeProfile) -> str:
+    """How far rows are out of order."""
+    if not profile.worst:
+        return f"all {profile.rows:,} rows are in order of time"
+    part = 100 * profile.late_rows / profile.rows
+    return (
+        f"{part:.1f} % of rows are late: half of them by at most {part_text(profile.half)}; of all rows 99 % by at "
+        f"most {part_text(profile.most)}, 99.9 % by {part_text(profile.nearly_all)}, "
+        f"the worst by {part_text(profile.worst)}"
+    )
+
+
+def gap_text(profile: TimeProfile) -> str:
+    """How long nothing comes."""
+    return (
+        f"between two times pass {part_text(profile.usual_gap)} in the median, at most {part_text(profile.long_gap)} "
+        f"in 99 % of cases, {part_text(profile.longest_gap)} at most"
+    )
+
+
+def key_text(key: KeyChoice) -> str:
+    """How often a key comes."""
+    return f"{key.keys:,} keys, {key.rows_per_key:,.0f} rows each"
+
+
+def null_text(kind: ColumnKind) -> str:
+    """How many values are missing."""
+    if not kind.nulls:
+        return "no nulls"
+    return "all null" if kind.nulls == kind.rows else f"{100 * kind.nulls / kind.rows:.2g} % null"
+
+
+def part_text(micros: int) -> str:
+    """A length of time, to the microsecond where it is short."""
+    return f"{micros:,} µs" if 0 < micros < 1_000 else length_text(micros)

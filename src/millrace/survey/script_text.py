@@ -1,0 +1,144 @@
+"""The script that `millrace new` writes: a stream and a query that run as they are; comments say what was measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from millrace.kernel.columns.sql_types import sql_name
+from millrace.survey.column_kinds import ColumnKind
+from millrace.survey.findings_text import disorder_text, gap_text, key_text, null_text, part_text
+from millrace.survey.proposal import Proposal
+from millrace.survey.time_profile import SECOND, interval_text
+
+_WORDS = frozenset(
+    """all and any as asc at between both by case cast check column cross current date day default desc distinct each
+    else end escape except exists explode false filter following for from full group having hour if in index inner
+    insert interval into intersect is join key lateral left like limit minute month natural not null on or order outer
+    over partition preceding primary range right rows second select session set some start table then time timestamp to
+    true type union unique unknown update user using values view when where window with year""".split()  # noqa: SIM905
+)
+"""Names that are put in quotes, to be sure."""
+
+
+def script_text(found: Proposal, file: str) -> str:
+    """The script, to be written to a file of this name."""
+    lines = [*_head(found, file), "", *_stream(found), "", *_queries(found)]
+    return "\n".join(lines) + "\n"
+
+
+def name_text(name: str) -> str:
+    """A name as SQL takes it.
+
+    >>> name_text("price"), name_text("order"), name_text("unit price")
+    ('price', '`order`', '`unit price`')
+    """
+    plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _WORDS
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def _head(found: Proposal, file: str) -> Iterator[str]:
+    which = "all" if found.rows.whole else "the first"
+    yield f"-- Written by millrace new, from {which} {found.rows.rows:,} rows of {found.shape.path}."
+    yield f"-- Check it:  millrace check {file}"
+    yield f"-- Run it:    millrace run {file} --on local --until-end"
+
+
+def _stream(found: Proposal) -> Iterator[str]:
+    if found.rows.left_out:
+        yield f"-- Not declared, for want of a name or type of their own: {', '.join(map(repr, found.rows.left_out))}."
+    yield f"CREATE STREAM {name_text(found.name)} ("
+    yield from _columns(found)
+    yield ")"
+    yield from _time(found)
+    for key in found.keys:
+        yield f"  -- UPDATE KEY ({name_text(key.column)})  -- if a row replaces the one before it: {key_text(key)}"
+    yield f"  FROM {found.shape.format} OPTIONS ({_options(found)});"
+
+
+def _columns(found: Proposal) -> Iterator[str]:
+    texts = [f"  {name_text(kind.name)} {sql_name(found.declared(kind))}" for kind in found.kinds]
+    texts = [text + ("," if place < len(texts) - 1 else "") for place, text in enumerate(texts)]
+    width = min(max(map(len, texts)), 40)
+    for text, kind in zip(texts, found.kinds, strict=True):
+        yield f"{text:<{width}}  -- {_remark(kind)}"
+
+
+def _remark(kind: ColumnKind) -> str:
+    notes = [null_text(kind)]
+    notes += [f"{kind.distinct:,} different values"] if kind.distinct else []
+    notes += ["numbers with a decimal comma"] if kind.comma_numbers else []
+    notes += [f"nearly all are numbers, but not {kind.nearly!r}"] if kind.nearly else []
+    return "; ".join(note.replace("\n", " ") for note in notes if note)
+
+
+def _time(found: Proposal) -> Iterator[str]:
+    if found.time is None or found.profile is None:
+        yield "  -- No column looks like a time: rows are stamped when an operator needs it."
+        yield "  LATENT TIMESTAMP"
+        return
+    time, profile = found.time, found.profile
+    if time.either:
+        yield f"  -- The times could also be read as {time.either}: then change timestamp_format."
+    others = [f"{each.column} ({each.format})" for each in found.times[1:]]
+    if others:
+        yield f"  -- Other columns that could be the time: {', '.join(others)}."
+    if time.nulls:
+        yield f"  -- {time.nulls:,} rows have no time: they are set aside, and counted as quarantined."
+    yield f"  -- {disorder_text(profile)}"
+    if profile.worst:
+        yield "  -- A shorter DISORDER gives results sooner, and sets later rows aside."
+    order = f"DISORDER {interval_text(profile.worst)}" if profile.worst else "ORDERED"
+    yield f"  TIMESTAMP BY {name_text(time.column)} {order}"
+    for key in found.keys:
+        if profile.worst and key.worst is not None and key.worst <= profile.worst // 2:
+            each = "are in order" if not key.worst else f"are late by at most {part_text(key.worst)}"
+            yield f"  -- PARTITIONED BY ({name_text(key.column)})  -- the rows of each {key.column} {each}"
+    yield f"  -- {gap_text(profile)}"
+    skew = max(profile.worst, profile.long_gap, SECOND)
+    yield f"  -- ETS ON DEMAND SKEW {interval_text(skew)}  -- in a live run: do not wait when the stream is silent"
+
+
+def _options(found: Proposal) -> str:
+    options = {"path": found.shape.path, **found.shape.options}
+    if found.time is not None and found.time.format != "iso":
+        options["timestamp_format"] = found.time.format
+    if found.null_words:
+        options["null_values"] = ",".join(found.null_words)
+    if found.rows.malformed:
+        options["on_malformed"] = "skip"
+    return ", ".join(f"{name} '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items())
+
+
+# Queries
+
+
+def _queries(found: Proposal) -> Iterator[str]:
+    stream = name_text(found.name)
+    if found.time is None or found.profile is None:
+        yield f"CREATE QUERY {name_text(found.name + '_rows')} AS"
+        yield f"  SELECT * FROM {stream};"
+        return
+    length = interval_text(found.profile.window).removeprefix("INTERVAL ")
+    window = f"{stream} [RANGE {length} SLIDE {length} WA {name_text(found.time.column)}]"
+    yield f"CREATE QUERY {name_text(found.name + '_counts')} AS"
+    yield f"  SELECT count(*) AS n{_sums(found)}"
+    yield f"  FROM {window};"
+    for key in found.keys[:1]:
+        yield ""
+        yield f"-- The same for each {key.column}:"
+        yield f"-- CREATE QUERY {name_text(found.name + '_by_key')} AS"
+        yield f"--   SELECT {name_text(key.column)}, count(*) AS n FROM {window} GROUP BY {name_text(key.column)};"
+
+
+def _sums(found: Proposal) -> str:
+    """The mean of a column, as an example."""
+    for kind in found.kinds:
+        if kind.comma_numbers:
+            number = f"CAST(replace({name_text(kind.name)}, ',', '.') AS DOUBLE)"
+            return f", avg({number}) AS {name_text('avg_' + kind.name)}"
+        if pa.types.is_floating(found.declared(kind)):
+            return f", avg({name_text(kind.name)}) AS {name_text('avg_' + kind.name)}"
+    return ""

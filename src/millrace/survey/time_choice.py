@@ -1,0 +1,148 @@
+"""Which column is the time of a stream, and how the files write it.
+
+Rules:
+- A column of text is a time if all of its values fit ISO or one pattern; a column of numbers, if all are moments
+  between 1990 and 2100 in seconds, milliseconds, microseconds or nanoseconds, and its name or its order says so too.
+- Of several times that of the event is taken, not that of its receipt, and one without nulls.
+- Where day and month could be either, that order is taken by which fewer rows are out of order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millrace.connectors.files.conversion import UNFIT
+from millrace.connectors.files.times.timestamps import timestamps
+from millrace.survey.column_kinds import ColumnKind, without
+
+Values = Any  # pa.ChunkedArray
+Micros = npt.NDArray[np.int64]
+
+_EPOCHS = {"epoch_seconds": 1.0, "epoch_millis": 1e3, "epoch_micros": 1e6, "epoch_nanos": 1e9}
+_EARLIEST, _LATEST = 631_152_000.0, 4_102_444_800.0
+"""1990 and 2100, in seconds since 1970."""
+_DATES = (
+    *("dd/MM/yyyy", "MM/dd/yyyy", "d/M/yyyy", "M/d/yyyy", "dd.MM.yyyy", "d.M.yyyy", "dd-MM-yyyy", "MM-dd-yyyy"),
+    *("yyyy/MM/dd", "yyyyMMdd", "dd-MMM-yyyy", "d MMM yyyy", "MMM d yyyy", "dd/MMM/yyyy", "dd/MM/yy", "MM/dd/yy"),
+)
+_CLOCKS = (
+    *("", "HH:mm:ss", "HH:mm", "HH:mm:ss.SSS", "HH:mm:ss.SSSSSS", "HHmmss", "H:mm"),
+    *("hh:mm:ss a", "hh:mm a", "h:mm a"),
+)
+_BETWEEN = (" ", "'T'", ":", ", ", "")
+_PROBED = 100
+_NAMED = re.compile(r"(^|_)(ts|time|timestamp|datetime|event_time|eventtime|when|moment)$", re.IGNORECASE)
+_ALSO_NAMED = re.compile(
+    r"time|date|(^|_)(ts|at|on|day|ms|us|ns|millis\w*|micros\w*|epoch|seconds)($|_)", re.IGNORECASE
+)
+_OF_RECEIPT = re.compile(r"recv|receiv|arriv|ingest|insert|load|updated|modified|process", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TimeChoice:
+    """A column that can be the time, its `timestamp_format`, its values, and how well it serves."""
+
+    column: str
+    format: str
+    times: Micros
+    """Without nulls, in the order of the rows."""
+    nulls: int
+    score: float
+    either: str = ""
+    """Another format that all values fit too."""
+
+    @property
+    def sure(self) -> str:
+        """How sure it is that this is the time of the events."""
+        return "a guess" if self.either or self.score < 3 else "likely" if self.score < 5 else "sure"
+
+
+def time_choices(columns: Mapping[str, Values], kinds: Sequence[ColumnKind]) -> list[TimeChoice]:
+    """The columns that can be the time, the best first."""
+    found = [choice for kind in kinds if (choice := _choice(kind, columns[kind.name])) is not None]
+    return sorted(found, key=lambda choice: -choice.score)
+
+
+def _choice(kind: ColumnKind, column: Values) -> TimeChoice | None:
+    if pa.types.is_string(column.type):
+        column = without(column, kind.null_words) if kind.null_words else column
+    if column.null_count == len(column):
+        return None
+    if pa.types.is_integer(kind.type) or pa.types.is_floating(kind.type):
+        return _of_numbers(kind, column)
+    if not (pa.types.is_string(column.type) or pa.types.is_temporal(column.type)):
+        return None
+    formats = list(_text_formats(column)) if pa.types.is_string(column.type) else ["iso"]
+    read = [(format, _micros(column, format)) for format in formats]
+    fitting = [(format, times) for format, times in read if times is not None]
+    if not fitting:
+        return None
+    format, times = min(fitting, key=lambda each: _disordered(each[1]))
+    others = [each for each, read in fitting if each != format and not np.array_equal(read, times)]
+    return TimeChoice(kind.name, format, times, column.null_count, _score(kind, times) + 3, next(iter(others), ""))
+
+
+def _of_numbers(kind: ColumnKind, column: Values) -> TimeChoice | None:
+    try:
+        numbers = pc.drop_null(pc.cast(column, pa.float64(), safe=False)).to_numpy()
+    except UNFIT:
+        return None
+    for format, unit in _EPOCHS.items():
+        if numbers.min() >= _EARLIEST * unit and numbers.max() <= _LATEST * unit:
+            times = _micros(column, format)
+            if times is None:
+                return None
+            named, ordered = _ALSO_NAMED.search(kind.name) is not None, _disordered(times) < 0.5
+            score = _score(kind, times) + (2 if named and ordered else 1)
+            return TimeChoice(kind.name, format, times, column.null_count, score) if named or ordered else None
+    return None
+
+
+def _score(kind: ColumnKind, times: Micros) -> float:
+    """How much speaks for a column: its name, and that it goes on; nulls speak against it."""
+    named = 3 if _NAMED.search(kind.name) else 2 if _ALSO_NAMED.search(kind.name) else 0
+    receipt = 2 if _OF_RECEIPT.search(kind.name) else 0
+    moves = 1 if len(times) > 1 and times.min() < times.max() else 0
+    return named + moves - receipt - (4 if kind.nulls else 0) - (1 if pa.types.is_date(kind.type) else 0)
+
+
+def _disordered(times: Micros) -> float:
+    """Which part of the rows have a time before that of the row before them."""
+    return float(np.mean(np.diff(times) < 0)) if len(times) > 1 else 0.0
+
+
+def _micros(column: Values, format: str) -> Micros | None:
+    """The times of a column in microseconds, without nulls; None if some do not fit the format."""
+    try:
+        read = pa.chunked_array([timestamps(chunk, format) for chunk in pc.drop_null(column).chunks])
+        micros: Micros = pc.drop_null(pc.cast(read, pa.int64())).to_numpy()
+        return micros if len(micros) else None
+    except UNFIT:
+        return None
+
+
+def _text_formats(column: Values) -> Iterator[str]:
+    """The formats that the first values of a column fit."""
+    probe = pa.chunked_array([pc.drop_null(column).slice(0, _PROBED).combine_chunks()])
+    if not pc.all(pc.match_substring_regex(probe, r"\d")).as_py():
+        return
+    if pc.all(pc.match_substring_regex(probe, r"^\s*\d{4}-\d\d")).as_py():
+        if _micros(probe, "iso") is not None:
+            yield "iso"
+        return
+    for date, between, clock in product(_DATES, _BETWEEN, _CLOCKS):
+        for zone in ("", "XXX", " Z") if clock else ("",):
+            if not clock and between != " ":
+                continue
+            pattern = f"{date}{between}{clock}{zone}" if clock else date
+            if _micros(probe, pattern) is not None:
+                yield pattern
