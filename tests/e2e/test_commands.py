@@ -36,6 +36,17 @@ def test_explain_shows_the_plan(tmp_path: Path) -> None:
     assert "state table" in ran.stdout
 
 
+def test_explain_draws_the_query_graph(tmp_path: Path) -> None:
+    script = project(tmp_path)
+    data, dot, svg = (millrace("explain", script, "--format", each, folder=tmp_path) for each in ("json", "dot", "svg"))
+    assert (data.returncode, dot.returncode, svg.returncode) == (0, 0, 0)
+    names = {node["name"] for node in json.loads(data.stdout)["nodes"]}
+    assert len(names) > 2
+    assert all(f'"{name}"' in dot.stdout and f">{name}</text>" in svg.stdout for name in names)
+    refused = millrace("explain", script, "--format", "svg", "--pair-cost", "1ms", folder=tmp_path)
+    assert refused.returncode == 2 and "only a text has costs" in refused.stderr
+
+
 def test_doctor_says_what_it_found_to_people_and_programs(tmp_path: Path) -> None:
     ran, read = millrace("doctor", folder=tmp_path), millrace("doctor", "--json", folder=tmp_path)
     assert ran.returncode == read.returncode

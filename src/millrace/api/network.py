@@ -30,10 +30,12 @@ from millrace.api.sql_text.stream_text import (
 from millrace.api.statement_list import StatementList
 from millrace.connectors.native import DATAFRAME, ITERABLE, SOURCES
 from millrace.connectors.push_pull import Ask, Asked
-from millrace.errors import RequestError, listed
+from millrace.errors import RequestError, did_you_mean, listed
 from millrace.hosts.run_options import HostName
 from millrace.language import filled, parse_interval
+from millrace.plan.explain.picture_formats import FORMATS, rendered
 from millrace.plan.explain.plan_text import explain
+from millrace.plan.explain.query_picture import query_picture
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
@@ -268,13 +270,20 @@ class Network:
         """All statements so far, as SQL."""
         return self._statements.script
 
-    def explain(self, *, rates: Mapping[str, float] | None = None, pair_cost: Length | None = None) -> str:
-        """How the queries will be run, as text.
+    def explain(
+        self, *, format: str = "text", rates: Mapping[str, float] | None = None, pair_cost: Length | None = None
+    ) -> str:
+        """How the queries will be run, as text; with `format`, the query graph as "json", "dot" or "svg".
 
         With `rates`, the rows per second of each stream, and `pair_cost`, the time to compare two rows such as
         "0.5ms", it estimates what in-order joins will cost.
         """
         plan = physical(self.bound())
+        if format not in FORMATS:
+            hint = f"{did_you_mean(format, FORMATS)}The formats are {listed(FORMATS)}."
+            raise RequestError(f'explain has no format "{format}"', hint=hint)
+        if format != "text":
+            return rendered(query_picture(plan), format)
         return explain(plan, expected(rates or {}, pair_cost, plan.network))
 
     def run(

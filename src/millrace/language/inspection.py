@@ -12,7 +12,9 @@ from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, KNOWN
 from millrace.language.grammar.statements import DescribeStatement, ExplainStatement, Inspected, Name, QueryStatement
 from millrace.language.select.query_binder import QueryBinder
 from millrace.plan.evolution.changes import Shown
+from millrace.plan.explain.picture_formats import rendered
 from millrace.plan.explain.plan_text import explain
+from millrace.plan.explain.query_picture import query_picture
 from millrace.plan.nodes.endpoints import Sink, Stream
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.physical.stages import physical
@@ -29,7 +31,9 @@ def shown(
 ) -> Shown:
     """The answer to a statement; `bind` binds a query of EXPLAIN."""
     if isinstance(statement, ExplainStatement):
-        plan = explain(physical(QueryNetwork((bind(statement.query),))))
+        network = physical(QueryNetwork((bind(statement.query),)))
+        formatted = statement.format != "text"
+        plan = rendered(query_picture(network), statement.format) if formatted else explain(network)
         return _rows("EXPLAIN", ["plan"], ([line] for line in plan.splitlines()))
     if isinstance(statement, DescribeStatement):
         return _described(statement.name, binder, sinks, queries)

@@ -25,6 +25,8 @@ from millrace.language.grammar.text.cursor import Cursor
 SHOWN = ("streams", "tables", "sinks", "views", "queries", "functions", "waits")
 """What SHOW takes."""
 _INSERT_HINT = "Write INSERT INTO sink SELECT ..., after CREATE SINK sink TO csv OPTIONS (path 'folder')."
+EXPLAIN_FORMATS = ("text", "json", "dot", "svg")
+_FORMAT_HINT = "Write EXPLAIN (FORMAT json) SELECT ..."
 _EXPLAIN_HINT = "Write EXPLAIN SELECT ...; the command millrace explain shows the queries of a whole file."
 
 
@@ -153,9 +155,23 @@ def explain_statement(queries: SelectParser) -> ExplainStatement:
     """What follows EXPLAIN."""
     cursor = queries.cursor
     place = cursor.source.of_token(cursor.last)
+    format = _explain_format(cursor)
     if not cursor.at_type(TokenType.SELECT, TokenType.L_PAREN, TokenType.WITH):
         raise cursor.wrong("SELECT", _EXPLAIN_HINT)
-    return ExplainStatement(QueryStatement(queries.body(), options=_with_options(cursor)), place=place)
+    query = QueryStatement(queries.body(), options=_with_options(cursor))
+    return ExplainStatement(query, format, place=place)
+
+
+def _explain_format(cursor: Cursor) -> str:
+    """What stands in parentheses after EXPLAIN; text if nothing does."""
+    if not cursor.take("(", "FORMAT"):
+        return "text"
+    found = cursor.token.text.lower() if cursor.token else ""
+    if found not in EXPLAIN_FORMATS:
+        raise cursor.wrong("text, json, dot or svg", _FORMAT_HINT)
+    cursor.skip()
+    cursor.expect(")", hint=_FORMAT_HINT)
+    return found
 
 
 def set_statement(queries: SelectParser) -> SetStatement:

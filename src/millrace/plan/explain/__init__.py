@@ -6,6 +6,8 @@
 - `join_labels`    joins and sequences: what matches, how long rows are kept, why they are made so
 - `update_labels`  queues: policy, key, and why they stand where they do
 - `cost_notes`     what in-order joins are expected to cost
+- `state_labels`   what bounds the state of a node
+- `query_picture`  the query graph as data, `picture_formats` as JSON, DOT and SVG, `layered_layout` where nodes stand
 - `time_text`      lengths of time and times as text, for all messages
 
 In comes a `Physical` plan, out goes text or a picture; nothing here changes a plan.

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from millrace.kernel.graph.delivery import ets_arcs
 from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.plan.explain.labels import contract_text, label
+from millrace.plan.explain.state_labels import state_text
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.physical.graph_builder import GraphBuilder, scan_leaf
@@ -42,6 +43,8 @@ class PictureNode:
     """The part of a query's text that it carries out: where, select, group, from, order; empty if there is none."""
     on_spark: tuple[str, ...] = ()
     """The names of the operators that do the same in the buckets of Spark."""
+    state: str = ""
+    """What it keeps, and until when; empty for one without state."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ def _told(known: PictureNode, query: Query, node: Node, on_spark: str | None) ->
     if known.kind == "stream":
         return replace(known, text=label(node).partition(": ")[2] or known.text, queries=queries)
     names = known.on_spark if on_spark is None else tuple(dict.fromkeys([*known.on_spark, on_spark]))
-    return replace(known, text=label(node), queries=queries, clause=_clause(node), on_spark=names)
+    state = known.state or state_text(node, query.options)
+    return replace(known, text=label(node), queries=queries, clause=_clause(node), on_spark=names, state=state)
 
 
 def _clause(node: Node) -> str:

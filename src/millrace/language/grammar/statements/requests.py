@@ -72,9 +72,10 @@ class DescribeStatement:
 
 @dataclass(frozen=True)
 class ExplainStatement(Placed):
-    """`EXPLAIN SELECT ...`."""
+    """`EXPLAIN [(FORMAT json)] SELECT ...`."""
 
     query: QueryStatement
+    format: str = "text"
 
 
 @dataclass(frozen=True)
