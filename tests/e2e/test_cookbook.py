@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import sys
 from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.commands import RunOn, millrace
+from tests.postgres import server
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "examples" / "cookbook"
 PAGES = ROOT / "docs" / "cookbook"
+WITH_A_SERVER = {"upsert"}
 
 
 def names(ending: str) -> list[str]:
@@ -29,12 +32,29 @@ def test_a_recipe_in_sql_gives_its_output(name: str, request: pytest.FixtureRequ
     check(name, tables(ran.stdout), request)
 
 
-@pytest.mark.parametrize("name", names(".py"))
+@pytest.mark.parametrize("name", sorted({*names(".py")} - WITH_A_SERVER))
 def test_a_recipe_in_python_gives_its_output(name: str, request: pytest.FixtureRequest) -> None:
-    out = StringIO()
-    with chdir(ROOT), redirect_stdout(out):
-        runpy.run_path(str(RECIPES / f"{name}.py"), run_name="__main__")
-    check(name, out.getvalue(), request)
+    check(name, printed(name), request)
+
+
+@pytest.mark.slow
+def test_the_recipe_of_upserts_gives_its_output(request: pytest.FixtureRequest) -> None:
+    with server() as dsn:
+        check("upsert", printed("upsert", dsn), request)
+
+
+def printed(name: str, *arguments: str) -> str:
+    """What a recipe in Python prints."""
+    out, path = StringIO(), str(RECIPES / f"{name}.py")
+    with pytest.MonkeyPatch.context() as patch, chdir(ROOT), redirect_stdout(out):
+        patch.setattr(sys, "argv", [path, *arguments])
+        runpy.run_path(path, run_name="__main__")
+    return out.getvalue()
+
+
+def test_the_alerts_name_metrics_that_there_are() -> None:
+    named = set(re.findall(r"millrace_\w+", (RECIPES / "alerts.yml").read_text()))
+    assert named and named <= set(re.findall(r"`(millrace_\w+)`", (ROOT / "docs" / "monitoring.md").read_text()))
 
 
 @pytest.mark.spark

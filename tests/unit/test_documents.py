@@ -43,6 +43,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not missing
 
 
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    listed = set(re.findall(r"^ +- ([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE))
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    missing = sorted(page for page in pages if page not in listed and not page.startswith("decisions/"))
+    assert missing == [], "add them to nav in mkdocs.yml"
+
+
 def test_the_streams_of_the_guide_can_be_declared() -> None:
     text = (ROOT / "docs" / "guide.md").read_text()
     blocks = re.findall(r"```sql\n(CREATE .*?)```", text, flags=re.DOTALL)
