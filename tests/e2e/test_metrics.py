@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import time
 from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from urllib.request import urlopen
 
 import pytest
 
 import millrace as mr
-from tests.e2e.commands import Started, wait_for
+from tests.e2e.commands import Started, millrace_process, wait_for
 from tests.prometheus import Series, parse, value
 
 pytestmark = pytest.mark.slow
@@ -127,3 +129,42 @@ def test_all_hosts_count_the_same_rows(host: str, tmp_path: Path, request: pytes
     assert held and set(held) == {0}
     parts = {dict(labels)["part"]: each for (name, labels), each in found.items() if "micro_batch" in name}
     assert (set(parts) >= {"read", "work", "save"} and min(parts.values()) > 0) if host == "spark" else not parts
+
+
+def test_opentelemetry_is_told_the_last_counts(tmp_path: Path) -> None:
+    """A receiver of the test's own takes what the command sends by OTLP."""
+    service = pytest.importorskip("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
+    bodies: list[bytes] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    add(tmp_path, "a", 1, *(f"{k},2024-01-01 00:00:{k:02d}" for k in (1, 5, 20, 3)))
+    add(tmp_path, "b", 1, "1,2024-01-01 00:00:01")
+    (tmp_path / "both.sql").write_text(SCRIPT)
+    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        settings = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+            "OTEL_EXPORTER_OTLP_COMPRESSION": "none",
+        }
+        run = ["run", "both.sql", "--on", "local", "--until-end", "--opentelemetry"]
+        ran = millrace_process(*run, folder=tmp_path, settings=settings)
+        server.shutdown()
+    assert ran.returncode == 0, ran.stderr
+    sent = service.ExportMetricsServiceRequest.FromString(bodies[-1])
+    (scope,) = sent.resource_metrics[0].scope_metrics
+    rows = {
+        point.attributes[0].value.string_value: point.as_int
+        for metric in scope.metrics
+        if metric.name == "millrace_rows_in"
+        for point in metric.sum.data_points
+    }
+    assert rows == {"a": 4, "b": 1}

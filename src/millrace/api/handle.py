@@ -35,6 +35,8 @@ from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
     from millrace.api.http.server import Server
     from millrace.api.network import Network
 
@@ -280,6 +282,13 @@ class Handle:
         if current_thread() is self._thread:
             return self._run.report()
         return self._reader.report()
+
+    def observe(self, provider: MeterProvider | None = None) -> None:
+        """Let OpenTelemetry collect the metrics, by a meter provider or the global one; needs `millrace[telemetry]`."""
+        # Imported here: the library is large, and need not be installed.
+        from millrace.hosts.telemetry.open_telemetry import observe
+
+        observe(self._reader.report, provider)
 
     def metrics_text(self) -> str:
         """The same in the text format of Prometheus, as /metrics of `serve` gives it."""

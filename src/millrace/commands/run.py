@@ -104,6 +104,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     add_variables(command)
     add_json(command, "results and summary as JSON lines")
     add(
+        "--opentelemetry",
+        action="store_true",
+        help="send metrics by OTLP, as the variables OTEL_... say; needs millrace[telemetry]",
+    )
+    add(
         "--log",
         choices=("text", "json"),
         default="text",
@@ -156,7 +161,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.on == "spark":
             console.phase("waiting for the first micro-batch")
         try:
-            with _served(options, reader, console), reader.attending():
+            with _served(options, reader, console), _exported(options, reader), reader.attending():
                 report = run.run()
             console.summary(report)
         finally:
@@ -205,6 +210,16 @@ def _served(options: argparse.Namespace, reader: Reader, console: Console) -> Ab
     server = Server(reader, options.serve)
     console.serving(server.url)
     return server
+
+
+def _exported(options: argparse.Namespace, reader: Reader) -> AbstractContextManager[object]:
+    """The metrics of a run sent by OpenTelemetry as long as it lasts, if that was asked for."""
+    if not options.opentelemetry:
+        return nullcontext()
+    # Imported here: the library is large, and need not be installed.
+    from millrace.hosts.telemetry.open_telemetry import exported
+
+    return exported(reader.report)
 
 
 def _opened(open_it: Callable[[], HostRun], *, apart: bool) -> HostRun:
