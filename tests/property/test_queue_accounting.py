@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.graph.executor import Executor
+from millrace.kernel.progress.quarantine import UnreadRows, places
 from millrace.language import parse_network
 from millrace.plan.physical.stages import physical
 
@@ -67,7 +68,8 @@ def test_received_is_the_sum_of_what_became_of_the_rows(
                 executor.push(name, rows(drawn), clock.time)
                 received[name] += len(drawn)
             case ("reject", name, count):
-                executor.edges.reject(name, count)
+                bad = UnreadRows(pa.array(["bad"] * count), lambda at: places(["x"] * len(at), None, at))
+                executor.edges.reject(name, bad, clock.time)
                 received[name] += count
             case ("open", allowed):
                 executor.queue_gate.open(allowed)

@@ -18,7 +18,7 @@ from millrace.errors import output_fault
 from millrace.hosts.control.replies import Reply
 from millrace.hosts.report import Report
 from millrace.hosts.why.verdicts import length_text
-from millrace.kernel.metrics import QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import AsideRow, QueueMetrics, SourceMetrics
 from millrace.plan.evolution.changes import Shown
 from millrace.plan.evolution.evolution import Evolution
 from millrace.plan.explain.time_text import clock_text
@@ -195,6 +195,7 @@ def summary_lines(report: Report) -> list[str]:
         reached = clock_text(source.greatest, unit=source.unit)
         notes = ", ".join([f"{source.received:,} rows", *wrong, *spoken, f"up to {reached}"])
         lines.append(f"  {name}: {notes}")
+        lines += _aside_lines(source)
     lines += [f"  -> {name}: {rows:,} results" for name, rows in report.results.items()]
     lines += [f"  {name}: {queue_text(queue)}" for name, queue in report.queues.items()]
     lines += [f"  {name}: {count:,} malformed in from_json" for name, count in report.malformed.items()]
@@ -210,6 +211,20 @@ def summary_lines(report: Report) -> list[str]:
             f"  {report.held:,} rows or partial results held in open windows ({report.state_bytes / 1024:,.0f} KiB)"
         )
     return lines
+
+
+def _aside_lines(source: SourceMetrics) -> list[str]:
+    """Why rows of a stream were quarantined, and examples with their places."""
+    lines = []
+    for reason, rows in source.aside.items():
+        lines.append(f"    {rows.count:,} × {reason}")
+        lines += [f"      {_place(row)}{str(row.raw).translate(_ESCAPES)}" for row in rows.examples]
+    return lines
+
+
+def _place(row: AsideRow) -> str:
+    """Where a row stands, before its text."""
+    return "" if row.file is None else f"{row.file}, line {row.line}: "
 
 
 def _elsewhere(source: SourceMetrics) -> tuple[tuple[int, str], ...]:

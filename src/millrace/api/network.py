@@ -114,6 +114,7 @@ class Network:
         max_future_skew: Length | None = None,
         late_into: str | None = None,
         late_by_window: bool = False,
+        quarantine_into: str | None = None,
         update_key: str | Sequence[str] | None = None,
         queue: str | None = None,
         settings: Mapping[str, object] | None = None,
@@ -133,7 +134,8 @@ class Network:
         `per` group. With `partitioned_by` columns this holds in each partition; the stream waits for the first row of
         those listed in `partitions`, and with a `grace` until one has sent so much of its time. `also` gives
         further time columns, each with its disorder or None. Late rows can be read under the name `late_into`; with
-        `late_by_window` a row is late only if no window of a query is open for it.
+        `late_by_window` a row is late only if no window of a query is open for it. Under the name `quarantine_into`
+        rows can be read that are malformed, have no time or are from the future: `raw`, `file`, `line`, `reason`.
 
         Silence: `ets` is "none", "on demand", or how often Millrace advances the bound of a silent stream. A stream
         with `time` needs a `skew` or a `lull` for that, which alone mean "on demand".
@@ -154,6 +156,7 @@ class Network:
         clauses += update_key_clause(update_key)
         clauses += ["LATE BY WINDOW"] if late_by_window else []
         clauses += [f"LATE INTO {late_into}"] if late_into else []
+        clauses += [f"QUARANTINE INTO {quarantine_into}"] if quarantine_into else []
         clauses += [f"FROM {connector}{option_clause(options)}"]
         clauses += [f"REPLAY BY {replay_by}"] if replay_by else []
         chosen: dict[str, object] = {} if queue is None else {"queue": queue}
@@ -172,7 +175,7 @@ class Network:
         return self.read(name)
 
     def read(self, name: str) -> Relation:
-        """The rows of a stream, a view or a query by its name.
+        """The rows of a stream, of what it set aside, of a view or of a query by its name.
 
         >>> net = Network()
         >>> clicks = net.stream("clicks", "user STRING, ts TIMESTAMP", time="ts", source=[[{"user": "a", "ts": 0}]])

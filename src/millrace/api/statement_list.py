@@ -88,6 +88,6 @@ class StatementList:
 
 
 def _query_names(network: QueryNetwork) -> set[str]:
-    """The names of the queries that were written; late rows that go to a sink are a query of their name, too."""
-    late = {each.late_into.lower() for each in network.streams() if each.late_into}
-    return {each.name.lower() for each in network.queries} - late
+    """The names of the queries that were written; rows set aside that go to a sink are a query of their name, too."""
+    aside = {name.lower() for each in network.streams() for name in each.aside().values()}
+    return {each.name.lower() for each in network.queries} - aside

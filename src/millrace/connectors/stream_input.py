@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from millrace.kernel.elements import Times
+from millrace.kernel.progress.quarantine import Locate, UnreadRows
 from millrace.plan.nodes.endpoints import Stream
 
 Position = Mapping[str, Any]
@@ -22,12 +23,35 @@ CHUNK_ROWS = 131_072
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Raw rows, and the number of malformed rows among them."""
+    """Raw rows, and the malformed rows among them.
+
+    >>> chunk = Chunk(pa.RecordBatch.from_pydict({"n": [1, 2, 3]}))
+    >>> chunk.part(1, 2).rows.num_rows, chunk.malformed
+    (1, 0)
+    """
 
     rows: pa.RecordBatch
-    malformed: int = 0
+    unread: UnreadRows | None = None
+    """The malformed rows; they are counted with the first part of a chunk."""
     arrived: Times | None = None
     """When each row arrived, by the clock of the host; None if that is when it was read."""
+    locate: Locate | None = None
+    """The text and the place of rows by their positions, if the source knows them."""
+
+    @property
+    def malformed(self) -> int:
+        """How many rows are malformed."""
+        return 0 if self.unread is None else len(self.unread)
+
+    def part(self, begin: int, end: int | None = None) -> Chunk:
+        """The rows from one position to another."""
+        locate, end = self.locate, self.rows.num_rows if end is None else end
+        return Chunk(
+            self.rows.slice(begin, end - begin),
+            None if begin else self.unread,
+            None if self.arrived is None else self.arrived[begin:end],
+            None if locate is None else (lambda positions: locate(positions + begin)),
+        )
 
 
 class StreamInput(Protocol):

@@ -272,6 +272,23 @@ class AggregateMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class AsideRow:
+    """A row that was set aside: its text, and its file and line where it has them."""
+
+    raw: str | None
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AsideRows:
+    """How many rows of a stream were set aside for one reason, and the first of them."""
+
+    count: int
+    examples: tuple[AsideRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMetrics:
     """The accounting of one stream, at any moment:
 
@@ -295,6 +312,8 @@ class SourceMetrics:
     """The clock when its bound last advanced."""
     seen_at: Microseconds = NO_BOUND
     """The clock when its greatest time came."""
+    aside: dict[str, AsideRows] = field(default_factory=dict)
+    """Its quarantined rows by the reason."""
 
     @property
     def admitted(self) -> int:

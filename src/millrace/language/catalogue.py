@@ -10,7 +10,7 @@ from millrace.errors import QueryError
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
 from millrace.kernel.columns.user_functions import UserFunction
 from millrace.language.declarations.declared_tables import bind_table
-from millrace.language.declarations.streams import bind_sink, bind_stream, check_late_names
+from millrace.language.declarations.streams import bind_sink, bind_stream, check_aside_names
 from millrace.language.declarations.user_code import bind_aggregate, bind_function
 from millrace.language.grammar.statements import (
     AggregateStatement,
@@ -52,7 +52,7 @@ def declare(statements: Iterable[Statement], known: Declarations | None = None) 
     known = known or Declarations()
     statements = list(statements)
     streams = _declared((each for each in statements if isinstance(each, StreamStatement)), known.streams)
-    check_late_names([statement for _, statement in streams])
+    check_aside_names([statement for _, statement in streams])
     sinks = _declared((each for each in statements if isinstance(each, SinkStatement)), known.sinks)
     code = (each for each in statements if isinstance(each, AggregateStatement | FunctionStatement))
     called = _declared(code, {*known.aggregates, *known.functions})

@@ -8,7 +8,7 @@ from dataclasses import replace
 from millrace.errors import QueryError
 from millrace.language.catalogue import declare
 from millrace.language.declarations.future_guard import as_running, refuse_new_guards
-from millrace.language.declarations.streams import late_queries
+from millrace.language.declarations.streams import aside_queries
 from millrace.language.declarations.user_code import refuse_user_code
 from millrace.language.grammar.script_parser import parse_script
 from millrace.language.grammar.statements import AggregateStatement, Declared, FunctionStatement, QueryStatement
@@ -54,7 +54,7 @@ def bind_changes(declared: str, text: str, queries: Sequence[Query], *, user_cod
     asked = tuple(changes(script, known, found, live=True))
     refuse_new_guards(known.streams, queries, source.place(0, len(text)))
     new = {name: stream for name, stream in known.streams.items() if name not in before.streams}
-    asked += tuple(Added(each) for each in late_queries(new, known.sinks, found))
+    asked += tuple(Added(each) for each in aside_queries(new, known.sinks, found))
     _check_outcome(asked, found, source)
     return Amendment(asked, f"{declared}\n;\n{declarations_of(text, queries=True)}")
 

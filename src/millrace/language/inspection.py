@@ -116,7 +116,7 @@ def _described(name: Name, binder: QueryBinder, sinks: Mapping[str, Sink], queri
     key = name.text.lower()
     stream = binder.streams.get(key)
     query = queries.get(key) or next((each for each in queries.values() if each.sink.name.lower() == key), None)
-    if stream is not None or key in binder.named or key in binder.late:
+    if stream is not None or key in binder.named or key in binder.aside:
         schema = _read(name, binder)
     elif key in binder.tables:
         schema = binder.tables[key].schema
@@ -125,7 +125,7 @@ def _described(name: Name, binder: QueryBinder, sinks: Mapping[str, Sink], queri
     elif key in sinks:
         schema = pa.schema([])
     else:
-        raise _unknown(name, [*binder.streams, *binder.tables, *binder.named, *binder.late, *queries, *sinks])
+        raise _unknown(name, [*binder.streams, *binder.tables, *binder.named, *binder.aside, *queries, *sinks])
     notes = {each: note for each, note in ({} if stream is None else _notes(stream)).items() if each}
     if stream is None and key in binder.tables:
         notes = dict.fromkeys(binder.tables[key].key, "primary key")

@@ -13,11 +13,7 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.language.catalogue import Declarations, declare, declared_twice
 from millrace.language.declarations.future_guard import guarded
 from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
-from millrace.language.declarations.streams import (
-    check_format,
-    late_queries,
-    late_streams,
-)
+from millrace.language.declarations.streams import aside_queries, aside_scans, check_format
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.month_columns import months_as_text
 from millrace.language.expressions.scopes import Scope
@@ -108,7 +104,7 @@ def bind_script(
     queries: dict[str, Query] = {}
     declared = declare(statements, known)
     answers = tuple(each for each in changes(statements, declared, queries, parts=parts) if isinstance(each, Shown))
-    everything = (*late_queries(declared.streams, declared.sinks, queries), *queries.values())
+    everything = (*aside_queries(declared.streams, declared.sinks, queries), *queries.values())
     # A query may have guarded a stream that queries before it read too.
     return QueryNetwork(everything).with_streams({each.name: each for each in declared.streams.values()}), answers
 
@@ -133,7 +129,7 @@ def changes(
     binder = QueryBinder(
         declared.streams,
         frozenset({*names, *queries}),
-        late_streams(declared.streams),
+        aside_scans(declared.streams),
         declared.functions,
         declared.aggregates,
         parts=parts,
@@ -201,7 +197,7 @@ def _change(
                 statement, binder, declared.sinks, queries, lambda each: _query("query", each, binder, declared)
             )
         case QueryStatement(name=Name() as name):
-            if any(name.text.lower() in each for each in (queries, binder.late, declared.views)):
+            if any(name.text.lower() in each for each in (queries, binder.aside, declared.views)):
                 raise declared_twice(name)
             return Added(_query(name.text, statement, binder, declared))
         case QueryStatement(into=into):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from millrace.api.console import Console, clock_text, summary_data, summary_lines
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
-from millrace.kernel.metrics import QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import AsideRow, AsideRows, QueueMetrics, SourceMetrics
 
 REPORT = Report(
     sources={
@@ -85,3 +85,10 @@ def test_a_program_reads_decimals_days_lengths_of_time_and_bytes() -> None:
 
 def test_times_are_shown_as_a_person_reads_them() -> None:
     assert [clock_text(each) for each in (NO_BOUND, END_OF_TIME, -1_000_000)] == ["-", "end", "1969-12-31 23:59:59"]
+
+
+def test_the_summary_explains_rows_that_were_set_aside() -> None:
+    aside = {"is odd": AsideRows(1_298, (AsideRow("1,\tx", "a.csv", 7), AsideRow("{}")))}
+    source = replace(REPORT.sources["link"], aside=aside)
+    lines = summary_lines(replace(REPORT, sources={"link": source}))
+    assert lines[2:5] == ["    1,298 × is odd", "      a.csv, line 7: 1,\\tx", "      {}"]

@@ -517,3 +517,31 @@ def test_dates_and_times_may_be_fed_as_text() -> None:
     net.query("days", net.stream("s", "day DATE, ts TIMESTAMP", time="ts", source=[rows]).select("day"))
     found = net.run(on="local", until="end").wait().results("days")
     assert found.column("day").cast(pa.string()).to_pylist() == ["2024-02-29", None]
+
+
+def test_quarantined_rows_are_read_by_their_name_and_explained(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,n,ts\na,1,2024-01-01\nb,x,2024-01-01\nc,3,\nd,y,2024-01-02\n")
+    net = mr.Network()
+    columns = "k STRING, n INT, ts TIMESTAMP"
+    s = net.stream("s", columns, time="ts", quarantine_into="bad", source="csv", path=str(tmp_path / "a.csv"))
+    net.query("q", s).query("why", net.read("bad"))
+    run = net.run(on="local", until="end")
+    assert [(row["raw"], row["line"]) for row in run.results("why").to_pylist()] == [
+        ("b,x,2024-01-01", 3),
+        ("d,y,2024-01-02", 5),
+        ("c,3,", 4),
+    ]
+    source = run.metrics().sources["s"]
+    assert (source.received, source.processed, source.quarantined) == (4, 1, 3)
+    assert {reason: rows.count for reason, rows in source.aside.items()} == {
+        'column "n" is not a valid INT': 2,
+        'column "ts" is null': 1,
+    }
+
+
+def test_rows_from_python_without_a_time_are_quarantined_with_their_columns() -> None:
+    net = mr.Network()
+    rows = [[{"k": "a", "ts": 0}, {"k": "b", "ts": None}]]
+    net.stream("s", "k STRING, ts TIMESTAMP", time="ts", quarantine_into="bad", source=rows)
+    found = net.query("why", net.read("bad")).run(on="local", until="end").results("why").to_pylist()
+    assert found == [{"raw": '{"k":"b","ts":null}', "file": None, "line": None, "reason": 'column "ts" is null'}]

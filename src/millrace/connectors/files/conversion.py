@@ -67,6 +67,19 @@ class Conversion:
                 return field.name, as_text(column[position].as_py()), f"is not a valid {sql_name(field.type)}"
         raise AssertionError("a row whose cells all fit is not malformed")
 
+    def reasons(self, columns: Sequence[Values], positions: Positions) -> list[str]:
+        """What is wrong with rows by their positions: the first column of each that does not fit."""
+        blamed = np.full(len(positions), -1)
+        for place, (field, convert, pattern, column) in enumerate(
+            zip(self.schema, self.converts, self.patterns, columns, strict=True)
+        ):
+            cells = column.take(pa.array(positions))
+            if not fits(cells, convert):
+                unfit = unfit_positions(cells, field.type, convert, pattern)
+                blamed[unfit] = np.where(blamed[unfit] < 0, place, blamed[unfit])
+        words = [f'column "{field.name}" is not a valid {sql_name(field.type)}' for field in self.schema]
+        return [words[place] for place in blamed]
+
     def all_rows(self, columns: Sequence[Values]) -> pa.RecordBatch:
         """The rows in the schema; raises one of `UNFIT` if a cell does not fit."""
         arrays = [convert(column) for convert, column in zip(self.converts, columns, strict=True)]

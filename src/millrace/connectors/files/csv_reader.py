@@ -23,7 +23,7 @@ import pyarrow.csv
 
 from millrace.connectors.files.conversion import Conversion, conversion, from_text
 from millrace.connectors.files.csv_records import LONG, Layout, records
-from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers
+from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers, Texts, reasons_of
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import is_plain, open_bytes, readable
 from millrace.connectors.files.text_lines import (
@@ -63,10 +63,17 @@ class _CsvFile:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Whole records of a file: the columns to read, and by number those records that have a wrong number of fields."""
+    """Whole records of a file: the columns to read, and by number those records that have a wrong number of fields.
+
+    `text` is what they stand in, `cut` the same with marks for lines that are no records, `passed` how many records
+    stand before the first.
+    """
 
     raw: pa.RecordBatch
     torn: dict[int, tuple[int, str]]
+    text: bytes = b""
+    cut: bytes = b""
+    passed: int = 0
 
     @property
     def length(self) -> int:
@@ -86,7 +93,23 @@ class _Piece:
     def without_first(self) -> _Piece:
         """All but the first record, which is the header."""
         raw = self.raw if 0 in self.torn else self.raw.slice(1)
-        return _Piece(raw, {number - 1: row for number, row in self.torn.items() if number})
+        torn = {number - 1: row for number, row in self.torn.items() if number}
+        return replace(self, raw=raw, torn=torn, passed=self.passed + 1)
+
+    def texts(self, records: Numbers, file: _CsvFile) -> Texts:
+        """Records by their numbers as the file has them, and the line of the piece on which each begins, from 0 on."""
+        lines = list(io.StringIO(self.text.decode("utf-8", "replace"), newline=""))
+        ends, begin = [], 0
+        rows = _rows(iter([self.cut]), file.options)
+        for row in rows:
+            if row or not file.skips_empty_lines:
+                ends.append((begin, rows.line_num))
+            begin = rows.line_num
+        spans = [ends[number + self.passed] for number in records.tolist()]
+        texts = ["".join(lines[begin:end]).rstrip("\r\n") for begin, end in spans]
+        long = [file.layout.marked(text) for text in texts]
+        texts = [mark.removeprefix(LONG) if mark else text for text, mark in zip(texts, long, strict=True)]
+        return texts, [begin for begin, _ in spans]
 
 
 def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
@@ -97,27 +120,35 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
         return
     _check_columns(file, schema)
     plan = conversion(schema, from_text, options.timestamp_format)
-    start = 0
+    start, line = 0, 1
     for piece, read in _data_pieces(file, schema):
         stop = start + piece.length
         if stop > max(start, skip_rows):
-            yield replace(_block(file, plan, piece, start), read=read)
-        start = stop
+            yield replace(_block(file, plan, piece, start, line), read=read)
+        start, line = stop, line + count_lines(piece.text)
 
 
-def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int) -> FileBlock:
+def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int, line: int) -> FileBlock:
     columns = [piece.raw.column(name) for name in plan.schema.names]
     rows, kept = plan.good_rows(columns)
     numbers = piece.numbers(start)
 
+    def texts(wanted: Numbers) -> Texts:
+        found, lines = piece.texts(wanted - start, file)
+        return found, [line + each for each in lines]
+
     def explain(number: int) -> Fault:
-        place = f"line {_line_of(file, number)}"
+        place = f"line {texts(np.array([number]))[1][0]}"
         if number - start in piece.torn:
             return _torn(file, place, *piece.torn[number - start])
         column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
         return Fault(place, reason, value, column)
 
-    return FileBlock(rows, start, start + piece.length, numbers[kept], explain)
+    def reasons(wanted: Numbers) -> list[str]:
+        torn = {start + record: _torn(file, "", *row).reason for record, row in piece.torn.items()}
+        return reasons_of(wanted, torn, lambda whole: plan.reasons(columns, np.searchsorted(numbers, whole)))
+
+    return FileBlock(rows, start, start + piece.length, numbers[kept], explain, reasons, texts)
 
 
 def _torn(file: _CsvFile, place: str, fields: int, text: str) -> Fault:
@@ -166,7 +197,7 @@ class _Cutter:
         if end is not None and len(lines) - end <= pending_bytes and self._takes_records(lines[:end]):
             return lines[end:]
         repaired, rest = self._layout.repair(lines, pending_bytes)
-        self.piece = self._parse(repaired)
+        self.piece = replace(self._parse(repaired), text=lines[: len(lines) - len(rest)])
         return rest
 
     def _takes_lines(self, lines: bytes) -> bool:
@@ -199,12 +230,12 @@ class _Cutter:
             return "skip"
 
         if not lines:
-            return _Piece(_no_rows(self._schema), torn)
+            return _Piece(_no_rows(self._schema), torn, lines, lines)
         rows = _read(lines, self._file, self._schema, keep, plain=plain).combine_chunks()
         batch = rows.to_batches()[0] if rows.num_rows else _no_rows(self._schema)
         if not plain:
             batch = pa.RecordBatch.from_arrays([*map(narrowed_column, batch.columns)], schema=batch.schema)
-        return _Piece(batch, torn)
+        return _Piece(batch, torn, lines, lines)
 
 
 def _read(lines: bytes, file: _CsvFile, schema: pa.Schema, keep: Callable[[Any], str], *, plain: bool) -> pa.Table:
@@ -258,35 +289,6 @@ def _check_columns(file: _CsvFile, schema: pa.Schema) -> None:
                 f'file "{file.path}" {lack} column "{name}"; it has {listed(file.names)}',
                 hint="Name the stream's columns as the first line of the file does, or say OPTIONS (header 'false').",
             )
-
-
-def _line_of(file: _CsvFile, number: int) -> int:
-    """The line on which a data row begins, found by reading the file again: only an error needs it."""
-    rows_before = number + int(file.options.header)
-    begin, begun = 1, not file.options.header
-    with open_bytes(file.path) as stream:
-        rows = _rows(_repaired(file, stream), file.options)
-        for row in rows:
-            begun = begun or bool(row)
-            if row or (begun and not file.skips_empty_lines):
-                if rows_before == 0:
-                    return begin
-                rows_before -= 1
-            begin = rows.line_num + 1
-    return begin
-
-
-def _repaired(file: _CsvFile, stream: Any) -> Iterator[bytes]:
-    """A file with its unclosed lines marked, in the same pieces as for reading."""
-    parts: list[bytes] = []
-
-    def cut(lines: bytes, pending_bytes: int) -> bytes:
-        repaired, rest = file.layout.repair(lines, pending_bytes)
-        parts.append(repaired)
-        return rest
-
-    for _ in records(stream, _BLOCK_BYTES, file.layout, cut):
-        yield parts.pop()
 
 
 def _rows(pieces: Iterator[bytes], options: ReadOptions) -> Any:

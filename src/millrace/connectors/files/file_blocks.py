@@ -5,8 +5,8 @@ Data rows are numbered from 0 through a file, malformed ones included; a restart
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,8 @@ import pyarrow as pa
 from millrace.errors import MalformedRow
 
 Numbers = npt.NDArray[np.int64]
+Texts = tuple[list[str], list[int]]
+"""The text of rows, and the line on which each begins."""
 
 _LONGEST_VALUE = 120
 
@@ -29,6 +31,11 @@ class Fault:
     value: str
     column: str | None = None
 
+    @property
+    def told(self) -> str:
+        """What is wrong, without the value: the same for all rows with this fault."""
+        return self.reason if self.column is None else f'column "{self.column}" {self.reason}'
+
     def error(self, path: Path) -> MalformedRow:
         """The error for the user."""
         column = "" if self.column is None else f', column "{self.column}"'
@@ -41,13 +48,18 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class FileBlock:
-    """The data rows `start` to `stop` of a file: the good ones, their numbers, and why another is malformed."""
+    """The data rows `start` to `stop` of a file: the good ones, their numbers, and why another is malformed.
+
+    `reasons` says for rows by their numbers what is wrong with each, without its value; `texts` how the file has them.
+    """
 
     rows: pa.RecordBatch
     start: int
     stop: int
     numbers: Numbers
     explain: Callable[[int], Fault]
+    reasons: Callable[[Numbers], list[str]]
+    texts: Callable[[Numbers], Texts]
     read: int = 0
     """How many bytes of the file hold these rows and all before them; 0 if that is not known."""
 
@@ -60,9 +72,20 @@ class FileBlock:
         """The data rows from `start` up to `stop`, without a copy."""
         first, last = (int(each) for each in np.searchsorted(self.numbers, [start, stop]))
         rows, numbers = self.rows.slice(first, last - first), self.numbers[first:last]
-        return FileBlock(rows, start, stop, numbers, self.explain, self.read)
+        return replace(self, rows=rows, start=start, stop=stop, numbers=numbers)
+
+    def left_out(self) -> Numbers:
+        """The numbers of the malformed rows."""
+        return np.setdiff1d(np.arange(self.start, self.stop), self.numbers, assume_unique=True)
 
     def first_malformed(self) -> int:
         """The number of the first row left out; `stop` if there is none."""
         gaps = np.flatnonzero(self.numbers != np.arange(self.start, self.start + len(self.numbers)))
         return self.start + (int(gaps[0]) if len(gaps) else len(self.numbers))
+
+
+def reasons_of(wanted: Numbers, known: Mapping[int, str], unfit: Callable[[Numbers], list[str]]) -> list[str]:
+    """What is wrong with rows: what is known of them, and for the others what `unfit` says of all at once."""
+    others = np.setdiff1d(wanted, np.fromiter(known, np.int64, len(known)), assume_unique=True)
+    found = {**known, **dict(zip(others.tolist(), unfit(others), strict=True))}
+    return [found[number] for number in wanted.tolist()]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millrace.connectors.files.file_options import reading
 from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.file_stamp import FileStamp, check_stamp, stamp
 from millrace.connectors.files.input_files import list_files, sort_key
@@ -65,7 +66,7 @@ class FileInput:
             if batch is not None:
                 self._position["rows"] += batch.rows.num_rows + batch.malformed
                 self._read = batch.read or self._read
-                return Chunk(batch.rows, batch.malformed)
+                return Chunk(batch.rows, batch.unread, locate=batch.locate)
             if not self._advance():
                 return None
 
@@ -99,7 +100,7 @@ class FileInput:
         if read < len(self._paths):
             rows = self._position["rows"]
             self._batches = read_file(
-                Path(self._paths[read]), self.stream.connector, self.schema, batch_rows=CHUNK_ROWS, skip_rows=rows
+                Path(self._paths[read]), reading(self.stream), self.schema, batch_rows=CHUNK_ROWS, skip_rows=rows
             )
 
     def _advance(self) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millrace.connectors.files.times.timestamp_patterns import is_pattern, timestamp_pattern
 from millrace.connectors.files.times.timestamps import TIMESTAMP_FORMATS
 from millrace.errors import RequestError, did_you_mean, listed
+from millrace.plan.nodes.endpoints import Connector, Stream
 
 FORMATS = ("csv", "json", "parquet")
 """The file formats, as `FROM` and `TO` spell them."""
@@ -74,6 +75,14 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
         timestamp_format=_timestamp_format(options.get("timestamp_format", "iso")),
         skip_malformed=options.get("on_malformed", "fail").lower() == "skip",
     )
+
+
+def reading(stream: Stream) -> Connector:
+    """A stream's connector; malformed rows are left out where the stream sets them aside and nothing else is said."""
+    connector = stream.connector
+    if stream.quarantine_into is None or "on_malformed" in connector.options:
+        return connector
+    return replace(connector, options={**connector.options, "on_malformed": "skip"})
 
 
 def _timestamp_format(value: str) -> str:

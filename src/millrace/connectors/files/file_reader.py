@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from millrace.connectors.files import csv_reader, json_reader, parquet_reader
-from millrace.connectors.files.file_blocks import FileBlock
+from millrace.connectors.files.file_blocks import FileBlock, Numbers
 from millrace.connectors.files.file_options import ReadOptions, read_options
+from millrace.kernel.progress.quarantine import Locate, UnreadRows, places
 from millrace.plan.nodes.endpoints import Connector
 
 _READERS = {"csv": csv_reader.blocks, "json": json_reader.blocks, "parquet": parquet_reader.blocks}
@@ -24,9 +25,15 @@ class FileBatch:
     """
 
     rows: pa.RecordBatch
-    malformed: int = 0
+    unread: UnreadRows | None
+    locate: Locate
     read: int = 0
     """How many bytes of the file hold rows up to here, without a malformed one that is to be mended; 0 if not known."""
+
+    @property
+    def malformed(self) -> int:
+        """How many rows were left out."""
+        return 0 if self.unread is None else len(self.unread)
 
 
 def read_file(
@@ -51,12 +58,26 @@ def _read(
         block = block.part(max(block.start, skip_rows), block.stop)
         good_until = block.stop if options.skip_malformed else block.first_malformed()
         read = block.read if good_until == block.stop else read
-        yield from _batches(block.part(block.start, good_until), batch_rows, read)
+        yield from _batches(block.part(block.start, good_until), path, batch_rows, read)
         if good_until < block.stop:
             raise block.explain(good_until).error(path)
 
 
-def _batches(block: FileBlock, batch_rows: int, read: int) -> Iterator[FileBatch]:
+def _batches(block: FileBlock, path: Path, batch_rows: int, read: int) -> Iterator[FileBatch]:
     for start in range(block.start, block.stop, batch_rows):
         part = block.part(start, min(start + batch_rows, block.stop))
-        yield FileBatch(part.rows, part.malformed, read)
+        unread = None
+        if part.malformed:
+            numbers = part.left_out()
+            unread = UnreadRows(pa.array(part.reasons(numbers), pa.string()), _located(part, path, numbers))
+        yield FileBatch(part.rows, unread, _located(part, path, part.numbers), read)
+
+
+def _located(block: FileBlock, path: Path, numbers: Numbers) -> Locate:
+    """The text and the place of rows of a block, by their positions among these numbers."""
+
+    def locate(positions: Numbers) -> pa.RecordBatch:
+        texts, lines = block.texts(numbers[positions])
+        return places(texts, str(path), lines)
+
+    return locate

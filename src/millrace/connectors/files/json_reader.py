@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.files.conversion import UNFIT, Conversion, as_text, conversion, from_column
-from millrace.connectors.files.file_blocks import Fault, FileBlock
+from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers, Texts, reasons_of
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import is_plain, open_bytes, readable
 from millrace.connectors.files.text_lines import NEWLINE, TOO_LONG, whole_lines
@@ -37,6 +37,12 @@ class _Lines:
     data: bytes
     line: int
     row: int
+
+    def texts(self, numbers: Numbers) -> Texts:
+        """Rows by their numbers as the file has them, and their lines."""
+        found = [(each, text) for each, text in enumerate(self.data.split(b"\n"), self.line) if text.strip()]
+        rows = [found[number - self.row] for number in numbers.tolist()]
+        return [as_text(text.removeprefix(_LONG).rstrip(b"\r")) for _, text in rows], [each for each, _ in rows]
 
 
 def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
@@ -75,7 +81,7 @@ def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
     if not _is_one_per_line(rows.num_rows, lines.data):
         return None
     stop = lines.row + rows.num_rows
-    return FileBlock(rows, lines.row, stop, np.arange(lines.row, stop), _no_fault)
+    return FileBlock(rows, lines.row, stop, np.arange(lines.row, stop), _no_fault, _no_reasons, lines.texts)
 
 
 def _is_one_per_line(rows: int, data: bytes) -> bool:
@@ -88,6 +94,10 @@ def _is_one_per_line(rows: int, data: bytes) -> bool:
 
 def _no_fault(number: int) -> Fault:
     raise AssertionError(f"data row {number} is not malformed")
+
+
+def _no_reasons(numbers: Numbers) -> list[str]:
+    raise AssertionError(f"data rows {numbers} are not malformed")
 
 
 def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
@@ -112,7 +122,11 @@ def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
         column, value, reason = plan.blame(columns, int(np.searchsorted(numbers, number)))
         return Fault(f"line {texts[number - lines.row][0]}", reason, value, column)
 
-    return FileBlock(rows, lines.row, lines.row + len(texts), numbers[kept], explain)
+    def reasons(wanted: Numbers) -> list[str]:
+        known = {number: fault.told for number, fault in faults.items()}
+        return reasons_of(wanted, known, lambda whole: plan.reasons(columns, np.searchsorted(numbers, whole)))
+
+    return FileBlock(rows, lines.row, lines.row + len(texts), numbers[kept], explain, reasons, lines.texts)
 
 
 def _object_or_fault(

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from millrace.connectors.files.conversion import Conversion, Convert, conversion, from_column
-from millrace.connectors.files.file_blocks import Fault, FileBlock
+from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers, Texts
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import readable
 from millrace.errors import RunError, listed
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.columns.sql_types import sql_name
+from millrace.kernel.progress.quarantine import row_texts
 
 _BLOCK_ROWS = 65_536
 
@@ -84,7 +85,13 @@ def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> FileBlock:
         column, value, reason = plan.blame(columns, number - start)
         return Fault(f"row {number + 1}", reason, value, column)
 
-    return FileBlock(rows, start, start + raw.num_rows, kept + start, explain)
+    def texts(numbers: Numbers) -> Texts:
+        return row_texts(raw.take(pa.array(numbers - start))), [number + 1 for number in numbers.tolist()]
+
+    def reasons(numbers: Numbers) -> list[str]:
+        return plan.reasons(columns, numbers - start)
+
+    return FileBlock(rows, start, start + raw.num_rows, kept + start, explain, reasons, texts)
 
 
 def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_format: str) -> None:

@@ -45,14 +45,11 @@ class CutInput:
         if chunk is None:
             self._skip = begin
             return None
-        rest = chunk.rows.num_rows - begin
-        # The malformed rows of a chunk were counted with its first piece.
-        malformed = 0 if begin else chunk.malformed
-        if limit is None or rest <= limit:
+        if limit is None or chunk.rows.num_rows - begin <= limit:
             self._chunk = None
-            return Chunk(chunk.rows.slice(begin), malformed) if begin else chunk
+            return chunk.part(begin) if begin else chunk
         self._given += limit
-        return Chunk(chunk.rows.slice(begin, limit), malformed)
+        return chunk.part(begin, begin + limit)
 
     def position(self) -> dict[str, Any]:
         """Where the next row is."""

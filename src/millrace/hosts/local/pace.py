@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from millrace.connectors.stream_input import Chunk, StreamInput
 from millrace.hosts.arrivals import arrivals, stamped
 from millrace.kernel.clock import ReplayClock
 from millrace.kernel.elements import NO_BOUND, Microseconds, Times
+from millrace.kernel.progress.quarantine import UnreadRows
 from millrace.plan.nodes.endpoints import Stream
 
 Now = Callable[[], Microseconds]
@@ -34,10 +34,10 @@ class PacedInput:
         self.clock: ReplayClock | None = None
         """The replayed time; None until it has started."""
         self._now = now
-        self._rows: pa.RecordBatch | None = None
+        self._chunk: Chunk | None = None
         self._times: Times = np.empty(0, np.int64)
         self._due: Times = np.empty(0, np.int64)
-        self._malformed = 0
+        self._unread: UnreadRows | None = None
         self._given = 0
         self._before = source.position()
         self._hold(position)
@@ -51,14 +51,14 @@ class PacedInput:
     @property
     def first(self) -> Microseconds | None:
         """The arrival of the next row."""
-        return int(self._times[self._given]) if self._rows is not None and self._given < len(self._times) else None
+        return int(self._times[self._given]) if self._chunk is not None and self._given < len(self._times) else None
 
     @property
     def due(self) -> Microseconds | None:
         """When there is something to read, by the clock; None when nothing is held back."""
-        if self._rows is None:
+        if self._chunk is None:
             return None
-        return int(self._due[self._given]) if self._given < len(self._due) and not self._malformed else self._now()
+        return int(self._due[self._given]) if self._given < len(self._due) and not self._unread else self._now()
 
     @property
     def finished(self) -> bool:
@@ -68,7 +68,7 @@ class PacedInput:
     @property
     def pending(self) -> bool:
         """True if rows are held back."""
-        return self._rows is not None
+        return self._chunk is not None
 
     @property
     def more(self) -> bool:
@@ -77,20 +77,20 @@ class PacedInput:
 
     def read(self, limit: int | None = None) -> Chunk | None:
         """The rows that are due, or so many of them, each with the moment at which it was."""
-        if self._rows is None and not self._hold():
+        if self._chunk is None and not self._hold():
             return None
         now, due = self._now(), self.due
         if due is None or due > now:
             return None
-        assert self._rows is not None
+        assert self._chunk is not None
         begin, end = self._given, int(self._due.searchsorted(now, side="right"))
         end = end if limit is None else min(end, begin + limit)
-        rows = stamped(self._rows.slice(begin, end - begin), self._due[begin:end])
-        malformed, self._malformed = self._malformed, 0
+        chunk = self._chunk.part(begin, end)
+        unread, self._unread = self._unread, None
         self._given = end
-        if end == self._rows.num_rows:
-            self._rows = None
-        return Chunk(rows, malformed)
+        if end == self._chunk.rows.num_rows:
+            self._chunk = None
+        return replace(chunk, rows=stamped(chunk.rows, self._due[begin:end]), unread=unread)
 
     def _hold(self, position: Any = None) -> bool:
         """Read the next chunk, without the rows of it that were read before."""
@@ -103,12 +103,12 @@ class PacedInput:
         self._times = times
         self._due = self.clock.due(times) if self.clock is not None else times
         self._given = position["given"] if position else 0
-        self._malformed = 0 if position and position["counted"] else chunk.malformed
-        self._rows = chunk.rows if self._given < chunk.rows.num_rows or self._malformed else None
-        return self._rows is not None
+        self._unread = None if position and position["counted"] else chunk.unread
+        self._chunk = chunk if self._given < chunk.rows.num_rows or self._unread else None
+        return self._chunk is not None
 
     def position(self) -> dict[str, Any]:
         """Where the present chunk begins, how many rows of it were read, and if its malformed rows were counted."""
-        if self._rows is None:
+        if self._chunk is None:
             return {"inner": self.source.position(), "given": 0, "counted": False}
-        return {"inner": self._before, "given": self._given, "counted": self._malformed == 0}
+        return {"inner": self._before, "given": self._given, "counted": not self._unread}

@@ -72,7 +72,8 @@ class StreamReader:
         self.chunks += 1
         if chunk.rows.num_rows and self.executor.ingress[name].bound == END_OF_TIME:
             raise has_ended(name, f"{chunk.rows.num_rows} rows more")
-        self.executor.edges.reject(name, chunk.malformed)
+        if chunk.unread:
+            self.executor.edges.reject(name, chunk.unread, looked)
         self._push(name, chunk, paced=isinstance(source, PacedInput))
         if self._live and (ingress := self.executor.ingress[name]).contract.partitions:
             # Rows that are pushed come in the order of their arrival; other sources are as far as their rows say.
@@ -98,9 +99,10 @@ class StreamReader:
             # Silence counts from when the last row was due, not from when the host came to read it.
             now = int(integer_column(rows, ARRIVED)[-1])
         if chunk.arrived is None or ingress.contract.kind == "external":
-            self.executor.push(name, rows, now)
+            self.executor.push(name, rows, now, chunk.locate)
         else:
-            self.executor.edges.push_stamped_ahead(name, Batch(ingress.stamped_ahead(rows, chunk.arrived)), now)
+            stamped_ahead = Batch(ingress.stamped_ahead(rows, chunk.arrived))
+            self.executor.edges.push_stamped_ahead(name, stamped_ahead, now, chunk.locate)
 
     def _read(self, source: RunInput, limit: int | None) -> Chunk | None:
         try:

@@ -170,9 +170,8 @@ class VirtualRun:
         for name, arriving in self._streams.items():
             while (due := arriving.next_time) is not None and due <= now:
                 arriving.push(self.executor, now)
-            if arriving.malformed:
-                self.executor.edges.reject(name, arriving.malformed)
-                arriving.malformed = 0
+            while arriving.unread:
+                self.executor.edges.reject(name, arriving.unread.pop(0), now)
 
     def _next_arrival(self) -> Microseconds | None:
         times = [due for each in self._streams.values() if (due := each.next_time) is not None]

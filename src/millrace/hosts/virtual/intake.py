@@ -16,6 +16,7 @@ from millrace.hosts.virtual.clock import VirtualClock
 from millrace.kernel.elements import ARRIVED, NO_BOUND, Batch, Microseconds, Times
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.quarantine import Locate, UnreadRows
 from millrace.plan.nodes.endpoints import Stream
 
 
@@ -36,7 +37,9 @@ class ArrivingRows:
         self._times: Times = np.empty(0, np.int64)
         self._at = 0
         self._next: Microseconds | None = None
-        self.malformed = 0
+        self.unread: list[UnreadRows] = []
+        """Malformed rows that have not been counted yet."""
+        self._locate: Locate | None = None
         self._advance(0)
 
     @property
@@ -53,7 +56,8 @@ class ArrivingRows:
                 self._next = None
                 return
             self._load(chunk.rows)
-            self.malformed += chunk.malformed
+            self._locate = chunk.locate
+            self.unread += [chunk.unread] if chunk.unread else []
         self._next = int(self._times[self._at])
 
     def _load(self, rows: pa.RecordBatch) -> None:
@@ -89,11 +93,13 @@ class ArrivingRows:
         """Push the rows of the present chunk that have arrived by now."""
         assert self._batch is not None
         end = int(np.searchsorted(self._times, now, side="right"))
-        piece = self._batch.slice(self._at, end - self._at)
+        begin, known = self._at, self._locate
+        piece = self._batch.slice(begin, end - begin)
+        locate = None if known is None else (lambda positions: known(positions + begin))
         if self._stamped:
-            executor.edges.push_stamped_ahead(self.stream.name, piece, now)
+            executor.edges.push_stamped_ahead(self.stream.name, piece, now, locate)
         else:
-            executor.push(self.stream.name, piece.rows, now)
+            executor.push(self.stream.name, piece.rows, now, locate)
         if self.stream.time.partitions:
             executor.ingress[self.stream.name].read_until = now
         self._advance(end)

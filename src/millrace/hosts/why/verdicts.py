@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
 from millrace.kernel.progress.order import PartitionState
-from millrace.kernel.progress.time_contract import LATE, SEQUENCE
+from millrace.kernel.progress.time_contract import ASIDE, LATE, QUARANTINED, SEQUENCE
 from millrace.plan.explain.time_text import clock_text, interval_text
 
 _LEAST_SKEW = 1_000_000
@@ -101,7 +101,7 @@ class _WaitVerdict:
             more = until - max(self.awaited.bound, 0)
             return f"{more:,} {'row' if more == 1 else 'rows'} more release the first of them"
         whose = "" if self.part is None else f" of {self._part_text(self.part)}"
-        if outlet == LATE or stream.kind != "external":
+        if outlet in ASIDE or stream.kind != "external":
             return f"a row from the clock {clock_text(until, exact=True)} on releases the first of them"
         if not outlet and stream.promise is not None:
             promise = (
@@ -137,7 +137,7 @@ class _WaitVerdict:
             yield f"if it stays silent, an ETS {when}{left}, releases the first of them"
         elif stream.unit == "number":
             yield "the clock says nothing of a number: only rows or the end of the stream advance its bound"
-        elif stream.ets == "none" and self.awaited.outlet != LATE:
+        elif stream.ets == "none" and self.awaited.outlet not in ASIDE:
             yield f"Millrace does not advance its bound while it is silent: declare {_to_declare(stream)}"
         elif not self.live:
             yield "an ETS is made only in a run that lasts until it is stopped: this one read what was there"
@@ -166,7 +166,7 @@ def _to_declare(stream: StreamLag) -> str:
 
 
 def _named(awaited: Awaited) -> str:
-    what = {"": "", SEQUENCE: ", its row numbers", LATE: ", its late rows"}
+    what = {"": "", SEQUENCE: ", its row numbers", LATE: ", its late rows", QUARANTINED: ", its quarantined rows"}
     return f'stream "{awaited.stream}"{what.get(awaited.outlet, f", column {awaited.outlet}")}'
 
 

@@ -40,6 +40,7 @@ from millrace.kernel.graph.step_size import StepSize
 from millrace.kernel.graph.strategy import rule_of, with_breaks
 from millrace.kernel.graph.stream_edges import StreamEdges
 from millrace.kernel.metrics import Metrics, SinkMetrics
+from millrace.kernel.progress.quarantine import Locate
 from millrace.kernel.progress.stamp import Stamp
 
 _CHAIN_EVERY = 4096
@@ -142,9 +143,9 @@ class Executor:
 
     # Work
 
-    def push(self, stream: str, rows: pa.RecordBatch, now: Microseconds) -> None:
-        """Raw rows of a stream, which enter the graph at its edge."""
-        self.edges.push(stream, rows, now)
+    def push(self, stream: str, rows: pa.RecordBatch, now: Microseconds, locate: Locate | None = None) -> None:
+        """Raw rows of a stream, which enter the graph at its edge; `locate` finds the text of quarantined ones."""
+        self.edges.push(stream, rows, now, locate)
 
     def run(self, clock: Clock, silent: Container[str] = (), budget: Microseconds | None = None) -> bool:
         """Work until nothing is left to do, or the budget is spent; True if the graph is at rest.

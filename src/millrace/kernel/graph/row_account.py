@@ -16,13 +16,13 @@ from dataclasses import replace
 from millrace.kernel.graph.graph import Arc, GraphNode
 from millrace.kernel.metrics import InputCounts, SourceMetrics, least_processed
 from millrace.kernel.progress.ingress import Ingress
-from millrace.kernel.progress.time_contract import LATE
+from millrace.kernel.progress.time_contract import ASIDE
 from millrace.kernel.updates.queue import Queue
 
 
 def source_metrics(ingress: Ingress, outlets: Iterable[GraphNode]) -> SourceMetrics:
     """The accounting of a stream that has these sources in the graph."""
-    arcs = [arc for node in outlets if node.outlet != LATE for arc in node.outputs]
+    arcs = [arc for node in outlets if node.outlet not in ASIDE for arc in node.outputs]
     counts = least_processed(each for arc in arcs for each in _readers(arc, None))
     return SourceMetrics(
         received=ingress.received,
@@ -37,6 +37,7 @@ def source_metrics(ingress: Ingress, outlets: Iterable[GraphNode]) -> SourceMetr
         unit=ingress.contract.unit,
         moved_at=ingress.moved_at,
         seen_at=ingress.seen_at,
+        aside=ingress.aside.reasons(),
     )
 
 

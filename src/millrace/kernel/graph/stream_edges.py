@@ -2,6 +2,7 @@
 
 Rules:
 - A stream may have several sources: its own, and one per outlet (its late rows, say). What is admitted enters each.
+- Rows that are quarantined are noted with their reason, and enter the outlet that reads them.
 - A batch is cut into the pieces that operators will take, and the bound that a row has set rides on the piece it ends.
 """
 
@@ -17,7 +18,8 @@ from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.graph.step_size import StepSize
 from millrace.kernel.progress.admission import Admission
 from millrace.kernel.progress.ingress import Ingress, Progress
-from millrace.kernel.progress.time_contract import LATE
+from millrace.kernel.progress.quarantine import Locate, UnreadRows, as_unread, quarantine_rows
+from millrace.kernel.progress.time_contract import LATE, QUARANTINED
 
 
 class StreamEdges:
@@ -55,19 +57,30 @@ class StreamEdges:
 
     # Rows
 
-    def push(self, stream: str, rows: pa.RecordBatch, now: Microseconds) -> None:
-        """Raw rows of a stream: stamped, checked against its bound, and put in its buffers."""
-        self._enter(stream, self.ingress[stream].admit(rows, now), now)
+    def push(self, stream: str, rows: pa.RecordBatch, now: Microseconds, locate: Locate | None = None) -> None:
+        """Raw rows of a stream: stamped, checked against its bound, and put in its buffers.
 
-    def push_stamped_ahead(self, stream: str, batch: Batch, now: Microseconds) -> None:
+        `locate` finds the text and the place of those that are quarantined.
+        """
+        admission = self.ingress[stream].admit(rows, now)
+        if admission.aside:
+            self._set_aside(stream, as_unread(admission.aside, rows, locate), now)
+        self._enter(stream, admission, now)
+
+    def push_stamped_ahead(self, stream: str, batch: Batch, now: Microseconds, locate: Locate | None = None) -> None:
         """Rows of a stream that were given their time by `Ingress.stamped_ahead`, as they arrive."""
-        self._enter(stream, self.ingress[stream].enter(batch, now), now)
+        admission = self.ingress[stream].enter(batch, now)
+        if admission.aside:
+            self._set_aside(stream, as_unread(admission.aside, batch.rows, locate), now)
+        self._enter(stream, admission, now)
 
     def _enter(self, stream: str, admission: Admission, now: Microseconds) -> None:
         """Fill the buffers of a stream and its outlets."""
         ingress = self.ingress[stream]
         for node in self.outlets[stream]:
             batch, bounds = admission.admitted, admission.bounds
+            if node.outlet == QUARANTINED:
+                continue
             if node.outlet == LATE:
                 late = self.of_sources[node].admit(admission.late.rows, now)
                 batch, bounds = late.admitted, late.bounds
@@ -95,10 +108,20 @@ class StreamEdges:
         if len(admitted):
             self._delivery.put(node, admitted)
 
-    def reject(self, stream: str, rows: int) -> None:
-        """Count rows that could not be read at all."""
-        self.ingress[stream].received += rows
-        self.ingress[stream].quarantined += rows
+    def reject(self, stream: str, unread: UnreadRows, now: Microseconds) -> None:
+        """Quarantine rows that could not be read at all."""
+        self.ingress[stream].reject(unread)
+        self._set_aside(stream, unread, now)
+        self.promise(stream)
+
+    def _set_aside(self, stream: str, unread: UnreadRows, now: Microseconds) -> None:
+        """Note rows that are quarantined, and give them to the outlet that reads them."""
+        self.ingress[stream].aside.note(unread)
+        for node in self.outlets[stream]:
+            if node.outlet == QUARANTINED:
+                admission = self.of_sources[node].admit(quarantine_rows(unread), now)
+                for piece in self._pieces(node, admission.admitted, admission.bounds):
+                    self._delivery.put(node, piece)
 
     def backlog(self, stream: str) -> int:
         """How many rows of a stream wait for an operator to take them."""

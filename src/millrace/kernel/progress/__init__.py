@@ -3,6 +3,7 @@
 - time_contract.py: what a stream declares about its timestamps
 - ingress.py: the edge of a stream: rows get their time, and move the stream's bound
 - admission.py: what decides that a row is late, from the future, or admitted
+- quarantine.py: rows that are set aside before they enter, with their reasons and places
 - order.py, partitioned_order.py: how far rows let the bound rise, one class per order contract
 - partition_progress.py: how far each partition or group of a stream has come
 - ets.py: where enabling timestamps are made

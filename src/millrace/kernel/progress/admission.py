@@ -21,6 +21,7 @@ import numpy as np
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Batch, Mask, Microseconds, Times, concat
 from millrace.kernel.progress.open_windows import OpenWindows
 from millrace.kernel.progress.order import plus
+from millrace.kernel.progress.quarantine import Aside
 from millrace.kernel.progress.time_contract import TimeContract
 
 FUTURE_SKEW: Microseconds = 300_000_000
@@ -32,7 +33,8 @@ class Admission:
     """What became of some rows: the admitted ones, and the late ones.
 
     `bounds` are the stream's bounds after each admitted row, up to the next one; the last is the stream's bound now.
-    `behind` are rows below the stream's bound that some open window takes, each with that bound in `floors`.
+    `behind` are rows below the stream's bound that some open window takes, each with that bound in `floors`. `aside`
+    are the quarantined rows, by their positions among all that came.
     """
 
     admitted: Batch
@@ -40,6 +42,7 @@ class Admission:
     bounds: Times | tuple[Microseconds, ...] = ()
     behind: Batch | None = None
     floors: Times | tuple[Microseconds, ...] = ()
+    aside: tuple[Aside, ...] = ()
 
     def through(self, windows: OpenWindows) -> Batch:
         """The rows that an outlet takes whose windows have not closed."""
@@ -90,14 +93,16 @@ class FutureGuard:
             declared = contract.max_future_skew
             self.skew = FUTURE_SKEW if declared is None and live else declared
 
-    def past_rows(self, batch: Batch, greatest: Microseconds, now: Microseconds) -> Batch:
-        """The rows that are not from the future; `greatest` is the greatest time of the stream before them."""
+    def passing(self, times: Times, greatest: Microseconds, now: Microseconds) -> Mask | None:
+        """True for rows that are not from the future; `greatest` is the greatest time of the stream before them.
+
+        None where nothing is guarded.
+        """
         skew = self.skew
-        if skew is None or not len(batch):
-            return batch
-        times = batch.times
+        if skew is None or not len(times):
+            return None
         if self.live:
-            return batch.where(times <= min(now + skew, END_OF_TIME))
+            return times <= min(now + skew, END_OF_TIME)
         start = int(times[0]) if greatest == NO_BOUND else greatest
         before = np.maximum(np.concatenate([[start], np.maximum.accumulate(times)[:-1]]), start)
         if (times > plus(before, skew)).any():
@@ -106,7 +111,8 @@ class FutureGuard:
                 times.tolist(), lambda last, time: max(last, time) if time <= last + skew else last, initial=start
             )
             before = np.array(list(passed)[:-1], np.int64)
-        return batch.where(times <= plus(before, skew))
+        passing: Mask = times <= plus(before, skew)
+        return passing
 
     def promise_limits(self, greatest: Times, now: Microseconds) -> Times | None:
         """For each row the greatest promise that is believed; `greatest` is the greatest time up to the row."""

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from millrace.kernel.elements import (
 from millrace.kernel.progress.admission import Admission, FutureGuard, divided, on_time, sorted_out
 from millrace.kernel.progress.open_windows import OpenWindows, open_windows
 from millrace.kernel.progress.order import Entering, Order
+from millrace.kernel.progress.quarantine import Aside, AsideBook, UnreadRows
 from millrace.kernel.progress.time_contract import SEQUENCE, TimeContract
 
 Progress = Mapping[str, Any]
@@ -60,6 +62,8 @@ class Ingress:
         self.received = 0
         self.late = 0
         self.quarantined = 0
+        self.aside = AsideBook()
+        """Why rows were quarantined."""
         self.enabled = 0
         self.next_beat: Microseconds | None = None
         """When the next periodic ETS is due by the stream's own clock; None until the clock has been seen."""
@@ -87,9 +91,15 @@ class Ingress:
         """Stamp raw rows, admit those that are on time, and advance the bound past them."""
         stamped = self._stamp(rows, now)
         without_time = rows.num_rows - stamped.num_rows
+        if not without_time:
+            return self.enter(Batch(stamped), now)
         self.received += without_time
         self.quarantined += without_time
-        return self.enter(Batch(stamped), now)
+        timeless, timed = _without_time(rows, self.contract)
+        admission = self.enter(Batch(stamped), now)
+        # The rows that remained count anew.
+        future = (Aside(each.reason, timed[each.positions]) for each in admission.aside)
+        return replace(admission, aside=(*timeless, *future))
 
     def enter(self, batch: Batch, now: Microseconds) -> Admission:
         """Admit rows that have their time already (see `stamped_ahead`) as `admit` does."""
@@ -98,8 +108,21 @@ class Ingress:
         self.received += len(batch)
         if len(batch) == 1 and self._simple and not self.windows:
             return self._enter_one(batch, now)
-        entering = self._guard.past_rows(batch, self.greatest, now)
-        self.quarantined += len(batch) - len(entering)
+        passing = self._guard.passing(batch.times, self.greatest, now)
+        if passing is None or passing.all():
+            return self._admission(batch, now)
+        future = np.flatnonzero(~passing)
+        self.quarantined += len(future)
+        reason = f'column "{self.contract.column}" is too far in the future'
+        return replace(self._admission(batch.where(passing), now), aside=(Aside(reason, future),))
+
+    def reject(self, unread: UnreadRows) -> None:
+        """Count rows that their source could not read."""
+        self.received += len(unread)
+        self.quarantined += len(unread)
+
+    def _admission(self, entering: Batch, now: Microseconds) -> Admission:
+        """What becomes of rows that are not from the future."""
         if not len(entering):
             return Admission(entering, entering)
         before = self.bound
@@ -276,13 +299,15 @@ class Ingress:
 
     def save(self, order: dict[str, Any] | None = None) -> dict[str, Any]:
         """All it knows, as plain data; `order` is as for `progress`."""
-        return {**self.progress(order), **{name: getattr(self, name) for name in _COUNTS}}
+        return {**self.progress(order), **{name: getattr(self, name) for name in _COUNTS}, "aside": self.aside.save()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `save` gave."""
         self.resume(saved)
         for name in _COUNTS:
             setattr(self, name, saved[name])
+        self.aside = AsideBook()
+        self.aside.add(saved.get("aside", {}))
 
     def resume(self, progress: Progress) -> None:
         """Go on from where the stream stood, with counts of its own."""
@@ -307,6 +332,17 @@ def _with_external_time(rows: pa.RecordBatch, contract: TimeContract) -> pa.Reco
         if rows.column(column).null_count:
             rows = rows.filter(pc.is_valid(rows.column(column)))
     return _with_time(rows, as_times(rows.column(contract.column)))
+
+
+def _without_time(rows: pa.RecordBatch, contract: TimeContract) -> tuple[list[Aside], Times]:
+    """The rows that lack a progressing column, by the first that they lack; and the positions of the others."""
+    found, remaining = [], np.arange(rows.num_rows)
+    for column in (contract.column, *(name for name, _ in contract.also)):
+        missing = pc.is_null(rows.column(column)).to_numpy(zero_copy_only=False)[remaining]
+        if missing.any():
+            found.append(Aside(f'column "{column}" is null', remaining[missing]))
+            remaining = remaining[~missing]
+    return found, remaining
 
 
 def _with_time(rows: pa.RecordBatch, times: pa.Array) -> pa.RecordBatch:

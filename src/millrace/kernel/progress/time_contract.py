@@ -19,6 +19,10 @@ SEQUENCE = "__sequence"
 """The outlet where a row's time is the number under which it was admitted, from 0 on."""
 LATE = "__late"
 """The outlet of late rows; their time is the clock at which they came."""
+QUARANTINED = "__quarantined"
+"""The outlet of rows that were quarantined, with their place and reason; their time is the clock as well."""
+ASIDE = (LATE, QUARANTINED)
+"""The outlets of rows that were set aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +83,10 @@ class TimeContract:
         return Order(self.disorder) if self.rows is None else TrailingRows(self.rows)
 
     def outlet(self, name: str) -> TimeContract:
-        """What holds for the rows of an outlet: a further column, their sequence numbers, or late rows."""
+        """What holds for the rows of an outlet: a further column, their sequence numbers, or rows set aside."""
         if open_windows(name):
             return self
-        if name == LATE:
+        if name in ASIDE:
             return TimeContract("latent", ets="on_demand")
         if name == SEQUENCE:
             return TimeContract("external")

@@ -10,7 +10,6 @@ import pyarrow as pa
 from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.sql_types import read_type, sql_name
 from millrace.kernel.elements import RESERVED, TIMESTAMP
-from millrace.kernel.progress.time_contract import LATE
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
 from millrace.language.declarations.partitions import declared_partitions, grace_of
@@ -82,16 +81,16 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
             hint="Add FROM csv OPTIONS (path 'file.csv'), or another format.",
             place=statement.name.place,
         )
-    late = None if statement.late_into is None else statement.late_into.text
     found = Stream(
         statement.name.text,
         schema,
         contract,
         connector_of(statement.connector),
         replay,
-        late,
+        None if statement.late_into is None else statement.late_into.text,
         update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
         options=_bind_options(statement),
+        quarantine_into=None if statement.quarantine_into is None else statement.quarantine_into.text,
     )
     check_format(found, schema, statement.name)
     return found
@@ -279,37 +278,41 @@ def _refuse_without_key(statement: StreamStatement, written: Options, options: M
             )
 
 
-# Late rows
+# Rows that are set aside
 
 
-def check_late_names(statements: Sequence[StreamStatement]) -> None:
-    """Refuse a late stream under a name that is taken."""
+def check_aside_names(statements: Sequence[StreamStatement]) -> None:
+    """Refuse a stream of late or quarantined rows under a name that is taken."""
     taken = {each.name.text.lower() for each in statements}
-    for name in (each.late_into for each in statements):
+    names = [
+        (clause, name)
+        for each in statements
+        for clause, name in (("LATE", each.late_into), ("QUARANTINE", each.quarantine_into))
+    ]
+    for clause, name in names:
         if name is None:
             continue
         if name.text.lower() in taken:
             raise QueryError(
                 f'"{name.text}" is declared twice',
-                hint="LATE INTO names a stream that is not declared elsewhere.",
+                hint=f"{clause} INTO names a stream that is not declared elsewhere.",
                 place=name.place,
             )
         taken.add(name.text.lower())
 
 
-def late_streams(streams: Mapping[str, Stream]) -> dict[str, Stream]:
-    """The streams by the name, in lower case, under which their late rows can be read."""
-    return {each.late_into.lower(): each for each in streams.values() if each.late_into is not None}
+def aside_scans(streams: Mapping[str, Stream]) -> dict[str, Scan]:
+    """Late and quarantined rows by the name, in lower case, under which they can be read."""
+    return {name.lower(): Scan(each, outlet) for each in streams.values() for outlet, name in each.aside().items()}
 
 
-def late_queries(
+def aside_queries(
     streams: Mapping[str, Stream], sinks: Mapping[str, Sink], queries: Mapping[str, Query]
 ) -> Iterator[Query]:
-    """A query for each of the streams whose late rows have a sink of their name, and no query that reads them."""
+    """A query for late or quarantined rows that have a sink of their name, and no query that reads them."""
     scans = [node for query in queries.values() for node in walk(query.root) if isinstance(node, Scan)]
-    read = {(scan.stream.name, scan.outlet == LATE) for scan in scans}
-    for name, stream in late_streams(streams).items():
-        used = any(scan.stream.name == stream.name for scan in scans)
-        if name in sinks and used and (stream.name, True) not in read:
-            assert stream.late_into is not None
-            yield Query(stream.late_into, Scan(stream, LATE), sinks[name])
+    read = {scan.source for scan in scans}
+    used = {scan.stream.name for scan in scans}
+    for name, scan in aside_scans(streams).items():
+        if name in sinks and scan.stream.name in used and scan.source not in read:
+            yield Query(scan.name, scan, sinks[name])

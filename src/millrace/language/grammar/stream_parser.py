@@ -40,7 +40,7 @@ _ETS_HINT = (
 )
 _CLAUSES_HINT = (
     "The clauses are TIMESTAMP BY ... ALSO BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, "
-    "MAX FUTURE SKEW, UPDATE KEY, LATE BY WINDOW, LATE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
+    "MAX FUTURE SKEW, UPDATE KEY, LATE BY WINDOW, LATE INTO, QUARANTINE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
 )
 _KEYS = "Rows that update each other are declared after the columns: UPDATE KEY (column)."
 _CONSTRAINTS = {
@@ -54,7 +54,8 @@ _CONSTRAINTS = {
     ("HEADERS",): "Leave it out: list the columns that the source has.",
 }
 _STOP = {
-    "ALSO", "PARTITION BY", "PARTITIONED", "PARTITIONED BY", "ETS", "MAX", "UPDATE", "LATE", "FROM", "REPLAY", "WITH",
+    "ALSO", "PARTITION BY", "PARTITIONED", "PARTITIONED BY", "ETS", "MAX", "UPDATE", "LATE", "QUARANTINE",
+    "FROM", "REPLAY", "WITH",
 }  # fmt: skip
 """The words that may follow the order of a time."""
 
@@ -243,6 +244,7 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
     ("update_key", ("UPDATE", "KEY"), _update_key),
     ("late_by_window", ("LATE", "BY"), _late_by),
     ("late_into", ("LATE", "INTO"), lambda it: it.name("a stream", "Write LATE INTO name.")),
+    ("quarantine_into", ("QUARANTINE", "INTO"), lambda it: it.name("a stream", "Write QUARANTINE INTO name.")),
     ("connector", ("FROM",), lambda it: connector_clause(it, "Write FROM csv OPTIONS (path 'file.csv').")),
     ("replay", ("REPLAY", "BY"), _replay),
     ("options", ("WITH",), lambda it: it.options("Write WITH (queue = 'inplace').")),

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from millrace.errors import Place, QueryError, UnboundedState, listed
 from millrace.kernel.columns.expressions import Column, Expression
-from millrace.kernel.progress.time_contract import LATE
 from millrace.language.expressions.bound_relation import BoundRelation, filtered
 from millrace.language.expressions.calls import Functions, refuse_unknown
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -49,15 +48,15 @@ class QueryBinder:
     """Binds queries over the declared streams, with the functions and aggregates that users have defined.
 
     `named` are views, and queries that others may read, by name in lower case; `queries` are names of all queries, for
-    a better error; `late` are streams by the name under which their late rows can be read. `reading` are the views that
-    are being bound. `limited` is true if the query has a limit of state, `updates` if rows of update streams replace
-    each other in it, `parts` if it is a part of a query. `places` are those of all bound nodes. `tables` are those that
-    streams may be joined with.
+    a better error; `aside` are late and quarantined rows by the name under which they can be read. `reading` are the
+    views that are being bound. `limited` is true if the query has a limit of state, `updates` if rows of update streams
+    replace each other in it, `parts` if it is a part of a query. `places` are those of all bound nodes. `tables` are
+    those that streams may be joined with.
     """
 
     streams: Mapping[str, Stream]
     queries: frozenset[str] = frozenset()
-    late: Mapping[str, Stream] = field(default_factory=dict)
+    aside: Mapping[str, Scan] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     aggregates: UserAggregates = field(default_factory=dict)
     limited: bool = False
@@ -103,17 +102,17 @@ class QueryBinder:
         return relation if item.alias is None else replace(relation, qualifier=item.alias.text)
 
     def relation(self, name: Name) -> BoundRelation:
-        """The rows under a name: of a stream, of what was late for it, of a view or of a query."""
-        late = self.late.get(name.text.lower())
-        if late is not None and late.late_into is not None:
-            found = BoundRelation(Scan(late, LATE), late.schema, late.late_into, qualifier=late.late_into)
+        """The rows under a name: of a stream, of what it set aside, of a view or of a query."""
+        aside = self.aside.get(name.text.lower())
+        if aside is not None:
+            found = BoundRelation(aside, aside.schema, aside.name, qualifier=aside.name)
             return self._placed(found, name.place)
         stream = self.streams.get(name.text.lower())
         if stream is None and name.text.lower() in self.named:
             return self._named(name)
         if stream is None:
             tables = [each.name for each in self.tables.values()]
-            names = [each.name for each in self.streams.values()] + [*self.late, *self.named, *tables]
+            names = [each.name for each in self.streams.values()] + [*self.aside, *self.named, *tables]
             raise unknown_input(name, self.queries, names)
         times = {stream.time.column: 0} if stream.time.column else {}
         unit = stream.time.unit

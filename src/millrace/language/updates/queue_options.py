@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millrace.errors import Place, QueryError
-from millrace.kernel.progress.time_contract import LATE
+from millrace.kernel.progress.time_contract import ASIDE
 from millrace.language.declarations.query_options import said, spelling
 from millrace.language.declarations.streams import QUEUE_OPTIONS
 from millrace.language.grammar.statements import Options
@@ -38,7 +38,7 @@ def _of_streams(own: Mapping[str, str], root: Node, place: Place | None) -> dict
 
     Where each stream has a queue of its own they may differ.
     """
-    streams = {each.stream.name: each.stream for each in scans_of(root) if each.outlet != LATE}
+    streams = {each.stream.name: each.stream for each in scans_of(root) if each.outlet not in ASIDE}
     found: dict[str, str] = {}
     for key in QUEUE_OPTIONS:
         values = {each.options.get(key) for each in streams.values()}

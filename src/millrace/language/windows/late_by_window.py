@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from millrace.errors import Place, QueryError
 from millrace.kernel.progress.open_windows import ALWAYS, outlet_of
-from millrace.kernel.progress.time_contract import LATE
+from millrace.kernel.progress.time_contract import ASIDE
 from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
     AnyWindow,
@@ -44,7 +44,9 @@ def with_open_windows(node: Node, place: Place | None) -> Node:
 
 
 def _late_by_window(node: Node) -> bool:
-    return any(each.stream.time.late_by_window and each.outlet != LATE for each in walk(node) if isinstance(each, Scan))
+    return any(
+        each.stream.time.late_by_window and each.outlet not in ASIDE for each in walk(node) if isinstance(each, Scan)
+    )
 
 
 def _is_stateless(node: Node) -> bool:

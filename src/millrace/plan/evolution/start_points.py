@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from millrace.kernel.elements import NO_BOUND, Microseconds
-from millrace.kernel.progress.time_contract import LATE, SEQUENCE
+from millrace.kernel.progress.time_contract import ASIDE, SEQUENCE
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.nodes.relational_nodes import Scan, scans_of
 
@@ -41,12 +41,12 @@ def unreached(query: Query, points: StreamProgress) -> Microseconds:
 
 
 def unreached_points(network: QueryNetwork, points: StreamProgress) -> dict[str, Microseconds]:
-    """By source a point that neither rows nor bounds have reached yet; without late rows, which have been passed."""
+    """By source a point that neither rows nor bounds have reached yet; rows set aside have been passed."""
     return {
         scan.source: max(start, bounds_of(network, points).get(scan.source, NO_BOUND))
         for query in network.queries
         for scan in scans_of(query.root)
-        if scan.outlet != LATE
+        if scan.outlet not in ASIDE
         for start in [_scan_start(scan, points)]
     }
 

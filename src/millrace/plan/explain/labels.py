@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millrace.kernel.progress.open_windows import open_windows
-from millrace.kernel.progress.time_contract import LATE, SEQUENCE, TimeContract
+from millrace.kernel.progress.time_contract import LATE, QUARANTINED, SEQUENCE, TimeContract
 from millrace.plan.explain.join_labels import following_label, join_label, rows_join_label, table_join_label
 from millrace.plan.explain.time_text import clock_text, interval_text
 from millrace.plan.explain.update_labels import queue_label, update_join_label
@@ -80,7 +80,7 @@ def _by(names: Sequence[str]) -> str:
 def _outlet_text(scan: relational.Scan) -> str:
     if open_windows(scan.outlet):
         return ", rows below its bound as long as their window is open"
-    words = {"": "", SEQUENCE: ", by sequence number", LATE: ", the late rows"}
+    words = {"": "", SEQUENCE: ", by sequence number", LATE: ", the late rows", QUARANTINED: ", the quarantined rows"}
     return words.get(scan.outlet, f", by {scan.outlet}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from millrace.kernel.progress.time_contract import QUARANTINED
 from millrace.plan.nodes.endpoints import Connector, Stream
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Scan
@@ -54,6 +55,8 @@ def columns_by_stream(roots: Iterable[Node]) -> dict[str, set[str]]:
     while waiting:
         node, wanted = waiting.pop()
         if isinstance(node, Scan):
-            found.setdefault(node.stream.name, set()).update(wanted)
+            # What is wrong with a row may be in any column.
+            read = node.stream.schema.names if node.outlet == QUARANTINED else wanted
+            found.setdefault(node.stream.name, set()).update(read)
         waiting += zip(node.children(), node.reads(wanted), strict=True)
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from millrace.kernel.progress.time_contract import TimeContract
+from millrace.kernel.progress.time_contract import LATE, QUARANTINED, TimeContract
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream: columns, time contract, connector, and the name under which its late rows can be read.
+    """A declared stream: columns, time contract, connector, and the names of its late and its quarantined rows.
 
     `update_key` is None for a plain stream. For an update stream it names the columns whose rows of equal values update
     each other; () if all rows do. `options` are those of the queues of queries that read it.
@@ -45,9 +45,15 @@ class Stream:
     connector: Connector
     replay: Replay | None = None
     late_into: str | None = None
-    # Names of operators are made of the repr, and what an operator computes does not depend on these two.
+    # Names of operators are made of the repr, and what an operator computes does not depend on these.
     update_key: tuple[str, ...] | None = field(default=None, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    quarantine_into: str | None = field(default=None, repr=False)
+
+    def aside(self) -> dict[str, str]:
+        """By outlet the names under which rows that were set aside can be read."""
+        names = {LATE: self.late_into, QUARANTINED: self.quarantine_into}
+        return {outlet: name for outlet, name in names.items() if name is not None}
 
 
 @dataclass(frozen=True)

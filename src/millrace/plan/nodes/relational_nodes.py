@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.progress.open_windows import open_windows
+from millrace.kernel.progress.quarantine import QUARANTINE
+from millrace.kernel.progress.time_contract import QUARANTINED
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Keys, Node, OneInput, SeveralInputs, columns_of, walk
 
@@ -19,7 +21,8 @@ class Scan(Node):
     """The rows of a declared stream.
 
     `outlet` says what their progressing attribute is: "" the stream's own time, a further declared time column,
-    `SEQUENCE`, or `LATE` for the late rows; or, for the stream's own time, which windows take rows below its bound.
+    `SEQUENCE`, `LATE` for the late rows, or `QUARANTINED` for those, which have columns of their own; or, for the
+    stream's own time, which windows take rows below its bound.
     """
 
     stream: Stream
@@ -28,10 +31,15 @@ class Scan(Node):
 
     @property
     def schema(self) -> pa.Schema:
-        return self.stream.schema
+        return QUARANTINE if self.outlet == QUARANTINED else self.stream.schema
 
     def column_names(self) -> list[str]:
-        return list(self.stream.schema.names)
+        return list(self.schema.names)
+
+    @property
+    def name(self) -> str:
+        """The name under which a query reads its rows."""
+        return self.stream.aside().get(self.outlet, self.stream.name)
 
     @property
     def has_other_time(self) -> bool:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Literal, cast
 
 from millrace.kernel.columns.expressions import Call, Column, Expression
-from millrace.kernel.progress.time_contract import LATE
+from millrace.kernel.progress.time_contract import ASIDE
 from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
 from millrace.plan.nodes.conditions import all_of, conjuncts, substituted
 from millrace.plan.nodes.join_nodes import Join
@@ -162,7 +162,7 @@ class _QueuePlacement:
         """The tree with a queue in front of each stream."""
         if not node.is_prefix:
             return node.map_children(self.each_stream)
-        return node if scan_of(node).outlet == LATE else self.tree(node)
+        return node if scan_of(node).outlet in ASIDE else self.tree(node)
 
     def tree(self, node: Node, below: Sequence[Expression] = ()) -> Node:
         """A tree with queues at its bottom; conditions on its rows that stand `below` go down as far as they can."""

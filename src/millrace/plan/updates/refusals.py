@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millrace.errors import Place, RequestError
-from millrace.kernel.progress.time_contract import LATE
 from millrace.plan.nodes.join_nodes import Following, RowsJoin
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Distinct, Explode, OrderByTime, Rank, Scan
@@ -60,7 +59,7 @@ def refusal(node: Node) -> NoUpdateSemantics:
         return not_yet("a join by ROWS", node, "Join without a window, or with [RANGE 5 MINUTES]")
     if not isinstance(node, Scan):
         return meaningless(*_WHY[type(node)], node)
-    name = node.stream.late_into if node.outlet == LATE else node.stream.name
+    name = node.name
     return NoUpdateSemantics(
         f'rows of "{name}" have no key, so that none replaces another',
         hint=f'Declare UPDATE KEY for "{name}", aggregate its rows by GROUP BY, or let the query {APPEND}.',

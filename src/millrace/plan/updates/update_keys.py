@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Call, Cast, Column, Expression
-from millrace.kernel.progress.time_contract import LATE
+from millrace.kernel.progress.time_contract import ASIDE
 from millrace.plan.nodes.aggregate_nodes import Aggregate
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node, walk
@@ -44,8 +44,8 @@ class ResultKey:
 
 
 def is_update(scan: Scan) -> bool:
-    """True if a scan gives rows of which later ones replace earlier ones; late rows replace nothing."""
-    return scan.stream.update_key is not None and scan.outlet != LATE
+    """True if a scan gives rows of which later ones replace earlier ones; rows set aside replace nothing."""
+    return scan.stream.update_key is not None and scan.outlet not in ASIDE
 
 
 def reads_updates(node: Node) -> bool:
@@ -83,8 +83,8 @@ def _refuse_mixture(root: Node) -> None:
     plain = next((each for each in scans if not is_update(each)), None)
     if plain is None or update is None:
         return
-    name = plain.stream.late_into if plain.outlet == LATE else plain.stream.name
-    in_vain = plain.outlet == LATE or any(isinstance(each, Following | RowsJoin) for each in walk(root))
+    name = plain.name
+    in_vain = plain.outlet in ASIDE or any(isinstance(each, Following | RowsJoin) for each in walk(root))
     declare = "Let" if in_vain else f'Declare UPDATE KEY for "{name}" as well, or let'
     raise NoUpdateSemantics(
         f'"{name}" is no update stream, and "{update.stream.name}" is one: all rows of the one count, and an update '

@@ -16,6 +16,7 @@ from millrace.hosts.report import Listeners
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.sinks.outputs import Outputs
 from millrace.hosts.virtual.host import VirtualRun
+from millrace.kernel.progress.quarantine import Locate
 from millrace.language import parse_network
 from millrace.testing import in_memory, table
 from tests.e2e.commands import wait_for
@@ -240,9 +241,9 @@ def test_rows_read_from_elsewhere_count_from_when_they_were_read() -> None:
     stamped_at = run.executor.push
     seen: list[int] = []
 
-    def push(source: str, batch: pa.RecordBatch, now: int) -> None:
+    def push(source: str, batch: pa.RecordBatch, now: int, locate: Locate | None = None) -> None:
         seen.extend(now - each for each in batch.column("__arrived").to_pylist())
-        stamped_at(source, batch, now)
+        stamped_at(source, batch, now, locate)
 
     run.executor.push = push  # type: ignore[method-assign]
     run.run()

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Literal
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.elements import END_OF_TIME
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
+from millrace.kernel.progress.quarantine import UnreadRows, places
 from millrace.kernel.progress.time_contract import TimeContract
 from millrace.kernel.relational.union import Union
 from millrace.kernel.updates.queue import Queue
@@ -312,7 +314,7 @@ def test_the_accounting_of_a_stream_adds_up(shut: bool) -> None:
     if shut:
         executor.queue_gate.shut()
     executor.push("s", rows(*range(20)), now=0)
-    executor.edges.reject("s", 3)
+    executor.edges.reject("s", UnreadRows(pa.array(["bad"] * 3), lambda at: places(["x"] * len(at), None, at)), now=0)
     executor.run(StandingClock(0))
     found = executor.metrics().sources["s"]
     assert found.received == 23 == found.processed + found.quarantined + found.superseded + found.buffered

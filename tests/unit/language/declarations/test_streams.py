@@ -10,6 +10,7 @@ from millrace.kernel.progress.time_contract import LATE, TimeContract
 from millrace.language import parse_network
 from millrace.plan.nodes.endpoints import Connector, Replay, Stream
 from millrace.plan.nodes.relational_nodes import Filter, Project, Scan
+from millrace.plan.physical.stages import physical
 
 COLUMNS = "(a INT, k STRING, ts TIMESTAMP)"
 
@@ -255,3 +256,27 @@ def test_late_rows_go_to_the_sink_of_their_name() -> None:
 def test_the_name_of_late_rows_is_taken(text: str) -> None:
     with pytest.raises(QueryError, match="is declared twice"):
         parse_network(text)
+
+
+QUARANTINE_STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED QUARANTINE INTO bad FROM csv;"
+
+
+def test_quarantined_rows_can_be_read_with_columns_of_their_own() -> None:
+    network = parse_network(QUARANTINE_STREAM + "CREATE QUERY q AS SELECT * FROM bad")
+    (query,) = network.queries
+    assert query.root.schema.names == ["raw", "file", "line", "reason"]
+    # What is wrong with a row may be in any column.
+    assert physical(network).columns_read("s") == ["v", "ts"]
+
+
+def test_quarantined_rows_go_to_the_sink_of_their_name_beside_late_ones() -> None:
+    stream = QUARANTINE_STREAM.replace("FROM", "LATE INTO late FROM")
+    sinks = "CREATE SINK bad TO memory; CREATE SINK late TO console;"
+    network = parse_network(stream + sinks + "CREATE QUERY q AS SELECT v FROM s")
+    assert {each.name: each.sink.name for each in network.queries} == {"late": "late", "bad": "bad", "q": "q"}
+
+
+def test_the_name_of_quarantined_rows_is_taken() -> None:
+    with pytest.raises(QueryError) as raised:
+        parse_network(QUARANTINE_STREAM + "CREATE STREAM bad (v INT) LATENT TIMESTAMP FROM csv; SELECT v FROM s")
+    assert raised.value.fact == '"bad" is declared twice' and "QUARANTINE INTO" in raised.value.hint

@@ -26,6 +26,7 @@ from millrace.kernel.metrics import (
     QueueMetrics,
     SourceMetrics,
 )
+from millrace.kernel.progress.quarantine import reasons_of
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import queue_policies
 
@@ -140,6 +141,7 @@ def _source_metrics(known: Mapping[str, Any], queued: InputCounts) -> SourceMetr
         unit=known.get("unit", "time"),
         moved_at=known.get("moved_at", NO_BOUND),
         seen_at=known.get("seen_at", NO_BOUND),
+        aside=reasons_of(known.get("aside", {})),
     )
 
 

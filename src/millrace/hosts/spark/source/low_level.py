@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millrace.connectors.files.file_options import reading
 from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.file_stamp import FileStamp, stamp
 from millrace.connectors.files.input_files import list_files
@@ -128,8 +129,11 @@ class StreamLowLevel:
 
     def stamp(self, path: str) -> FileStamp | None:
         """What a file is now; None of what is generated, and of fed rows: a restart writes their files again."""
-        ours = is_generated(self._stream.connector) or Path(path).is_relative_to(Path(self.folder) / "feeds")
-        return None if ours else stamp(path)
+        return None if self._is_ours(path) else stamp(path)
+
+    def _is_ours(self, path: str) -> bool:
+        """True if no file of a user is read."""
+        return is_generated(self._stream.connector) or Path(path).is_relative_to(Path(self.folder) / "feeds")
 
     def read(
         self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
@@ -159,8 +163,9 @@ class StreamLowLevel:
         rows, number, watch = 0, index * _PACKS, Stopwatch()
         for chunk in watch.each("read", chunks):
             with watch("low"):
-                executor.edges.reject(self.stream_name, chunk.malformed)
-                executor.push(self.stream_name, chunk.rows, entered)
+                if chunk.unread:
+                    executor.edges.reject(self.stream_name, chunk.unread, entered)
+                executor.push(self.stream_name, chunk.rows, entered, chunk.locate)
                 executor.run(StandingClock(now))
                 for port, batches in executor.take(now).items():
                     gathered[port] += batches
@@ -189,8 +194,10 @@ class StreamLowLevel:
         if is_generated(self._stream.connector):
             yield Chunk(make_slice(self._stream, schema, int(path)).drop_columns([ARRIVED]))
             return
-        for batch in read_file(Path(path), self._stream.connector, schema, batch_rows=262_144):
-            yield Chunk(batch.rows, batch.malformed)
+        # Rows that were fed from Python have no place that a user knows.
+        ours = self._is_ours(path)
+        for batch in read_file(Path(path), reading(self._stream), schema, batch_rows=262_144):
+            yield Chunk(batch.rows, batch.unread, locate=None if ours else batch.locate)
 
     def _packed(self, gathered: dict[str, list[Batch]], number: int) -> pa.RecordBatch:
         """One row per port and bucket, with all its tuples; the number says in which order tuples entered."""

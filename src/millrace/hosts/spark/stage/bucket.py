@@ -33,6 +33,7 @@ from millrace.kernel.graph.graph import Graph
 from millrace.kernel.graph.operator_modes import operator_metrics
 from millrace.kernel.graph.snapshot import Place
 from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.quarantine import merged
 from millrace.plan.physical.levels import Crossing, Exchange
 from millrace.plan.physical.stages import Physical
 
@@ -190,6 +191,8 @@ class Bucket:
         counts = [Counter(each.get("malformed", {})) for each in (known, *summaries)]
         if malformed := sum(counts, Counter()):
             known["malformed"] = dict(malformed)
+        if any(summary["aside"] for summary in summaries):
+            known["aside"] = merged(known.get("aside", {}), *(summary["aside"] for summary in summaries)).save()
         known["files"] = max(summary["files"] for summary in summaries)
         edge.follow(summaries)
         self.orders[stream] = changed_order(edge, summaries[0]["order"].get("runs", ()))

@@ -36,6 +36,7 @@ def _iso_times(column: Value) -> Value:
 
 
 _TEXT = JsonText(null_fields=False, time=_iso_times, number=lambda column: cast(column, pa.string()))
+_WHOLE_TEXT = JsonText(null_fields=True, time=_iso_times, number=lambda column: cast(column, pa.string()))
 
 
 def _from_json(text: Value, null: pa.Scalar, strict: pa.Scalar) -> Value:
@@ -83,6 +84,11 @@ def _short(text: str) -> str:
 def _to_json(value: Value) -> Value:
     found: Value = over_columns(_TEXT.of)(value)
     return found
+
+
+def as_json(values: pa.Array) -> pa.Array:
+    """Values as JSON text, with fields that are null."""
+    return _WHOLE_TEXT.of(values)
 
 
 def path_steps(path: str) -> list[str | int] | None:

@@ -94,6 +94,7 @@ class StreamStatement:
     max_future_skew: Length | None = None
     update_key: ColumnsClause | None = None
     late_into: Name | None = None
+    quarantine_into: Name | None = None
     late_by_window: Name | None = None
     connector: ConnectorClause | None = None
     replay: ReplayClause | None = None
