@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
@@ -15,6 +19,7 @@ from time import monotonic, sleep
 from typing import IO
 
 from millrace.commands.command_line import main
+from tests.terminal import Terminal
 
 SOURCE = Path(__file__).parents[2] / "src"
 COMMAND = [sys.executable, "-m", "millrace"]
@@ -35,6 +40,23 @@ def millrace_process(
     return subprocess.run(
         command, stdout=out, stderr=subprocess.PIPE, text=True, cwd=folder, timeout=300, check=False, env=around
     )
+
+
+def on_terminal(*arguments: object, folder: Path, columns: int = 80) -> tuple[int, list[str]]:
+    """A command run to its end on a terminal of so many columns: its exit code, and the lines that it left there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    around = {**environment(), "TERM": "xterm"}
+    command = [*COMMAND, *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=around)
+    os.close(theirs)
+    terminal = Terminal(columns)
+    with suppress(OSError):
+        # The end of a terminal is an error.
+        while said := os.read(ours, 1 << 16):
+            terminal.write(said.decode("utf-8", "replace").replace("\r\n", "\n"))
+    os.close(ours)
+    return process.wait(timeout=300), terminal.lines()
 
 
 def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:

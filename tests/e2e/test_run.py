@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import RunOn, Started, millrace, millrace_process, wait_for
+from tests.e2e.commands import RunOn, Started, millrace, millrace_process, on_terminal, wait_for
 from tests.e2e.scripts import SHOWN, add_file, expected, project, results
 
 pytestmark = pytest.mark.slow
@@ -88,3 +88,19 @@ def test_a_query_need_not_read_all_columns_of_csv_without_a_header(host: str, ru
     ran = run_on(host, "q.sql", "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == ["#", "query_1", "v", "1", "2"]
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_on_a_terminal_results_are_a_table_that_fits(columns: int, tmp_path: Path) -> None:
+    rows = "".join(f"2024-01-01 00:00:0{at},{at * 1000},{'text ' * 20}\n" for at in range(3))
+    (tmp_path / "s.csv").write_text("ts,n,words\n" + rows)
+    (tmp_path / "q.sql").write_text("""
+        CREATE STREAM s (ts TIMESTAMP, n INT, words STRING) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');
+        SELECT * FROM s;""")
+    code, lines = on_terminal("run", "q.sql", "--on", "local", "--until-end", folder=tmp_path, columns=columns)
+    assert code == 0
+    assert lines[:2] == ["# query_1", "ts                      n  words"]
+    room = columns - len("2024-01-01 00:00:02  2000  ")
+    words = ("text " * 20).rstrip() if room >= 100 else ("text " * 20)[: room - 1] + "…"
+    assert lines[2:5] == [f"2024-01-01 00:00:0{at}  {at * 1000:>4}  {words}" for at in range(3)]
+    assert lines[5].startswith("3 rows in ")

@@ -10,8 +10,10 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
+from millrace.api.terminal.colours import Colours
 from millrace.api.terminal.phase_line import PhaseLine
-from millrace.api.terminal.status_line import StatusLine, say
+from millrace.api.terminal.result_table import ResultTables
+from millrace.api.terminal.status_line import StatusLine, say, terminal_width
 from millrace.connectors.files.file_writer import json_lines
 from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import output_fault
@@ -68,6 +70,7 @@ class Console:
         self._headed = ""
         self._last: tuple[float, int] | None = None
         self._status = StatusLine(self.err)
+        self._tables = ResultTables(Colours(self.out)) if self.out.isatty() else None
         self._waiting: PhaseLine | None = None
 
     def phase(self, text: str) -> None:
@@ -91,14 +94,8 @@ class Console:
         """Show rows, rate, the greatest time of each stream, and results so far."""
         self._end_wait()
         rate = self._rate(report)
-        if not self._status.due:
-            return
-        times = "  ".join(
-            f"{name} {clock_text(source.greatest, unit=source.unit)}" for name, source in report.sources.items()
-        )
-        results = sum(report.results.values())
-        waiting = f"  {sum(queue.waiting for queue in report.queues.values()):,} in queues" if report.queues else ""
-        self._status.show(f"{report.received:,} rows  {rate:,.0f}/s  {times}  {results:,} results{waiting}")
+        if self._status.due:
+            self._status.show(progress_text(report, rate, terminal_width(self.err) - 1 if self._status.live else None))
 
     def _rate(self, report: Report) -> float:
         before = self._last or (0.0, report.earlier)
@@ -106,7 +103,7 @@ class Console:
         return max(0, report.received - before[1]) / max(report.elapsed - before[0], 1e-6)
 
     def results(self, query: str, rows: pa.Table) -> None:
-        """Show result rows of a query: tab-separated under a head, or one JSON object per line."""
+        """Show result rows of a query: as a table on a terminal, else tab-separated, or one JSON object per line."""
         if not rows.num_rows and self._headed == query:
             return
         self.clear()
@@ -114,6 +111,10 @@ class Console:
             self._show(*json_lines(rows.add_column(0, "query", pa.repeat(query, rows.num_rows))))
             return
         texts = [column_text(column) for column in rows.columns]
+        if self._tables is not None:
+            self._headed = query
+            self._show(*self._tables.lines(query, rows, texts, terminal_width(self.out)))
+            return
         head = () if self._headed == query else (f"# {query}", "\t".join(rows.column_names))
         self._headed = query
         self._show(*head, *("\t".join(row) for row in zip(*texts, strict=True)))
@@ -177,7 +178,23 @@ class Console:
             from millrace.hosts.spark.batch_times import profile_lines
 
             lines += profile_lines(report.profile)
-        say(self.err, "\n".join(lines) + "\n")
+        colours = Colours(self.err)
+        say(self.err, "\n".join(map(colours.summary, lines)) + "\n")
+
+
+def progress_text(report: Report, rate: float, width: int | None) -> str:
+    """Rows, rate, results, and how far the streams are: those furthest behind first, as many as fit a width."""
+    waiting = f"  {sum(queue.waiting for queue in report.queues.values()):,} in queues" if report.queues else ""
+    text = f"{report.received:,} rows  {rate:,.0f}/s  {sum(report.results.values()):,} results{waiting}"
+    behind = sorted(report.sources.items(), key=lambda each: each[1].greatest)
+    for place, (name, source) in enumerate(behind):
+        part = f"  {name} {clock_text(source.greatest, unit=source.unit)}"
+        left = len(behind) - place
+        more = f"  and {left - 1} more" if left > 1 else ""
+        if width is not None and len(text + part + more) > width:
+            return text + (f"  {left} streams" if not place else f"  and {left} more")
+        text += part
+    return text
 
 
 def summary_lines(report: Report) -> list[str]:

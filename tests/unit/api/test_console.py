@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from millrace.api.console import Console, clock_text, summary_data, summary_lines
+from millrace.api.console import Console, clock_text, progress_text, summary_data, summary_lines
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.kernel.metrics import AsideRow, AsideRows, QueueMetrics, SourceMetrics
@@ -92,3 +92,14 @@ def test_the_summary_explains_rows_that_were_set_aside() -> None:
     source = replace(REPORT.sources["link"], aside=aside)
     lines = summary_lines(replace(REPORT, sources={"link": source}))
     assert lines[2:5] == ["    1,298 × is odd", "      a.csv, line 7: 1,\\tx", "      {}"]
+
+
+def test_the_line_of_progress_has_room_for_the_streams_that_are_furthest_behind() -> None:
+    sources = {f"stream_{at}": replace(REPORT.sources["link"], greatest=(20 - at) * 1_000_000) for at in range(20)}
+    report = replace(REPORT, sources=sources)
+    whole = progress_text(report, 5.0, None)
+    assert all(name in whole for name in sources)
+    for width in (60, 79, 199):
+        text = progress_text(report, 5.0, width)
+        assert len(text) <= width and text.startswith("200 rows  5/s  4 results")
+    assert "stream_19 1970-01-01 00:00:01" in text and "stream_0 " not in text and text.endswith(" more")
