@@ -26,7 +26,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make links that leave docs/, or that lead into it, into links of the site."""
+    """Make links that leave docs/, or that lead into it, into links of the site; a short page has no list of headings."""
+    if "\n## " not in markdown:
+        page.meta["hide"] = ["toc"]
     in_docs = page.file.abs_src_path is None or Path(page.file.abs_src_path).is_relative_to(config.docs_dir)
     home = posixpath.join("docs", page.file.src_uri) if in_docs else page.file.src_uri
 

@@ -11,5 +11,6 @@ CREATE STREAM departures (flight STRING, departed TIMESTAMP)
 CREATE QUERY missing AS
   SELECT t.scheduled, t.flight, t.origin, t.dest
   FROM timetable t LEFT JOIN departures d
-    ON t.flight = d.flight AND d.departed BETWEEN t.scheduled - INTERVAL 1 HOUR AND t.scheduled + INTERVAL 3 HOURS
+    ON t.flight = d.flight
+    AND d.departed BETWEEN t.scheduled - INTERVAL 1 HOUR AND t.scheduled + INTERVAL 3 HOURS
   WHERE d.flight IS NULL AND t.origin = 'LGA';

@@ -6,6 +6,7 @@ python examples/cookbook/change_and_restart.py
 from __future__ import annotations
 
 import tempfile
+from datetime import datetime
 from pathlib import Path
 
 import millrace as mr
@@ -18,11 +19,13 @@ CREATE STREAM departures (flight STRING, origin STRING, delay INT, departed TIME
 """
 BEFORE = """
 CREATE QUERY per_day AS
-  SELECT origin, count(*) AS flights, sum(delay) AS minutes FROM departures [RANGE 1 DAY SLIDE 1 DAY] GROUP BY origin;
+  SELECT origin, count(*) AS flights, sum(delay) AS minutes
+  FROM departures [RANGE 1 DAY SLIDE 1 DAY] GROUP BY origin;
 """
 AFTER = """
 CREATE QUERY per_day AS
-  SELECT origin, count(*) AS flights, sum(delay) AS minutes FROM departures [RANGE 1 DAY SLIDE 1 DAY] GROUP BY origin
+  SELECT origin, count(*) AS flights, sum(delay) AS minutes
+  FROM departures [RANGE 1 DAY SLIDE 1 DAY] GROUP BY origin
   HAVING sum(delay) > 5000;
 CREATE QUERY very_late AS SELECT departed, flight, delay FROM departures WHERE delay > 250;
 """
@@ -39,9 +42,11 @@ def main() -> None:
         print(*after.evolution.lines(), sep="\n")
         for query in after.queries:
             for row in after.results(query).to_pylist():
-                print(
-                    query, *(f"{each:%d %H:%M}" if hasattr(each, "hour") else each for each in row.values()), sep="  "
-                )
+                print(query, *map(shown, row.values()))
+
+
+def shown(value: object) -> str:
+    return f"{value:%d %H:%M}" if isinstance(value, datetime) else str(value)
 
 
 def arrive(path: Path, lines: list[str]) -> None:

@@ -1,4 +1,5 @@
--- Enrichment: late departures with the name of their airline, and how late the airlines of each alliance are.
+-- Enrichment: late departures with the name of their airline, and how late the airlines of
+-- each alliance are.
 CREATE TABLE carriers (code STRING PRIMARY KEY, name STRING, alliance STRING)
   FROM csv OPTIONS (path 'examples/cookbook/data/carriers.csv')
   REFRESH EVERY INTERVAL 1 HOUR;
@@ -13,6 +14,7 @@ CREATE QUERY very_late AS
   WHERE d.delay > 240;
 
 CREATE QUERY by_alliance AS
-  SELECT coalesce(c.alliance, 'none') AS alliance, count(*) AS flights, round(avg(d.delay), 1) AS delay
+  SELECT coalesce(c.alliance, 'none') AS alliance,
+         count(*) AS flights, round(avg(d.delay), 1) AS delay
   FROM departures [RANGE 1 DAY SLIDE 1 DAY] d LEFT JOIN carriers c ON d.carrier = c.code
   GROUP BY coalesce(c.alliance, 'none');

@@ -1,9 +1,10 @@
--- Slowly changing data: each long-delayed departure with the weather that was last observed at its airport.
+-- Slowly changing data: each long-delayed departure with the weather that was last observed
+-- at its airport.
 CREATE STREAM departures (flight STRING, origin STRING, delay INT, departed TIMESTAMP)
   TIMESTAMP BY departed ORDERED
   FROM csv OPTIONS (path 'examples/cookbook/data/departures.csv');
 
-CREATE STREAM weather (origin STRING, temp DOUBLE, wind_speed DOUBLE, visib DOUBLE, observed TIMESTAMP)
+CREATE STREAM weather (origin STRING, wind_speed DOUBLE, visib DOUBLE, observed TIMESTAMP)
   TIMESTAMP BY observed ORDERED
   FROM csv OPTIONS (path 'examples/cookbook/data/weather.csv');
 

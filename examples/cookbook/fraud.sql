@@ -1,5 +1,7 @@
--- Fraud within ten minutes: a card in two countries, and a large payment after tiny ones that only test the card.
-CREATE STREAM payments (payment STRING, card BIGINT, country STRING, amount DECIMAL(9, 2), ts TIMESTAMP)
+-- Fraud within ten minutes: a card in two countries, and a large payment after tiny ones
+-- that only test the card.
+CREATE STREAM payments (
+    payment STRING, card BIGINT, country STRING, amount DECIMAL(9, 2), ts TIMESTAMP)
   TIMESTAMP BY ts DISORDER INTERVAL 15 MINUTES
   FROM csv OPTIONS (path 'examples/cookbook/data/payments.csv');
 
@@ -7,7 +9,9 @@ CREATE QUERY two_countries AS
   SELECT a.card, a.payment AS first, b.payment AS second, a.country AS here, b.country AS there,
          unix_seconds(b.ts) - unix_seconds(a.ts) AS seconds
   FROM payments a JOIN payments b
-    ON a.card = b.card AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 10 MINUTES AND a.country <> b.country;
+    ON a.card = b.card
+    AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 10 MINUTES
+    AND a.country <> b.country;
 
 CREATE QUERY tested_first AS
   SELECT window_end AS ts, card, count(*) AS payments, max(amount) AS largest

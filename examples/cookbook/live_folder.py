@@ -17,7 +17,8 @@ CREATE STREAM departures (flight STRING, origin STRING, departed TIMESTAMP)
   FROM csv OPTIONS (path '{folder}/in');
 
 CREATE QUERY per_hour AS
-  SELECT origin, count(*) AS flights FROM departures [RANGE 4 HOURS SLIDE 4 HOURS] GROUP BY origin;
+  SELECT origin, count(*) AS flights
+  FROM departures [RANGE 4 HOURS SLIDE 4 HOURS] GROUP BY origin;
 """
 
 
@@ -28,16 +29,11 @@ def main() -> None:
         (folder / "in").mkdir()
         for number, start in enumerate(range(0, len(lines), 400)):
             move_in(folder, f"{number:05}.csv", [head, *lines[start : start + 400]])
-            handle = (
-                mr.Network()
-                .sql(QUERIES.format(folder=folder))
-                .run(on="local", until="available", checkpoint=folder / "state")
-            )
+            net = mr.Network().sql(QUERIES.format(folder=folder))
+            handle = net.run(on="local", until="available", checkpoint=folder / "state")
             print(f"after {number:05}.csv: {handle.metrics().received} rows")
-            for row in (
-                handle.results("per_hour").sort_by([("window_start", "ascending"), ("origin", "ascending")]).to_pylist()
-            ):
-                print("  ", f"{row['window_start']:%d %H:%M}", row["origin"], row["flights"])
+            for row in sorted(handle.results("per_hour").to_pylist(), key=lambda row: tuple(row.values())):
+                print(f"  {row['window_start']:%d %H:%M} {row['origin']} {row['flights']}")
 
 
 def move_in(folder: Path, name: str, lines: list[str]) -> None:

@@ -1,4 +1,5 @@
--- Nested JSON: a message per aircraft, with an array of its flights; a row per flight, and sums over them.
+-- Nested JSON: a message per aircraft, with an array of its flights; a row per flight, and
+-- sums over them.
 CREATE STREAM aircraft (
     ts TIMESTAMP,
     aircraft STRUCT<tail: STRING, airline: STRUCT<code: STRING>>,

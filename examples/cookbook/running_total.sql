@@ -1,4 +1,5 @@
--- A running total and a moving average: minutes that long delays have cost since the morning, and the delay over three hours.
+-- A running total and a moving average: minutes that long delays have cost since the
+-- morning, and the delay over three hours.
 CREATE STREAM departures (flight STRING, origin STRING, delay INT, departed TIMESTAMP)
   TIMESTAMP BY departed ORDERED
   FROM csv OPTIONS (path 'examples/cookbook/data/departures.csv');

@@ -10,7 +10,8 @@ CREATE STREAM landings (flight STRING, landed TIMESTAMP)
   FROM csv OPTIONS (path 'examples/cookbook/data/landings.csv');
 
 CREATE QUERY journeys AS
-  SELECT t.flight, t.scheduled, d.departed, l.landed, (unix_seconds(l.landed) - unix_seconds(d.departed)) div 60 AS minutes
+  SELECT t.flight, t.scheduled, d.departed, l.landed,
+         (unix_seconds(l.landed) - unix_seconds(d.departed)) div 60 AS minutes
   FROM timetable t
     JOIN departures d ON t.flight = d.flight
       AND d.departed BETWEEN t.scheduled - INTERVAL 1 HOUR AND t.scheduled + INTERVAL 12 HOURS
