@@ -26,7 +26,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make links that leave docs/, or that lead into it, into links of the site; a short page has no list of headings."""
+    """Make links that leave docs/, or that lead into it, into links of the site; leave out a list of no headings."""
     if "\n## " not in markdown:
         page.meta["hide"] = ["toc"]
     in_docs = page.file.abs_src_path is None or Path(page.file.abs_src_path).is_relative_to(config.docs_dir)
