@@ -61,7 +61,7 @@ def _site_path(path: str) -> str:
 
 
 def _examples() -> list[str]:
-    kept = (".py", ".sql", ".out", ".csv", ".json")
+    kept = (".py", ".sql", ".out", ".csv", ".json", ".yml")
     return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").rglob("*") if path.suffix in kept)
 
 

@@ -52,11 +52,6 @@ def printed(name: str, *arguments: str) -> str:
     return out.getvalue()
 
 
-def test_the_alerts_name_metrics_that_there_are() -> None:
-    named = set(re.findall(r"millrace_\w+", (RECIPES / "alerts.yml").read_text()))
-    assert named and named <= set(re.findall(r"`(millrace_\w+)`", (ROOT / "docs" / "monitoring.md").read_text()))
-
-
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["absence", "enrich_with_changes", "top_n"])
