@@ -17,7 +17,7 @@ from millrace.hosts.sinks.sinks import file_sinks
 from millrace.hosts.sinks.writers import check_stores
 from millrace.hosts.tables.table_reader import read_table
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.query_network import Query
+from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.physical.stages import physical
 from millrace.secrets import resolved
 
@@ -38,19 +38,25 @@ def _check(options: argparse.Namespace) -> int:
     Console().shown(read.shown)
     network = read.network
     with read.placing():
-        plan = physical(network)
-        plan.whole()
-        file_sinks(network.queries, relayed=True)
-        check_stores(network.queries)
-        left = [*filter(None, map(_check_sink, network.queries))]
-        left += filter(None, (_check_stream(each, plan.columns_read(each.name)) for each in network.streams()))
-        for table in network.tables():
-            read_table(table, {})
-    for each in dict.fromkeys(left):
+        left = find_faults(network)
+    for each in left:
         print(each)
     streams, queries = len(network.streams()), len(network.queries)
     print(f"{options.file}: no fault (streams: {streams}, queries: {queries})")
     return 0
+
+
+def find_faults(network: QueryNetwork) -> list[str]:
+    """Raise what a run would refuse, after a look at the first rows; what only Spark can tell is listed."""
+    plan = physical(network)
+    plan.whole()
+    file_sinks(network.queries, relayed=True)
+    check_stores(network.queries)
+    left = [*filter(None, map(_check_sink, network.queries))]
+    left += filter(None, (_check_stream(each, plan.columns_read(each.name)) for each in network.streams()))
+    for table in network.tables():
+        read_table(table, {})
+    return list(dict.fromkeys(left))
 
 
 def _check_stream(stream: Stream, columns: list[str]) -> str | None:

@@ -22,6 +22,7 @@ from millrace.api.run_log import console as console_of
 from millrace.api.runs import open_run, pending_change
 from millrace.commands.arguments import (
     Commands,
+    QueryFile,
     add_file,
     add_json,
     add_user_code,
@@ -30,6 +31,8 @@ from millrace.commands.arguments import (
     named_values,
     read_network,
 )
+from millrace.commands.check import find_faults
+from millrace.commands.watch import WatchedFile, run_again
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Listeners
@@ -75,6 +78,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help="take the end of every file as the end of its stream",
     )
     add("--checkpoint", type=Path, metavar="DIR", help="the folder that keeps the state, and from which a run resumes")
+    add("--watch", action="store_true", help="check the file at every save, and run it again")
     add("--dry-run", action="store_true", help="show what would become of the queries in the checkpoint; run nothing")
     add("--master", default="local[*]", metavar="URL", help="Spark's master (default: local[*])")
     add(
@@ -119,14 +123,36 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if not options.watch or options.dry_run:
+        _run_once(options, lambda run: nullcontext())
+        return 0
+    watched = WatchedFile(options.file, partial(_accept, options))
+    return run_again(watched, partial(_run_once, options, watched.attending))
+
+
+def _accept(options: argparse.Namespace) -> None:
+    """Raise what is wrong with the file as it is now, or with its checkpoint."""
+    given = read_network(options)
+    with given.placing():
+        find_faults(given.network)
+        if options.checkpoint is not None and options.checkpoint.is_dir():
+            pending_change(_run_options(options), _live_changes(options, given))
+
+
+def _live_changes(options: argparse.Namespace, given: QueryFile) -> LiveChanges:
+    allowed = options.user_code
+    bind, read = partial(_bind_shown, user_code=allowed), partial(_read_shown, user_code=allowed)
+    return LiveChanges(_shown(given.network), given.text, bind, read)
+
+
+def _run_once(options: argparse.Namespace, attending: Callable[[HostRun], AbstractContextManager[object]]) -> bool:
+    """Run the file once, in `attending`; True if a signal has ended it."""
     given = read_network(options)
     console = console_of(options.log, as_json=options.json)
     console.shown(given.shown)
     if not given.network.queries:
-        return 0
-    allowed = options.user_code
-    bind, read = partial(_bind_shown, user_code=allowed), partial(_read_shown, user_code=allowed)
-    changes = LiveChanges(_shown(given.network), given.text, bind, read)
+        return False
+    changes = _live_changes(options, given)
     limits = Limits(lambda: changes.network.queries, lambda: signals.stop())
 
     def results(name: str, rows: pa.Table) -> None:
@@ -137,7 +163,7 @@ def _run(options: argparse.Namespace) -> int:
     chosen = _run_options(options)
     if options.dry_run:
         console.evolution(pending_change(chosen, changes), would=True)
-        return 0
+        return False
     changes.changed = console.changed
     listeners = Listeners(progress=console.progress, results=results, warning=console.warning, phase=console.phase)
     checkpoint = None if chosen.checkpoint is None else str(chosen.checkpoint)
@@ -161,13 +187,13 @@ def _run(options: argparse.Namespace) -> int:
         if options.on == "spark":
             console.phase("waiting for the first micro-batch")
         try:
-            with _served(options, reader, console), _exported(options, reader), reader.attending():
+            with _served(options, reader, console), _exported(options, reader), reader.attending(), attending(run):
                 report = run.run()
             console.summary(report)
         finally:
             console.clear()
             run.close()
-    return 0
+    return signals.signalled
 
 
 def _run_options(options: argparse.Namespace) -> RunOptions:
@@ -246,6 +272,8 @@ class _StopOnSignals:
 
     def __init__(self, line: Callable[[bool], str] | None = None) -> None:
         self.run: HostRun | None = None
+        self.signalled = False
+        """True if a signal has come."""
         self._line = line or Console().stopping
         self._before = {number: signal.getsignal(number) for number in _SIGNALS}
 
@@ -268,6 +296,7 @@ class _StopOnSignals:
         self.run.stop()
 
     def _stop(self, number: int, frame: object) -> None:
+        self.signalled = True
         for each, before in self._before.items():
             signal.signal(each, before)
         os.write(self._said, self._line(os.isatty(self._said)).encode())
