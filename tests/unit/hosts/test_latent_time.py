@@ -32,7 +32,7 @@ def test_a_latent_union_waits_for_no_folder_that_is_empty_on_spark(run_on: RunOn
     (tmp_path / "q.sql").write_text("".join(map(stream.format, "ab")) + UNITED)
     done = run_on("spark", "q.sql", "--available-now", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert all(f'"v": {value}' in done.stdout for value in (1, 2, 3)), done.stdout
+    assert all(f'"v":{value}' in done.stdout for value in (1, 2, 3)), done.stdout
 
 
 def test_python_unites_latent_streams_in_order_without_waiting() -> None:
@@ -51,7 +51,7 @@ def test_the_command_line_counts_latent_rows_and_says_that_they_need_no_ets(run_
     query = "CREATE QUERY q AS SELECT count(*) AS n FROM a [RANGE 1 DAY SLIDE 1 DAY];"
     (tmp_path / "q.sql").write_text(stream.format("") + query)
     done = run_on("local", "q.sql", "--until-end", "--json", folder=tmp_path)
-    assert done.returncode == 0 and '"n": 3' in done.stdout
+    assert done.returncode == 0 and '"n":3' in done.stdout
     (tmp_path / "q.sql").write_text(stream.format(" ETS ON DEMAND") + query)
     refused = run_on("local", "q.sql", "--until-end", folder=tmp_path)
     assert refused.returncode == 2 and "latent timestamps need no ETS" in refused.stderr

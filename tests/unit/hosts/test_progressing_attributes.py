@@ -293,6 +293,6 @@ def test_the_command_line_reads_numbers_and_days_from_files(run_on: RunOn, tmp_p
     )
     done = run_on("local", "q.sql", "--until-end", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert '"window_start": 0, "window_end": 10, "c": 2' in done.stdout
-    assert '"window_start": 10, "window_end": 20, "c": 1' in done.stdout
+    assert '"window_start":0,"window_end":10,"c":2' in done.stdout
+    assert '"window_start":10,"window_end":20,"c":1' in done.stdout
     assert '"greatest": "12"' in done.stdout + done.stderr

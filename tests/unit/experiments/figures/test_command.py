@@ -14,7 +14,7 @@ from time import sleep
 
 import pytest
 
-from millrace.api import console
+from millrace.api.terminal import status_line
 from millrace.errors import RequestError
 from millrace.experiments.figures import command
 from millrace.experiments.figures.claims import Claim
@@ -154,7 +154,7 @@ def test_the_figures_are_listed() -> None:
 def test_progress_is_told_on_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(console, "_EVERY", 0.0)
+    monkeypatch.setattr(status_line, "_EVERY", 0.0)
     command.make_figures("tiny", tmp_path, out=io.StringIO())
     _, *told = capsys.readouterr().err.splitlines()
     assert [line[:18] for line in told] == ["tiny: 1 of 2 runs,", "tiny: 2 of 2 runs,"]

@@ -129,7 +129,7 @@ SELECT page FROM clicks FOR SYSTEM_TIME AS OF ts | is for the second input | JOI
 SELECT page FROM clicks c FULL JOIN views FOR SYSTEM_TIME AS OF c.ts AS v ON c.user_id = v.user_id | JOIN or LEFT | JOIN
 REFRESH TABLE users | REFRESH TABLE is for a running network | millrace control
 CREATE TABLE t (a INT) | table "t" has no source | FROM csv
-CREATE TABLE t (a INT) FROM kafka | a table cannot be read from "kafka" | csv, json, parquet, python
+CREATE TABLE t (a INT) FROM kafka | a table cannot be read from "kafka" | csv, json, parquet, postgres, python
 CREATE TABLE t (a INT, PRIMARY KEY (b)) FROM csv OPTIONS (path 'x') | column "b" does not exist | The columns are a
 CREATE TABLE t (a ARRAY<INT> PRIMARY KEY) FROM json OPTIONS (path 'x') | part of the primary key | other columns
 CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a)) FROM csv OPTIONS (path 'x') | two primary keys | PRIMARY KEY (a, b)
