@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from millrace.api.handle import Handle
     from millrace.api.network import Network, Polled
     from millrace.api.relations import Relation
+    from millrace.callers import debug
     from millrace.connectors.pushed import Pushed
     from millrace.errors import MillraceError
     from millrace.hosts.sinks.writers import Writer
@@ -38,6 +39,7 @@ __all__ = [
     "Relation",
     "Writer",
     "columns",
+    "debug",
     "parse_network",
     "spark_session",
 ]
@@ -51,6 +53,7 @@ _HOMES = {
     "Relation": "millrace.api.relations",
     "Writer": "millrace.hosts.sinks.writers",
     "columns": "millrace.kernel.columns.user_functions",
+    "debug": "millrace.callers",
     "parse_network": "millrace.language",
     "spark_session": "millrace.api.dataframes",
 }

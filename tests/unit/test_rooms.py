@@ -21,6 +21,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "millrace"
 MAY_IMPORT = {
     "errors": "",
     "secrets": "errors",
+    "callers": "errors",
     # The kernel: what travels along arcs, the contract of an operator, segments, metrics; then its rooms.
     "kernel": "",
     "kernel/columns": "errors kernel",
@@ -61,8 +62,8 @@ MAY_IMPORT = {
     # What files hold that nobody has described.
     "survey": "errors kernel kernel/* plan/nodes connectors hosts",
     # What people use, and what shows it. Nobody imports the commands.
-    "api": "errors kernel plan/* language language/* connectors hosts hosts/*",
-    "__init__": "api connectors errors hosts kernel/* language",
+    "api": "errors callers kernel plan/* language language/* connectors hosts hosts/*",
+    "__init__": "api callers connectors errors hosts kernel/* language",
     "testing": "errors kernel kernel/* plan/* language connectors hosts hosts/local hosts/spark api",
     "experiments": "errors kernel kernel/* plan/* language language/* hosts hosts/virtual api",
     "commands": "errors secrets kernel plan/* language connectors survey hosts hosts/spark api experiments __init__",

@@ -16,6 +16,7 @@ from millrace.api.reader import Reader
 from millrace.api.relations import Relation, check_member
 from millrace.api.runs import SingleUse, open_run
 from millrace.api.sql_text.query_text import Reads, pairs, query_text, quoted, script
+from millrace.callers import at_caller
 from millrace.connectors.native import PLAIN_SINKS, is_native_sink
 from millrace.connectors.pushed import Pushed
 from millrace.connectors.sink_index import PYTHON_SINK, has_writer
@@ -44,6 +45,7 @@ _ALL: Final = object()
 """Stands for all keys: any value may be a key."""
 
 
+@at_caller
 class Handle:
     """A run of a network: at work in a thread of its own, or ended."""
 
@@ -103,6 +105,18 @@ class Handle:
             rows = self._limits.within(found, rows)
             self._printed[query].append(rows)
             self._console.results(query, rows)
+
+    @property
+    def state(self) -> str:
+        """Whether the run is "running", has "ended", or has "failed"."""
+        return "running" if self._thread.is_alive() else "ended" if self._reader.error is None else "failed"
+
+    def __repr__(self) -> str:
+        return f"run on {self._on}, {self.state}: {self.metrics()!r}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its streams and its queries, with rows and results so far."""
+        return f"<p>run on {self._on}, {self.state}</p>{self.metrics()._repr_html_()}"
 
     def wait(self, timeout: float | None = None) -> Handle:
         """Wait until the run has ended; raises what made it fail."""
@@ -190,7 +204,7 @@ class Handle:
             warnings.warn(
                 f'the first {kept.dropped} rows of query "{query}" are not kept any more: '
                 "give its sink more room with keep, or write them to files",
-                stacklevel=2,
+                stacklevel=3,
             )
         tables = list(kept)
         return pa.concat_tables(tables) if tables else found.root.schema.empty_table()

@@ -28,6 +28,7 @@ from millrace.api.sql_text.stream_text import (
     update_key_clause,
 )
 from millrace.api.statement_list import StatementList
+from millrace.callers import at_caller, hide_own_lines
 from millrace.connectors.native import DATAFRAME, ITERABLE, SOURCES
 from millrace.connectors.push_pull import Ask, Asked
 from millrace.errors import RequestError, did_you_mean, listed
@@ -40,7 +41,10 @@ from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 
+hide_own_lines()
 
+
+@at_caller
 class Polled(Asked):
     """The source of a stream for whose rows a run calls `ask`.
 
@@ -56,6 +60,7 @@ class Polled(Asked):
         super().__init__(ask, None if every is None else parse_interval(length("every", every)))
 
 
+@at_caller
 class Network:
     """Streams, sinks and queries that run together.
 

@@ -26,7 +26,9 @@ from millrace.api.sql_text.sequence_text import (
 )
 from millrace.api.sql_text.window_text import window_clause
 from millrace.api.windowed import Windowed, no_rows
+from millrace.callers import at_caller
 from millrace.errors import RequestError, UnboundedState
+from millrace.plan.explain.html_text import column_types, html_table
 from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 from millrace.plan.nodes.node import Node
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from millrace.api.network import Network
 
 
+@at_caller
 @dataclass(frozen=True)
 class Relation:
     """Rows of a stream, a join or a query, not yet computed."""
@@ -61,6 +64,13 @@ class Relation:
         where = f" WHERE {self.predicate}" if self.predicate else ""
         order = "" if self.ordered is None else f" ORDER BY {', '.join([self._time(), *self.ordered])}"
         return f"SELECT {self.items} FROM {self.source}{where}{order}"
+
+    def __repr__(self) -> str:
+        return f"{self.sql}\n" + "\n".join(f"  {name} {kind}" for name, kind in column_types(self.schema))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the columns, and the query as SQL."""
+        return html_table(self.sql, ["column", "type"], column_types(self.schema))
 
     @property
     def schema(self) -> pa.Schema:

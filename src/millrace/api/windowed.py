@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from millrace.api.sql_text.join_text import with_window
+from millrace.callers import at_caller
 from millrace.errors import RequestError
 
 if TYPE_CHECKING:
     from millrace.api.relations import Relation
 
 
+@at_caller
 @dataclass(frozen=True)
 class Windowed:
     """Rows in windows, to be aggregated by keys."""

@@ -17,6 +17,8 @@ from millrace.kernel.metrics import (
     QueueMetrics,
     SourceMetrics,
 )
+from millrace.plan.explain.html_text import html_table
+from millrace.plan.explain.time_text import clock_text
 
 Ending = Literal["stopped", "available", "end"]
 """Goes on until stopped; processes what is there and leaves windows open; takes the end of files as the end."""
@@ -56,6 +58,18 @@ class Report:
     now: int = 0
     """The host's clock, in microseconds."""
 
+    def __repr__(self) -> str:
+        rows = max(self.received - self.earlier, 0)
+        lines = [f"{rows:,} rows in {self.elapsed:.1f} s", *map(_stream_text, self.sources.items())]
+        return "\n".join([*lines, *(f"  -> {name}: {rows:,} results" for name, rows in self.results.items())])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a line per stream and per query, with times as times."""
+        streams = [[name, *_stream_counts(source).values()] for name, source in self.sources.items()]
+        names = ["stream", *(_stream_counts(next(iter(self.sources.values()))) if self.sources else ())]
+        queries = html_table("queries", ["query", "results"], list(self.results.items()))
+        return html_table("streams", names, streams) + queries
+
     @classmethod
     def of(
         cls, metrics: Metrics, results: dict[str, int], elapsed: float, steps: int, earlier: int = 0, now: int = 0
@@ -82,6 +96,18 @@ class Report:
     def received(self) -> int:
         """Rows received on all streams."""
         return sum(source.received for source in self.sources.values())
+
+
+def _stream_counts(source: SourceMetrics) -> dict[str, object]:
+    """What became of a stream's rows, with times as times."""
+    counts = {name: getattr(source, name) for name in ("received", "processed", "late", "quarantined", "buffered")}
+    times = {name: clock_text(getattr(source, name), exact=True, unit=source.unit) for name in ("bound", "greatest")}
+    return {**counts, **times}
+
+
+def _stream_text(named: tuple[str, SourceMetrics]) -> str:
+    name, source = named
+    return f"  {name}: " + ", ".join(f"{what} {value}" for what, value in _stream_counts(source).items())
 
 
 OnProgress = Callable[[Report], None]

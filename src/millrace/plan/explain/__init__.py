@@ -8,6 +8,7 @@
 - `cost_notes`     what in-order joins are expected to cost
 - `state_labels`   what bounds the state of a node
 - `query_picture`  the query graph as data, `picture_formats` as JSON, DOT and SVG, `layered_layout` where nodes stand
+- `html_text`      a table as HTML, for what shows itself in a notebook
 - `time_text`      lengths of time and times as text, for all messages
 
 In comes a `Physical` plan, out goes text or a picture; nothing here changes a plan.
