@@ -11,16 +11,22 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", "examples/cookbook/data/README.md")
-"""Pages of the repository that the site has too, under the same paths."""
+PAGES = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "bench/README.md": "benchmarks.md",
+    "examples/cookbook/data/README.md": "cookbook/data.md",
+}
+"""Pages of the repository that the site has too, and where."""
 LINK = re.compile(r"(\]\()(\.\./[^)#\s]+|[\w./-]+)(#[\w-]+)?(?=\))")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages, the examples that pages link to, and the list of decisions."""
-    for path in (*PAGES, *_examples()):
-        files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+    for path, place in {**PAGES, **{path: path for path in _examples()}}.items():
+        files.append(File.generated(config, place, abs_src_path=str(ROOT / path)))
     files.append(File.generated(config, "decisions/index.md", content=_decisions()))
     return files
 
@@ -29,8 +35,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Make links that leave docs/, or that lead into it, into links of the site; leave out a list of no headings."""
     if "\n## " not in markdown:
         page.meta["hide"] = ["toc"]
-    in_docs = page.file.abs_src_path is None or Path(page.file.abs_src_path).is_relative_to(config.docs_dir)
-    home = posixpath.join("docs", page.file.src_uri) if in_docs else page.file.src_uri
+    homes = {place: path for path, place in PAGES.items()}
+    home = homes.get(page.file.src_uri, f"docs/{page.file.src_uri}")
 
     def link(found: re.Match[str]) -> str:
         start, target, anchor = found.group(1), found.group(2), found.group(3) or ""
@@ -57,7 +63,7 @@ def _site_path(path: str) -> str:
     """Where the site has a path of the repository."""
     if path == "docs/decisions":
         return "decisions/index.md"
-    return path.removeprefix("docs/")
+    return PAGES.get(path, path.removeprefix("docs/"))
 
 
 def _examples() -> list[str]:
