@@ -61,8 +61,10 @@ MAY_IMPORT = {
     "hosts/spark": "errors secrets kernel kernel/* plan/* connectors hosts",
     # What files hold that nobody has described.
     "survey": "errors kernel kernel/* plan/nodes connectors hosts",
+    # What the live page shows of a run, on any host.
+    "dashboard": "errors kernel plan/* hosts",
     # What people use, and what shows it. Nobody imports the commands.
-    "api": "errors callers kernel plan/* language language/* connectors hosts hosts/*",
+    "api": "errors callers secrets kernel plan/* language language/* connectors hosts hosts/* dashboard",
     "__init__": "api callers connectors errors hosts kernel/* language",
     "testing": "errors kernel kernel/* plan/* language connectors hosts hosts/local hosts/spark api",
     "experiments": "errors kernel kernel/* plan/* language language/* hosts hosts/virtual api",

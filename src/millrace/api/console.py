@@ -138,9 +138,9 @@ class Console:
     def started(self, network: QueryNetwork, **fields: Any) -> None:
         """Nothing: the lines of progress say that a run has begun."""
 
-    def serving(self, url: str) -> None:
-        """Say where the run answers over HTTP."""
-        say(self.err, f"serving on {url}\n")
+    def serving(self, url: str, page: str) -> None:
+        """Say where the run answers over HTTP, and by which address its page can change queries."""
+        say(self.err, f"serving on {url}\nthe live page: {page}\n")
 
     def stopping(self, live: bool) -> str:
         """The line that says that a run is being stopped, on a terminal if it is live; a signal's handler writes it."""

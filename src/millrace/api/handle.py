@@ -67,7 +67,7 @@ class Handle:
             self._run = open_run(network, options, listeners, feeds, self._changes)
         finally:
             self._console.clear()
-        self._reader = Reader(self._run, self._changes)
+        self._reader = Reader(self._run, self._changes, self._use)
         self._known = self.queries
         """All queries so far: the results of a dropped query can still be read."""
         self._use(stream.name for stream in self._changes.network.streams())
@@ -104,6 +104,7 @@ class Handle:
                 self._printed[query] = kept_rows(found.sink)
             rows = self._limits.within(found, rows)
             self._printed[query].append(rows)
+            self._reader.note_results(query, rows)
             self._console.results(query, rows)
 
     @property
@@ -275,12 +276,16 @@ class Handle:
         """How stale the answers of an update query are: one row per key, in microseconds, now and on average."""
         return self._reader.staleness(query)
 
-    def serve(self, port: int = 0) -> Server:
-        """Answer over HTTP on this machine alone until the run ends; port 0 picks one, see `Server.url`."""
+    def serve(self, port: int = 0, *, host: str | None = None, token: str | None = None) -> Server:
+        """Answer over HTTP until the run ends, and show the live page: `Server.page` is its address.
+
+        Port 0 picks one. It listens on this machine alone, unless another `host` is given with a `token`.
+        """
         # Imported here: few runs answer over HTTP.
+        from millrace.api.http.access_rules import AccessRules
         from millrace.api.http.server import Server
 
-        self._servers.append(Server(self._reader, port))
+        self._servers.append(Server(self._reader, port, AccessRules.of(host, token)))
         return self._servers[-1]
 
     def why(self) -> Lag:

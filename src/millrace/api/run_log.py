@@ -81,8 +81,8 @@ class RunLog(Console):
                 if total > known:
                     self.event(fate, "warning", stream=stream, rows=total - known, total=total)
 
-    def serving(self, url: str) -> None:
-        """Tell where the run answers over HTTP."""
+    def serving(self, url: str, page: str) -> None:
+        """Tell where the run answers over HTTP. The address of its page holds a token, which no log shall have."""
         self.event("serving", url=url)
 
     def phase(self, text: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -33,6 +34,7 @@ from millrace.commands.arguments import (
 )
 from millrace.commands.check import find_faults
 from millrace.commands.watch import WatchedFile, run_again
+from millrace.errors import RequestError
 from millrace.hosts.control.live_changes import LiveChanges
 from millrace.hosts.host_run import HostRun
 from millrace.hosts.report import Listeners
@@ -42,6 +44,9 @@ from millrace.plan.evolution.changes import Added, Amendment, NetworkFile
 from millrace.plan.nodes.endpoints import Connector, Sink
 from millrace.plan.nodes.query_network import Query, QueryNetwork
 
+if TYPE_CHECKING:
+    from millrace.api.http.access_rules import AccessRules
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -50,11 +55,19 @@ def add_to(commands: Commands) -> None:
     command = commands.add_parser("run")
     _add_options(command)
     command.add_argument(
-        "--serve", type=int, metavar="PORT", help="also answer over HTTP on this machine; 0 picks a port"
+        "--serve", type=int, metavar="PORT", help="also show the live page, and answer over HTTP; 0 picks a port"
     )
+    _add_access(command)
     command = commands.add_parser("serve")
     _add_options(command)
     command.add_argument("--port", dest="serve", type=int, default=0, metavar="N", help="0, the default, picks one")
+    _add_access(command)
+
+
+def _add_access(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--host", metavar="ADDRESS", help="where the server listens; without it only this machine can ask")
+    add("--token-file", type=Path, metavar="FILE", help="holds the token of the server; needed with --host")
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
@@ -158,7 +171,9 @@ def _run_once(options: argparse.Namespace, attending: Callable[[HostRun], Abstra
     def results(name: str, rows: pa.Table) -> None:
         query = next((each for each in changes.network.queries if each.name == name), None)
         if query is not None and query.sink.connector.format == "console":
-            console.results(name, limits.within(query, rows))
+            rows = limits.within(query, rows)
+            console.results(name, rows)
+            reader.note_results(name, rows)
 
     chosen = _run_options(options)
     if options.dry_run:
@@ -233,8 +248,8 @@ def _served(options: argparse.Namespace, reader: Reader, console: Console) -> Ab
     # Imported here: few runs are asked over HTTP.
     from millrace.api.http.server import Server
 
-    server = Server(reader, options.serve)
-    console.serving(server.url)
+    server = Server(reader, options.serve, _access(options))
+    console.serving(server.url, server.page if options.token_file is None else f"{server.url}/")
     return server
 
 
@@ -246,6 +261,21 @@ def _exported(options: argparse.Namespace, reader: Reader) -> AbstractContextMan
     from millrace.hosts.telemetry.open_telemetry import exported
 
     return exported(reader.report)
+
+
+def _access(options: argparse.Namespace) -> AccessRules:
+    """Who may ask the server, as the options say."""
+    from millrace.api.http.access_rules import AccessRules
+
+    token = None
+    if options.token_file is not None:
+        try:
+            token = options.token_file.read_text().strip()
+        except (OSError, ValueError) as error:
+            raise RequestError(
+                f'the token in "{options.token_file}" cannot be read: {error}', hint="Write it there as one line."
+            ) from None
+    return AccessRules.of(options.host, token)
 
 
 def _opened(open_it: Callable[[], HostRun], *, apart: bool) -> HostRun:

@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from millrace.kernel.elements import Microseconds
 from millrace.kernel.metrics import (
     AggregateMetrics,
     JoinMetrics,
+    Latency,
     Metrics,
     OperatorMetrics,
     QueueMetrics,
@@ -57,6 +59,10 @@ class Report:
     """Seconds that tasks of micro-batches on Spark have spent in this run, by part (see spark/batch_times.py)."""
     now: int = 0
     """The host's clock, in microseconds."""
+    latency: Mapping[str, Latency] = field(default_factory=dict)
+    """By query how long rows took from their arrival to the result; on Spark nothing."""
+    arcs: Mapping[tuple[str, str, int], tuple[int, Microseconds]] = field(default_factory=dict)
+    """By producer, consumer and input the rows that wait on the arc, and the bound in its register; not on Spark."""
 
     def __repr__(self) -> str:
         rows = max(self.received - self.earlier, 0)
@@ -90,6 +96,8 @@ class Report:
             in_vain=sum(each.in_vain for each in metrics.lookups.values()),
             operators=metrics.operators,
             now=now,
+            latency={name: sink.latency for name, sink in metrics.sinks.items()},
+            arcs=metrics.arcs,
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -17,6 +17,10 @@ MALFORMED: ContextVar[int] = ContextVar("malformed", default=0)
 
 _FINE = 16
 """Steps of a histogram between a power of two and the next: quantiles are right within 1/16."""
+
+
+_SAMPLED = 1_024
+"""The most lengths of a batch that are told apart where some stand for all."""
 
 
 class Latency:
@@ -38,13 +42,20 @@ class Latency:
         self.max: Microseconds = 0
         self._counts: dict[int, int] = {}
 
-    def add(self, micros: npt.NDArray[np.int64]) -> None:
-        """Count lengths of time."""
-        self.count += len(micros)
-        self.sum += int(micros.sum())
+    def add(self, micros: npt.NDArray[np.int64], weight: int = 1) -> None:
+        """Count lengths of time, each for so many."""
+        self.count += len(micros) * weight
+        self.sum += int(micros.sum()) * weight
         self.max = max(self.max, int(micros.max()))
-        for step, count in zip(*np.unique(_steps(micros), return_counts=True), strict=True):
-            self._counts[int(step)] = self._counts.get(int(step), 0) + int(count)
+        counts = np.bincount(_steps(micros))
+        for step in np.flatnonzero(counts).tolist():
+            self._counts[step] = self._counts.get(step, 0) + int(counts[step]) * weight
+
+    def add_some(self, micros: npt.NDArray[np.int64]) -> None:
+        """Count lengths of time; of many only some at equal distances, which stand for the others. All have the max."""
+        weight = -(-len(micros) // _SAMPLED)
+        self.add(micros[::weight], weight)
+        self.max = max(self.max, int(micros.max()))
 
     def add_one(self, micros: Microseconds) -> None:
         """Count one length of time."""
@@ -67,6 +78,44 @@ class Latency:
             if passed >= wanted:
                 return min(_length(step), self.max)
         return self.max
+
+    def bars(self, most: int) -> list[tuple[Microseconds, int]]:
+        """At most so many bars of a histogram: the least length of each, and how many lengths fall in it.
+
+        >>> latency = Latency()
+        >>> latency.add(np.array([0, 0, 3, 100, 120, 5000]))
+        >>> latency.bars(3)
+        [(0, 3), (64, 2), (4096, 1)]
+        """
+        doublings: dict[int, int] = {}
+        for step, count in sorted(self._counts.items()):
+            bits = _length(step).bit_length()
+            doublings[bits] = doublings.get(bits, 0) + count
+        while len(doublings) > most:
+            # What is shortest is told least apart.
+            first, second, *_ = sorted(doublings)
+            doublings[first] += doublings.pop(second)
+        return [(1 << bits >> 1, count) for bits, count in sorted(doublings.items())]
+
+    def save(self) -> dict[str, int]:
+        """The counts by step, as plain data that adds up; see `read`."""
+        return {str(step): count for step, count in self._counts.items()}
+
+    @staticmethod
+    def read(saved: Mapping[str, int]) -> Latency:
+        """What `save` gave; its greatest length is known within 1/16.
+
+        >>> latency = Latency()
+        >>> latency.add(np.array([10, 20, 1000]))
+        >>> Latency.read(latency.save()).quantile(0.99)
+        992
+        """
+        other = Latency()
+        other._counts = {int(step): count for step, count in saved.items()}
+        other.count = sum(saved.values())
+        other.sum = sum(_length(step) * count for step, count in other._counts.items())
+        other.max = max(map(_length, other._counts), default=0)
+        return other
 
     def copy(self) -> Latency:
         """The same counts, apart from later ones."""
@@ -314,6 +363,8 @@ class SourceMetrics:
     """The clock when its greatest time came."""
     aside: dict[str, AsideRows] = field(default_factory=dict)
     """Its quarantined rows by the reason."""
+    disorder: Latency | None = None
+    """How far rows came behind the greatest time before them, in this run; None where nothing says so."""
 
     @property
     def admitted(self) -> int:
@@ -367,3 +418,5 @@ class Metrics:
     """By query the texts that from_json could not read."""
     operators: dict[str, OperatorMetrics] = field(default_factory=dict)
     """By the name of the node."""
+    arcs: dict[tuple[str, str, int], tuple[int, Microseconds]] = field(default_factory=dict)
+    """By producer, consumer and input how many rows wait on the arc, and the bound in its register."""

@@ -9,6 +9,7 @@
     updates/            update queries and the options of their queues
     catalogue           statements -> what they declare, by name
     inspection          answers to SHOW, DESCRIBE and EXPLAIN
+    clause_places       where queries and their clauses stand in a text
     option_places       where an option stands that a connector refuses
     script              statements -> a network: `bind_network`, `parse_network`
     change_requests     statements to a running network
@@ -19,6 +20,7 @@ hint and the place in the text. Imports point one way: grammar <- expressions <-
 """
 
 from millrace.language.change_requests import bind_changes, check_user_code, declarations_of, read_file
+from millrace.language.clause_places import QueryPlace, query_places
 from millrace.language.grammar.script_parser import parse_script
 from millrace.language.grammar.text.intervals import parse_interval
 from millrace.language.grammar.text.variables import filled
@@ -26,6 +28,7 @@ from millrace.language.option_places import place_in
 from millrace.language.script import bind_expression, bind_script, parse_network
 
 __all__ = [
+    "QueryPlace",
     "bind_changes",
     "bind_expression",
     "bind_script",
@@ -36,5 +39,6 @@ __all__ = [
     "parse_network",
     "parse_script",
     "place_in",
+    "query_places",
     "read_file",
 ]

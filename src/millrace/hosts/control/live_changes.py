@@ -277,6 +277,13 @@ class LiveChanges:
         self.changed(text, proposal.answers)
         return tuple(WaitsReply.of(run.lag()) if isinstance(each, WaitsReply) else each for each in proposal.answers)
 
+    def proposed(self, text: str, run: HostRun) -> tuple[QueryNetwork, Answers]:
+        """What the network would be after a request, and the answers to it; nothing is changed."""
+        self._work(run.settle)
+        proposal = self._proposed(text, lambda query: start_of(query, run.points()))
+        physical(proposal.network).whole()
+        return proposal.network, proposal.answers
+
     def close(self) -> None:
         """Refuse the requests that still wait: the run has ended."""
         with self._lock:

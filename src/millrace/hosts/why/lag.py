@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from millrace.errors import RunError
-from millrace.hosts.why.verdicts import verdict
+from millrace.hosts.why.verdicts import verdict, wait_lines
 from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, Microseconds
 from millrace.kernel.graph.ets_demand import Needs, sources_behind, wanted
@@ -65,6 +65,12 @@ class Lag:
 
     def _verdict(self) -> list[str]:
         return verdict(self.now, self.live, self.streams, self.waits, self.queues)
+
+    def sentences(self, query: str) -> list[str]:
+        """What a query waits for, in a sentence, and then what is held and what releases it; empty if it does not."""
+        wait = self.waits.get(query)
+        lines = () if wait is None else wait_lines(self.now, self.live, self.streams, query, wait)
+        return [line.strip() for line in lines]
 
     def data(self) -> dict[str, Any]:
         """All of it as plain data, for `read`."""

@@ -30,11 +30,18 @@ def verdict(
     """All findings, one line each."""
     lines = [_queue_text(query, each) for query, each in (queues or {}).items()]
     for query, wait in waits.items():
-        first, *others = wait.awaited
-        lines += _WaitVerdict(now, live, streams[first.stream], first).lines(query, wait)
-        lines += (f"  also behind: {_named(each)}, {_bound_text(each)}" for each in others)
+        lines += wait_lines(now, live, streams, query, wait)
     lines = lines or ["nothing waits"]
     return lines + [f"{name}: {_stream_text(stream, now)}" for name, stream in streams.items()]
+
+
+def wait_lines(
+    now: Microseconds, live: bool, streams: Mapping[str, StreamLag], query: str, wait: Wait
+) -> Iterator[str]:
+    """What a query waits for, in a line, and below it what is held, what releases it and what else is behind."""
+    first, *others = wait.awaited
+    yield from _WaitVerdict(now, live, streams[first.stream], first).lines(query, wait)
+    yield from (f"  also behind: {_named(each)}, {_bound_text(each)}" for each in others)
 
 
 def _queue_text(query: str, queued: Queued) -> str:

@@ -272,6 +272,11 @@ class Executor:
             aggregates=by_query(self._operators, lambda each: each.aggregate_metrics()),
             malformed=self.malformed({}),
             operators={node.name: operator_metrics(node, at) for node in self._operators},
+            arcs={
+                (arc.producer.name, node.name, arc.port): (arc.rows, arc.register)
+                for node in (*self._operators, *self._sinks)
+                for arc in node.inputs
+            },
         )
 
     def malformed(self, queries: Mapping[str, Sequence[str]]) -> dict[str, int]:

@@ -38,6 +38,7 @@ def source_metrics(ingress: Ingress, outlets: Iterable[GraphNode]) -> SourceMetr
         moved_at=ingress.moved_at,
         seen_at=ingress.seen_at,
         aside=ingress.aside.reasons(),
+        disorder=ingress.disorder.copy() if ingress.contract.kind == "external" else None,
     )
 
 

@@ -33,6 +33,7 @@ from millrace.kernel.elements import (
     Times,
     as_times,
 )
+from millrace.kernel.metrics import Latency
 from millrace.kernel.progress.admission import Admission, FutureGuard, divided, on_time, sorted_out
 from millrace.kernel.progress.open_windows import OpenWindows, open_windows
 from millrace.kernel.progress.order import Entering, Order
@@ -65,6 +66,8 @@ class Ingress:
         self.aside = AsideBook()
         """Why rows were quarantined."""
         self.enabled = 0
+        self.disorder = Latency()
+        """How far rows came behind the greatest time before them, that of their partition if there are some."""
         self.next_beat: Microseconds | None = None
         """When the next periodic ETS is due by the stream's own clock; None until the clock has been seen."""
         self.read_until: Microseconds | None = None
@@ -145,6 +148,8 @@ class Ingress:
         """The same for one row under a plain order, with numbers instead of columns."""
         time, bound = int(batch.times[0]), self.bound
         self._note(time, now)
+        if self.contract.kind == "external":
+            self.disorder.add_one(self.greatest - time)
         self.raise_bound(self.greatest - self.contract.disorder, now)
         if time >= bound:
             self.sequence += 1
@@ -171,6 +176,8 @@ class Ingress:
         entering = Entering(batch.rows, times, greatest, self._guard.promise_limits(greatest, now), now)
         allowed = self.order.after(entering)
         self._note(int(greatest[-1]), now)
+        if self.contract.kind == "external" and (behind := self.order.behind(entering)) is not None:
+            self.disorder.add_some(behind)
         if self.frozen:
             return np.full(len(times), self.bound, np.int64)
         bounds: Times = np.maximum.accumulate(np.maximum(allowed, self.bound))

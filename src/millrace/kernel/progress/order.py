@@ -63,6 +63,10 @@ class Order:
         """For each row the bound that it and the rows before it allow; NO_BOUND where they allow none."""
         return less(entering.greatest, self.disorder)
 
+    def behind(self, entering: Entering) -> Times | None:
+        """For each row of the last `after` how far it came behind the rows before it; None where nothing says so."""
+        return entering.greatest - entering.times
+
     def floors(self) -> Times | None:
         """For each row of the last `after`: what its group had promised before it; None without groups."""
         return None

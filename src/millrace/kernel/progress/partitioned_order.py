@@ -43,6 +43,7 @@ class Partitioned(Order):
         self._partitions = PartitionProgress()
         self._partitions.numbers_of(self._declared)
         self._shared = False
+        self._behind: Times | None = None
 
     def after(self, entering: Entering) -> Times:
         codes, first_rows = self._codes(entering.rows)
@@ -52,6 +53,7 @@ class Partitioned(Order):
             values = promises(self.promise, entering)
         allowed = self._partitions.allowed
         before, reached = _running(codes, values, allowed)
+        self._behind = reached - values if self.promise is None else None
         bounds = np.empty(len(codes), np.int64)
         for begin, end, known in self._stretches(first_rows, len(codes)):
             allowed[codes[begin:end]] = reached[begin:end]
@@ -63,6 +65,9 @@ class Partitioned(Order):
         bounds[: self._in_grace(codes, entering.times)] = NO_BOUND
         self._partitions.see(codes, entering.times, entering.now)
         return bounds
+
+    def behind(self, entering: Entering) -> Times | None:
+        return self._behind
 
     def _in_grace(self, codes: Integers, times: Times) -> int:
         """How many of these rows come before the grace is over."""

@@ -1,7 +1,6 @@
 """A physical plan in words, for `millrace explain` and the API.
 
 - `plan_text`      the whole text: a tree per query, the state table, the query graph
-- `query_picture`  the query graph as nodes and arcs, for drawings and the live page
 - `labels`         the words for nodes, windows and time contracts
 - `join_labels`    joins and sequences: what matches, how long rows are kept, why they are made so
 - `update_labels`  queues: policy, key, and why they stand where they do

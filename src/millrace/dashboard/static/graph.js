@@ -1,0 +1,249 @@
+/** The query graph as a live picture. */
+
+import { bytes, h, length, number, percent, rate, s, short, timeOfDay } from "./dom.js";
+
+/** @typedef {import("./types.js").Picture} Picture @typedef {import("./types.js").Frame} Frame */
+/** @typedef {import("./types.js").PictureNode} PictureNode @typedef {import("./types.js").PictureArc} PictureArc */
+
+const WIDTH = 206, HEIGHT = 76, LINES = 3;
+
+export class Graph {
+  /**
+   * @param {HTMLElement} canvas
+   * @param {(name: string) => void} choose called with the node that is clicked
+   */
+  constructor(canvas, choose) {
+    this.canvas = canvas;
+    this.choose = choose;
+    /** @type {Picture|null} */
+    this.picture = null;
+    /** @type {Map<string, {group: SVGElement, lines: SVGElement[], node: PictureNode}>} */
+    this.nodes = new Map();
+    /** @type {{arc: PictureArc, path: SVGElement, flow: SVGElement, label: SVGElement, lines: SVGElement[]}[]} */
+    this.arcs = [];
+    this.chosen = "";
+    this.upright = false;
+    new ResizeObserver(() => this.resized()).observe(canvas);
+  }
+
+  resized() {
+    const upright = this.canvas.clientWidth < 640;
+    if (this.picture && upright !== this.upright) this.draw(this.picture);
+    else this.fit();
+  }
+
+  /** Lay the picture out and draw it. @param {Picture} picture */
+  draw(picture) {
+    this.picture = picture;
+    this.upright = this.canvas.clientWidth < 640;
+    const layout = laidOut(picture, this.upright);
+    const size = layout.graph();
+    this.width = (size.width ?? 0) + 16;
+    this.height = (size.height ?? 0) + 16;
+    const root = s("svg", { viewBox: `-8 -8 ${this.width} ${this.height}`, role: "group",
+      "aria-label": `Query graph of ${picture.nodes.length} nodes` }, marker("arrow"), marker("arrow-stuck"));
+    this.arcs = picture.arcs.map((arc) => this.arc(layout, arc));
+    root.append(...this.arcs.flatMap((each) => [each.path, each.flow]), ...this.arcs.map((each) => each.label));
+    this.nodes = new Map(picture.nodes.map((node) => [node.name, this.node(layout, node)]));
+    root.append(...[...this.nodes.values()].map((each) => each.group));
+    this.root = root;
+    this.canvas.replaceChildren(root);
+    this.fit();
+    this.mark();
+  }
+
+  /** As large as it is, unless it is a little too wide: then smaller. */
+  fit() {
+    if (!this.root || !this.width) return;
+    const room = this.canvas.clientWidth - 2, scale = Math.min(1, Math.max(0.62, room / this.width));
+    this.root.setAttribute("width", String(this.width * scale));
+    this.root.setAttribute("height", String(this.height * scale));
+  }
+
+  /** @param {any} layout @param {PictureNode} node */
+  node(layout, node) {
+    const { x, y } = layout.node(node.name);
+    const left = x - WIDTH / 2, top = y - HEIGHT / 2;
+    const lines = Array.from({ length: LINES }, (_, line) =>
+      s("text", { x: left + 10, y: top + 34 + line * 15, class: line ? "figures" : "what" }));
+    const pressed = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      this.choose(node.name);
+    };
+    const group = s("g", { class: `node ${node.kind}`, tabindex: 0, role: "button", "data-node": node.name,
+      click: () => this.choose(node.name), keydown: pressed },
+      s("rect", { x: left, y: top, width: WIDTH, height: HEIGHT, rx: node.kind === "operator" ? 5 : 14 }),
+      s("text", { x: left + 10, y: top + 18, class: "title" }, short(node.title, 24)),
+      s("text", { x: left + WIDTH - 10, y: top + 18, class: "badge", "text-anchor": "end" }),
+      ...lines);
+    lines[0].textContent = short(node.text.replace(`${node.title} `, ""), 33);
+    return { group, lines, node };
+  }
+
+  /** @param {any} layout @param {PictureArc} arc */
+  arc(layout, arc) {
+    const found = layout.edge(arc.producer, arc.consumer, String(arc.port));
+    const points = line(found.points);
+    const path = s("path", { d: points, class: `arc${arc.exchange ? " exchange" : ""}`, "marker-end": "url(#arrow)" });
+    const flow = s("path", { d: points, class: "flow" });
+    const lines = [0, 1].map((row) => s("text", { x: found.x, y: found.y - 3 + row * 12, "text-anchor": "middle" }));
+    const label = s("g", { class: "arc-label" }, ...lines);
+    if (arc.exchange) path.append(s("title", {}, `exchange ${arc.exchange}`));
+    return { arc, path, flow, label, lines };
+  }
+
+  /** Show a frame. @param {Frame} frame */
+  show(frame) {
+    if (!this.picture) return;
+    const path = stuckPath(this.picture, frame);
+    for (const [name, { group, lines, node }] of this.nodes) {
+      const told = nodeLines(node, frame);
+      lines[1].textContent = told.lines[0];
+      lines[2].textContent = told.lines[1];
+      const stuck = path.nodes.has(name);
+      group.classList.toggle("stuck", stuck);
+      group.classList.toggle("cause", path.causes.has(name));
+      const badge = path.causes.has(name) ? "⏸ waited for" : path.waiting.has(name) ? "⏸ held back" : told.badge;
+      group.querySelector(".badge").textContent = badge;
+      group.setAttribute("aria-label", `${node.kind} ${node.title}, ${badge ? `${badge.replace("⏸ ", "")}, ` : ""}` +
+        `${told.lines.join(", ")}. ${node.text}`);
+    }
+    const known = new Map(frame.arcs.map(([start, end, port, rows, bound]) => [`${start}\n${end}\n${port}`,
+      { rows, bound }]));
+    for (const { arc, path: drawn, flow, label, lines } of this.arcs) {
+      const flowing = outRate(frame, this.nodes.get(arc.producer)?.node, arc.producer);
+      const told = known.get(`${arc.producer}\n${arc.consumer}\n${arc.port}`);
+      const stuck = path.nodes.has(arc.producer) && path.nodes.has(arc.consumer);
+      drawn.classList.toggle("stuck", stuck);
+      drawn.setAttribute("marker-end", stuck ? "url(#arrow-stuck)" : "url(#arrow)");
+      label.classList.toggle("stuck", stuck);
+      flow.classList.toggle("moving", Boolean(flowing));
+      flow.style.animationDuration = `${Math.max(0.25, 2.2 - 0.5 * Math.log10(1 + (flowing ?? 0)))}s`;
+      lines[0].textContent = flowing === null ? "" : `${number(flowing)}/s`;
+      const waiting = told?.rows ? `${number(told.rows)} queued` : "";
+      lines[1].textContent = [waiting, told?.bound ? `≥ ${timeOfDay(told.bound)}` : ""].filter(Boolean).join(" · ");
+      drawn.setAttribute("data-rate", String(flowing ?? ""));
+    }
+  }
+
+  /** @param {string} name */
+  select(name) {
+    this.chosen = name;
+    this.mark();
+  }
+
+  mark() {
+    for (const [name, { group }] of this.nodes) group.classList.toggle("chosen", name === this.chosen);
+  }
+}
+
+/** @param {Picture} picture @param {boolean} upright */
+function laidOut(picture, upright) {
+  const layout = new dagre.graphlib.Graph({ multigraph: true });
+  layout.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 22, ranksep: upright ? 34 : 30, edgesep: 14 });
+  layout.setDefaultEdgeLabel(() => ({}));
+  for (const node of picture.nodes) layout.setNode(node.name, { width: WIDTH, height: HEIGHT });
+  for (const arc of picture.arcs) {
+    const room = { width: upright ? 60 : 74, height: 26, labelpos: "c" };
+    layout.setEdge(arc.producer, arc.consumer, room, String(arc.port));
+  }
+  dagre.layout(layout);
+  return layout;
+}
+
+/** @param {{x: number, y: number}[]} points */
+function line(points) {
+  const [first, ...rest] = points;
+  let path = `M${first.x},${first.y}`;
+  for (let place = 0; place < rest.length - 1; place++) {
+    const here = rest[place], next = rest[place + 1];
+    const x = place === rest.length - 2 ? next.x : (here.x + next.x) / 2;
+    const y = place === rest.length - 2 ? next.y : (here.y + next.y) / 2;
+    path += ` Q${here.x},${here.y} ${x},${y}`;
+  }
+  return rest.length === 1 ? `${path} L${rest[0].x},${rest[0].y}` : path;
+}
+
+/** @param {string} id */
+function marker(id) {
+  return s("defs", {}, s("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
+    orient: "auto-start-reverse" }, s("path", { d: "M0,0 L8,4 L0,8 z" })));
+}
+
+/** Rows per second that leave a node. @param {Frame} frame @param {PictureNode|undefined} node @param {string} name */
+function outRate(frame, node, name) {
+  if (node?.kind === "stream") return frame.streams[name]?.rate ?? null;
+  return frame.operators[name]?.out_rate ?? null;
+}
+
+/** What a node says of itself in two lines and a badge. @param {PictureNode} node @param {Frame} frame */
+function nodeLines(node, frame) {
+  if (node.kind === "stream") {
+    const told = frame.streams[node.name];
+    if (!told) return { lines: ["", ""], badge: "" };
+    const heard = told.ended ? "ended" : told.heard === null ? "no row yet" : `heard ${length(told.heard)} ago`;
+    return { lines: [`${rate(told.rate)} · ${heard}`, `bound ${timeOfDay(told.bound)}`],
+      badge: told.ended ? "ended" : told.silent && (told.heard ?? 9) > 2 ? "silent" : "" };
+  }
+  if (node.kind === "query") {
+    const told = frame.queries[node.name];
+    if (!told) return { lines: ["", ""], badge: "" };
+    const latency = told.latency ? `p99 ${length(told.latency.p99)}` : "";
+    return { lines: [`${rate(told.rate)} · ${number(told.rows)} in all`, latency], badge: "" };
+  }
+  const told = frame.operators[node.name];
+  if (!told) return { lines: ["works where the stream is read", ""], badge: "" };
+  const held = told.held ? `holds ${number(told.held)} · ` : "";
+  return { lines: [`in ${rate(told.in_rate)} · busy ${percent(told.busy)}`,
+    `${held}${bytes(told.state_bytes)} · idle ${percent(told.idle_share)}`], badge: "" };
+}
+
+/**
+ * The nodes between a stream that stands still and the queries that it holds back.
+ * @param {Picture} picture @param {Frame} frame
+ */
+export function stuckPath(picture, frame) {
+  const found = { nodes: new Set(), causes: new Set(), waiting: new Set() };
+  for (const [query, told] of Object.entries(frame.queries)) {
+    if (!told.wait?.stuck) continue;
+    const above = reached(picture, query, "consumer", "producer");
+    for (const source of picture.nodes) {
+      // An outlet of a stream is named after it.
+      const own = source.kind === "stream" && source.name.split(/[.#]/)[0] === told.wait.stream;
+      if (!own || !above.has(source.name)) continue;
+      const below = reached(picture, source.name, "producer", "consumer");
+      for (const name of below) if (above.has(name)) found.nodes.add(name);
+      found.causes.add(source.name);
+      found.waiting.add(query);
+    }
+  }
+  return found;
+}
+
+/** @param {Picture} picture @param {string} start @param {"producer"|"consumer"} here @param {"producer"|"consumer"} there */
+function reached(picture, start, here, there) {
+  const found = new Set([start]), open = [start];
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    for (const arc of picture.arcs) {
+      if (arc[here] === name && !found.has(arc[there])) {
+        found.add(arc[there]);
+        open.push(arc[there]);
+      }
+    }
+  }
+  return found;
+}
+
+/** The sentences about what holds results back. @param {Frame} frame @returns {HTMLElement[]} */
+export function whyCards(frame) {
+  const waits = Object.entries(frame.queries).flatMap(([query, told]) => told.wait ? [{ query, wait: told.wait }] : []);
+  const stuck = waits.filter((each) => each.wait.stuck);
+  if (!stuck.length) {
+    const calm = waits.length ? "Nothing is held back: what waits, waits for the next rows." : "Nothing waits.";
+    return [h("p", { class: "calm" }, h("span", { class: "mark", "aria-hidden": "true" }, "✓"), calm)];
+  }
+  return stuck.map(({ query, wait }) => h("article", { class: "why stuck", "data-query": query },
+    h("h3", {}, h("span", { class: "mark", "aria-hidden": "true" }, "⏸"), wait.sentence),
+    h("ul", {}, ...wait.lines.map((line) => h("li", {}, line)))));
+}

@@ -1,0 +1,149 @@
+/** The queries: throughput, latency, staleness by key, last results and latest answers. */
+
+import { ask } from "./connection.js";
+import { Chart } from "./curves.js";
+import { h, length, number, rate } from "./dom.js";
+import { facts } from "./streams.js";
+
+/** @typedef {import("./types.js").Frame} Frame @typedef {import("./types.js").QueryFrame} QueryFrame */
+/** @typedef {import("./types.js").Picture} Picture @typedef {import("./curves.js").Hour} Hour */
+
+const CELLS = 240, ROWS = 12, EVERY = 3000;
+
+export class Queries {
+  /** @param {HTMLElement} room @param {(statement: string) => void} propose */
+  constructor(room, propose) {
+    this.room = room;
+    this.propose = propose;
+    /** @type {Map<string, QueryCard>} */ this.cards = new Map();
+    setInterval(() => this.refresh(), EVERY);
+    this.live = true;
+  }
+
+  /** @param {Frame} frame @param {Hour} hour @param {Picture} picture */
+  show(frame, hour, picture) {
+    const names = Object.keys(frame.queries);
+    if (names.join() !== [...this.cards.keys()].join()) {
+      this.cards = new Map(names.map((name) => [name, this.cards.get(name) ?? new QueryCard(name, this.propose)]));
+      this.room.replaceChildren(...[...this.cards.values()].map((each) => each.card));
+      this.refresh();
+    }
+    for (const [name, card] of this.cards) card.show(frame.queries[name], hour, picture.queries[name]?.sink ?? "");
+  }
+
+  /** Ask for rows and staleness again, unless the page shows the past or is not seen. */
+  refresh() {
+    if (!this.live || document.hidden) return;
+    for (const card of this.cards.values()) card.refresh();
+  }
+
+  forget() {
+    for (const card of this.cards.values()) card.charts.forEach((each) => each.forget());
+  }
+}
+
+class QueryCard {
+  /** @param {string} name @param {(statement: string) => void} propose */
+  constructor(name, propose) {
+    this.name = name;
+    this.charts = [
+      new Chart("Results per second", [{ name: `query/${name}/rate`, label: "results", color: "--blue" }], "rate"),
+      new Chart("Latency", [{ name: `query/${name}/p50`, label: "p50", color: "--blue" },
+        { name: `query/${name}/p99`, label: "p99", color: "--orange", dash: [5, 3] }], "length"),
+    ];
+    this.stale = new Chart("Staleness, mean of keys", [{ name: `query/${name}/staleness`, label: "staleness",
+      color: "--purple" }], "length");
+    this.hasQueue = false;
+    this.sink = "";
+    this.badge = h("span", { class: "badge" });
+    this.wait = h("p", { class: "sentence" });
+    this.facts = h("dl", { class: "facts-list" });
+    this.heat = h("div", {});
+    this.rows = h("div", {});
+    this.answers = h("div", {});
+    const quoted = /^[a-z_][a-z0-9_]*$/i.test(name) ? name : `"${name}"`;
+    this.card = h("article", { class: "card", "data-query": name },
+      h("h3", {}, name, this.badge, h("span", { class: "spring" }),
+        h("button", { type: "button", class: "small", "aria-label": `Alter ${name}`,
+          click: () => propose(`ALTER QUERY ${quoted} SET (strategy = 'bfs')`) }, "Alter…"),
+        h("button", { type: "button", class: "small", "aria-label": `Drop ${name}`,
+          click: () => propose(`DROP QUERY ${quoted}`) }, "Drop…")),
+      this.wait, this.facts, h("div", { class: "figures-row" }, ...this.charts.map((each) => each.figure)),
+      this.heat, this.answers, this.rows);
+  }
+
+  /** @param {QueryFrame} told @param {Hour} hour @param {string} sink */
+  show(told, hour, sink) {
+    this.sink = sink;
+    this.card.classList.toggle("stuck", Boolean(told.wait?.stuck));
+    this.badge.textContent = told.wait?.stuck ? "⏸ held back" : told.wait ? "waits for the next rows" : "up to date";
+    this.wait.textContent = told.wait ? told.wait.sentence : "";
+    const queue = told.queue;
+    this.facts.replaceChildren(...facts([
+      ["Throughput", rate(told.rate)],
+      ["Results", number(told.rows)],
+      ["Latency p50", length(told.latency?.p50)],
+      ["Latency p99", length(told.latency?.p99)],
+      ["Held", told.wait ? number(told.wait.held) : "0"],
+      ...(queue ? [["Queue", queue.policy], ["Keys", number(queue.keys)], ["Waiting keys", number(queue.waiting)],
+        ["Superseded", number(queue.superseded)], ["Staleness", length(queue.staleness)]] : []),
+      ...told.modes.map((each) => ["Mode", `${each.mode}, ${each.switches} switches`]),
+    ]));
+    if (queue && !this.hasQueue) {
+      this.hasQueue = true;
+      this.charts.push(this.stale);
+      this.card.querySelector(".figures-row")?.append(this.stale.figure);
+    }
+    this.charts.forEach((each) => each.show(hour));
+  }
+
+  async refresh() {
+    try {
+      const path = encodeURIComponent(this.name);
+      const results = await ask(`/page/results/${path}`);
+      this.rows.replaceChildren(...table("Last results", results?.columns ?? [], (results?.rows ?? []).slice(-ROWS).reverse(),
+        results || this.sink === "memory" || this.sink === "console" ? "none yet" : `they go to ${this.sink}`));
+      if (!this.hasQueue) return;
+      this.heat.replaceChildren(...heatMap(await ask(`/staleness/${path}`)));
+      const answers = await ask(`/latest/${path}`);
+      const columns = Object.keys(answers[0] ?? {});
+      this.answers.replaceChildren(...table(`Latest answers of ${number(answers.length)} keys`, columns,
+        answers.slice(0, ROWS).map((/** @type {any} */ row) => columns.map((each) => row[each])), "none yet"));
+    } catch {
+      // The run has ended, or the query has gone: what is shown stays.
+    }
+  }
+}
+
+/** @param {string} title @param {string[]} columns @param {any[][]} rows @param {string} otherwise */
+export function table(title, columns, rows, otherwise) {
+  if (!rows.length) return [h("p", { class: "quiet" }, `${title}: ${otherwise}`)];
+  return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, h("table", {},
+    h("caption", {}, title), h("thead", {}, h("tr", {}, ...columns.map((each) => h("th", { scope: "col" }, each)))),
+    h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((each) =>
+      h("td", { class: typeof each === "number" ? "right" : "" }, each === null ? "NULL" : String(each))))))))];
+}
+
+/** How stale each key is, the most stale first. @param {any[]} rows */
+function heatMap(rows) {
+  if (!rows.length) return [];
+  const stale = rows.map((row) => ({ key: keyOf(row), value: Number(row.application_now) / 1e6 }))
+    .sort((one, other) => other.value - one.value);
+  const most = Math.max(stale[0].value, 1e-6);
+  const cells = stale.slice(0, CELLS).map(({ key, value }) => {
+    const cell = h("span", { class: `heat heat-${Math.min(5, Math.floor(6 * Math.sqrt(value / most)))}`,
+      title: `${key}: ${length(value)}` });
+    return cell;
+  });
+  const top = stale.slice(0, 3).map(({ key, value }) => `${key} ${length(value)}`).join(", ");
+  return [h("figure", {}, h("figcaption", {}, "Staleness by key"),
+    h("div", { class: "heat-map", role: "img", "aria-label": `The most stale of ${rows.length} keys: ${top}` }, ...cells),
+    h("p", { class: "scale" }, h("span", {}, `most stale: ${top}`),
+      stale.length > CELLS ? h("span", {}, `${number(stale.length - CELLS)} keys more are fresher`) : null))];
+}
+
+/** @param {any} row */
+function keyOf(row) {
+  const figures = ["waiting", "queue_now", "queue_mean", "application_now", "application_mean", "per_second"];
+  return Object.entries(row).filter(([name]) => !figures.includes(name)).map(([, value]) => String(value)).join(", ");
+}
