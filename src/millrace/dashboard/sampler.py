@@ -13,13 +13,11 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Condition, Thread
 from typing import Any
 
 from millrace.dashboard.frame_history import FrameHistory
 from millrace.dashboard.frames import Frame, Observation, frame_of
-from millrace.errors import MillraceError
 from millrace.plan.explain.query_picture import query_picture
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
@@ -41,6 +39,8 @@ class Sampler:
         self._news = Condition()
         self._newest: tuple[int, bytes] = 0, b""
         self._closed = False
+        self.trouble: str | None = None
+        """Why the last look that failed did."""
         self._recent: deque[Frame] = deque(maxlen=_RATE_OVER)
         self._drawn: QueryNetwork | None = None
         self._names: dict[str, str] = {}
@@ -59,6 +59,11 @@ class Sampler:
         with self._news:
             self._news.wait_for(lambda: self._newest[0] > number or self._closed, patience)
             return self._newest if self._newest[0] > number else None
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest frame."""
+        return self._newest[0]
 
     @property
     def closed(self) -> bool:
@@ -83,9 +88,12 @@ class Sampler:
                 self._news.wait_for(lambda: self._closed, due - time.monotonic())
 
     def _sample(self) -> None:
-        with suppress(MillraceError):
+        try:
             self._draw()
             self._put(self._look())
+        except Exception as error:
+            # A run that is busy for long is looked at in the midst of its work: that may fail, and the next look not.
+            self.trouble = f"{type(error).__name__}: {error}"
 
     def _put(self, seen: Observation) -> None:
         frame = frame_of(seen, self._names, self._recent[0] if self._recent else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -70,9 +71,8 @@ def _clauses(tokens: list[Token]) -> dict[str, Span]:
         depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
         if depth == 0 and token.token_type in _CLAUSES and (begun or token.token_type == TokenType.SELECT):
             begun.append((_CLAUSES[token.token_type], place))
-    ends = [place for _, place in begun[1:]] + [len(tokens)]
     found: dict[str, Span] = {}
-    for (clause, start), end in zip(begun, ends, strict=True):
+    for (clause, start), (_, end) in pairwise([*begun, ("", len(tokens))]):
         found.setdefault(clause, _span(tokens[start:end]))
     return found
 

@@ -85,7 +85,7 @@ class App {
   show(frame) {
     if (!this.picture) return;
     const path = stuckPath(this.picture, frame);
-    document.title = path.waiting.size ? "⏸ held back · Millrace" : "Millrace";
+    document.title = path.waiting.size ? "▮▮ held back · Millrace" : "Millrace";
     byId("facts").textContent = `${timeOfDay(frame.clock)} · up ${length(frame.elapsed)} · state ${bytes(frame.state_bytes)}`;
     byId("moment").textContent = this.past === null ? "now" : new Date(frame.at * 1000).toLocaleTimeString("en-GB");
     byId("why").replaceChildren(...whyCards(frame));

@@ -115,7 +115,7 @@ export class Chart {
       width, height: 92, legend: { show: false }, cursor: { show: false }, padding: [6, 6, 0, 0],
       scales: { x: { time: true }, y: { range: (/** @type {any} */ _, /** @type {number} */ __,
         /** @type {number} */ most) => [0, most > 0 ? most * 1.1 : 1] } },
-      axes: [{ ...axis, size: 22, space: 70 }, { ...axis, size: 58, space: 26,
+      axes: [{ ...axis, size: 22, space: 64, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(clock) }, { ...axis, size: 58, space: 26,
         values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((each) => this.text(each)) }],
       series: [{}, ...this.series.map((each) => ({ stroke: css.getPropertyValue(each.color).trim(), width: 1.6,
         dash: each.dash, points: { show: false }, spanGaps: false }))],
@@ -127,6 +127,12 @@ export class Chart {
     this.plot?.destroy();
     this.plot = null;
   }
+}
+
+/** The time of day; seconds only where they are not whole minutes. @param {number} at */
+function clock(at) {
+  const text = new Date(at * 1000).toLocaleTimeString("en-GB");
+  return text.endsWith(":00") ? text.slice(0, 5) : text;
 }
 
 /** @param {{label: string, color: string, dash?: number[]}} series */

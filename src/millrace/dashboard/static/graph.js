@@ -17,7 +17,7 @@ export class Graph {
     this.choose = choose;
     /** @type {Picture|null} */
     this.picture = null;
-    /** @type {Map<string, {group: SVGElement, lines: SVGElement[], node: PictureNode}>} */
+    /** @type {Map<string, {group: SVGElement, corner: SVGElement, lines: SVGElement[], node: PictureNode}>} */
     this.nodes = new Map();
     /** @type {{arc: PictureArc, path: SVGElement, flow: SVGElement, label: SVGElement, lines: SVGElement[]}[]} */
     this.arcs = [];
@@ -71,14 +71,14 @@ export class Graph {
       event.preventDefault();
       this.choose(node.name);
     };
+    const corner = s("text", { x: left + WIDTH - 10, y: top + 18, class: "badge", "text-anchor": "end" });
     const group = s("g", { class: `node ${node.kind}`, tabindex: 0, role: "button", "data-node": node.name,
       click: () => this.choose(node.name), keydown: pressed },
       s("rect", { x: left, y: top, width: WIDTH, height: HEIGHT, rx: node.kind === "operator" ? 5 : 14 }),
       s("text", { x: left + 10, y: top + 18, class: "title" }, short(node.title, 24)),
-      s("text", { x: left + WIDTH - 10, y: top + 18, class: "badge", "text-anchor": "end" }),
-      ...lines);
-    lines[0].textContent = short(node.text.replace(`${node.title} `, ""), 33);
-    return { group, lines, node };
+      corner, ...lines);
+    lines[0].textContent = short(node.text.replace(`${node.title} `, ""), 34);
+    return { group, corner, lines, node };
   }
 
   /** @param {any} layout @param {PictureArc} arc */
@@ -97,16 +97,16 @@ export class Graph {
   show(frame) {
     if (!this.picture) return;
     const path = stuckPath(this.picture, frame);
-    for (const [name, { group, lines, node }] of this.nodes) {
+    for (const [name, { group, corner, lines, node }] of this.nodes) {
       const told = nodeLines(node, frame);
       lines[1].textContent = told.lines[0];
       lines[2].textContent = told.lines[1];
       const stuck = path.nodes.has(name);
       group.classList.toggle("stuck", stuck);
       group.classList.toggle("cause", path.causes.has(name));
-      const badge = path.causes.has(name) ? "⏸ waited for" : path.waiting.has(name) ? "⏸ held back" : told.badge;
-      group.querySelector(".badge").textContent = badge;
-      group.setAttribute("aria-label", `${node.kind} ${node.title}, ${badge ? `${badge.replace("⏸ ", "")}, ` : ""}` +
+      const badge = path.causes.has(name) ? "▮▮ waited for" : path.waiting.has(name) ? "▮▮ held back" : told.badge;
+      corner.textContent = badge;
+      group.setAttribute("aria-label", `${node.kind} ${node.title}, ${badge ? `${badge.replace("▮▮ ", "")}, ` : ""}` +
         `${told.lines.join(", ")}. ${node.text}`);
     }
     const known = new Map(frame.arcs.map(([start, end, port, rows, bound]) => [`${start}\n${end}\n${port}`,
@@ -145,7 +145,7 @@ function laidOut(picture, upright) {
   layout.setDefaultEdgeLabel(() => ({}));
   for (const node of picture.nodes) layout.setNode(node.name, { width: WIDTH, height: HEIGHT });
   for (const arc of picture.arcs) {
-    const room = { width: upright ? 60 : 74, height: 26, labelpos: "c" };
+    const room = { width: upright ? 60 : 88, height: 26, labelpos: "c" };
     layout.setEdge(arc.producer, arc.consumer, room, String(arc.port));
   }
   dagre.layout(layout);
@@ -167,7 +167,8 @@ function line(points) {
 
 /** @param {string} id */
 function marker(id) {
-  return s("defs", {}, s("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
+  return s("defs", {}, s("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9,
+    markerUnits: "userSpaceOnUse",
     orient: "auto-start-reverse" }, s("path", { d: "M0,0 L8,4 L0,8 z" })));
 }
 
@@ -244,6 +245,6 @@ export function whyCards(frame) {
     return [h("p", { class: "calm" }, h("span", { class: "mark", "aria-hidden": "true" }, "✓"), calm)];
   }
   return stuck.map(({ query, wait }) => h("article", { class: "why stuck", "data-query": query },
-    h("h3", {}, h("span", { class: "mark", "aria-hidden": "true" }, "⏸"), wait.sentence),
+    h("h3", {}, h("span", { class: "mark", "aria-hidden": "true" }, "▮▮"), wait.sentence),
     h("ul", {}, ...wait.lines.map((line) => h("li", {}, line)))));
 }

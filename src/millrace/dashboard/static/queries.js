@@ -8,7 +8,7 @@ import { facts } from "./streams.js";
 /** @typedef {import("./types.js").Frame} Frame @typedef {import("./types.js").QueryFrame} QueryFrame */
 /** @typedef {import("./types.js").Picture} Picture @typedef {import("./curves.js").Hour} Hour */
 
-const CELLS = 240, ROWS = 12, EVERY = 3000;
+const CELLS = 240, ROWS = 8, EVERY = 3000;
 
 export class Queries {
   /** @param {HTMLElement} room @param {(statement: string) => void} propose */
@@ -76,7 +76,7 @@ class QueryCard {
   show(told, hour, sink) {
     this.sink = sink;
     this.card.classList.toggle("stuck", Boolean(told.wait?.stuck));
-    this.badge.textContent = told.wait?.stuck ? "⏸ held back" : told.wait ? "waits for the next rows" : "up to date";
+    this.badge.textContent = told.wait?.stuck ? "▮▮ held back" : told.wait ? "waits for the next rows" : "up to date";
     this.wait.textContent = told.wait ? told.wait.sentence : "";
     const queue = told.queue;
     this.facts.replaceChildren(...facts([

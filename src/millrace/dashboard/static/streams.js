@@ -45,7 +45,7 @@ class StreamCard {
   show(told, hour, cause) {
     this.card.classList.toggle("stuck", cause);
     const silent = told.silent && (told.heard === null || told.heard > 2);
-    this.badge.textContent = cause ? "⏸ holds results back" : told.ended ? "ended" : silent ? "silent" : "flowing";
+    this.badge.textContent = cause ? "▮▮ holds results back" : told.ended ? "ended" : silent ? "silent" : "flowing";
     this.contract.textContent = told.contract;
     this.facts.replaceChildren(...facts([
       ["Rate", rate(told.rate)],

@@ -1,0 +1,67 @@
+"""The thread that looks at a run: followers get the newest frame, and the picture follows the network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+
+import millrace as mr
+from millrace.api.http.server import Server
+from millrace.dashboard import sampler as sampling
+from tests.e2e.commands import wait_for
+
+
+@pytest.fixture
+def handle(monkeypatch: pytest.MonkeyPatch) -> Iterator[mr.Handle]:
+    monkeypatch.setattr(sampling, "EVERY", 0.02)
+    network = mr.Network()
+    stream = network.stream("s", "k STRING, ts TIMESTAMP", time="ts", source=mr.Pushed())
+    network.query("all", stream)
+    handle = network.run(on="local", background=True)
+    yield handle
+    handle.stop()
+
+
+@pytest.fixture
+def server(handle: mr.Handle) -> Server:
+    return handle.serve()
+
+
+def test_a_follower_that_is_slow_gets_the_newest_frame(server: Server) -> None:
+    first = server.sampler.after(0, 10)
+    assert first is not None
+    wait_for(lambda: server.sampler.after(first[0] + 20, 0.1))
+    second = server.sampler.after(first[0], 10)
+    assert second is not None and second[0] > first[0] + 20
+    assert json.loads(second[1])["number"] == second[0]
+
+
+def test_the_picture_is_drawn_again_when_a_query_is_added(server: Server, handle: mr.Handle) -> None:
+    before, _ = server.sampler.picture
+    handle.add("ADD QUERY more AS SELECT k FROM s")
+    wait_for(lambda: server.sampler.picture[0] > before)
+    assert "more" in json.loads(server.sampler.picture[1])["queries"]
+
+
+def test_a_look_that_fails_is_told_and_the_next_one_is_made(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed, look = Event(), server.reader.observe
+
+    def once() -> object:
+        if failed.is_set():
+            return look()
+        failed.set()
+        raise RuntimeError("dictionary changed size during iteration")
+
+    monkeypatch.setattr(server.sampler, "_look", once)
+    wait_for(failed.is_set)
+    wait_for(lambda: server.sampler.trouble is not None)
+    assert server.sampler.after(server.sampler.newest, 10) is not None
+
+
+def test_the_end_of_a_run_is_told_with_a_last_frame(server: Server, handle: mr.Handle) -> None:
+    handle.stop()
+    assert server.sampler.closed
+    assert server.sampler.after(0, 0) is not None
