@@ -9,10 +9,10 @@ LANES := --dist loadfile --no-loadscope-reorder -n
 FAST := $(BIN)/python -m pytest -q $(LANES) 3 -m "not slow and not spark and not long"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test long soak mutation fast check bench figures docs golden clean
+.PHONY: help setup java demo test long soak mutation fast check bench figures docs release-check golden clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv with the pinned tools and the package, editable
 
@@ -59,6 +59,9 @@ figures: setup ## make the papers' figures again, and hold their claims to them
 
 docs: setup ## build the documentation as a site in site/; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+release-check: setup ## build the wheel and the sdist, and try both in an environment that has nothing else
+	$(BIN)/python scripts/release_check.py
 
 golden: setup java ## rewrite the golden files; read the diff like code
 	$(BIN)/python -m pytest tests/golden tests/unit/api/test_function_reference.py tests/e2e/test_cookbook.py --rewrite

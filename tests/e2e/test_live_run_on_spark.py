@@ -31,3 +31,14 @@ def test_a_live_run_answers_changes_and_ends_in_order_and_quietly_on_spark(tmp_p
     asked_when_ended(tmp_path)
     asked_after_another(tmp_path, run, "--until-end")
     have_come_and_gone(tmp_path)
+
+
+def test_a_start_of_spark_is_shown_and_an_interrupt_answered_before_it_is_over(tmp_path: Path) -> None:
+    script = scripts.project(tmp_path, scripts.SCRIPT, files=1)
+    with Started("run", script, "--master", "local[1]", folder=tmp_path) as started:
+        assert started.process.stderr is not None
+        line = started.process.stderr.readline()
+        code, out, said = started.interrupt(everything=True)
+    assert line == "starting Spark: 1 s\n"
+    assert (code, out) == (130, "")
+    assert said.splitlines()[-1] == "stopping ..." and "Traceback" not in said

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.connectors.files.conversion import UNFIT
+from millrace.connectors.files.times.timestamp_patterns import timestamp_pattern
 from millrace.connectors.files.times.timestamps import timestamps
 from millrace.survey.column_kinds import ColumnKind, without
 
@@ -35,10 +36,10 @@ _DATES = (
     *("yyyy/MM/dd", "yyyyMMdd", "dd-MMM-yyyy", "d MMM yyyy", "MMM d yyyy", "dd/MMM/yyyy", "dd/MM/yy", "MM/dd/yy"),
 )
 _CLOCKS = (
-    *("", "HH:mm:ss", "HH:mm", "HH:mm:ss.SSS", "HH:mm:ss.SSSSSS", "HHmmss", "H:mm"),
+    *("HH:mm:ss", "HH:mm", "HH:mm:ss.SSS", "HH:mm:ss.SSSSSS", "HHmmss", "H:mm"),
     *("hh:mm:ss a", "hh:mm a", "h:mm a"),
 )
-_BETWEEN = (" ", "'T'", ":", ", ", "")
+_TAILS = tuple(product((" ", "'T'", ":", ", ", ""), _CLOCKS, ("", "XXX", " Z")))
 _PROBED = 100
 _NAMED = re.compile(r"(^|_)(ts|time|timestamp|datetime|event_time|eventtime|when|moment)$", re.IGNORECASE)
 _ALSO_NAMED = re.compile(
@@ -133,16 +134,14 @@ def _micros(column: Values, format: str) -> Micros | None:
 def _text_formats(column: Values) -> Iterator[str]:
     """The formats that the first values of a column fit."""
     probe = pa.chunked_array([pc.drop_null(column).slice(0, _PROBED).combine_chunks()])
-    if not pc.all(pc.match_substring_regex(probe, r"\d")).as_py():
-        return
+    first = probe[0].as_py().strip()
     if pc.all(pc.match_substring_regex(probe, r"^\s*\d{4}-\d\d")).as_py():
         if _micros(probe, "iso") is not None:
             yield "iso"
         return
-    for date, between, clock in product(_DATES, _BETWEEN, _CLOCKS):
-        for zone in ("", "XXX", " Z") if clock else ("",):
-            if not clock and between != " ":
-                continue
-            pattern = f"{date}{between}{clock}{zone}" if clock else date
-            if _micros(probe, pattern) is not None:
-                yield pattern
+    for date in _DATES:
+        # There are thousands of patterns: only those that begin as the first value does are tried.
+        if re.match(timestamp_pattern(date).expression, first):
+            for pattern in [date, *(f"{date}{between}{clock}{zone}" for between, clock, zone in _TAILS)]:
+                if re.fullmatch(timestamp_pattern(pattern).expression, first) and _micros(probe, pattern) is not None:
+                    yield pattern
